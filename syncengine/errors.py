@@ -1,0 +1,117 @@
+"""What can go wrong, as facts: diagnostics with their place, and one exception class per exit code.
+
+    SyncengineError                1   anything below, and what has no code of its own
+    ├── GateTripped                4   removals that nobody approved
+    ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
+    ├── LockHeld                   6   another run holds the state
+    ├── AuthFailed                 7   401
+    ├── WrongTeam                  7   the key belongs to another team than the state
+    ├── Problems                   8   manifests or project file: every diagnostic at once
+    ├── Unreachable                9   nothing was sent
+    ├── Usage                     64
+    └── Interrupted              130
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class ExitCode(IntEnum):
+    """The process's answer to its caller."""
+
+    DONE = 0
+    ERROR = 1
+    CHANGES = 2
+    INCOMPLETE = 3
+    GATE = 4
+    STALE = 5
+    LOCKED = 6
+    AUTH = 7
+    INVALID = 8
+    UNREACHABLE = 9
+    USAGE = 64
+    INTERRUPTED = 130
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1."""
+
+    severity: Severity
+    code: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    address: str | None = None
+
+
+class SyncengineError(Exception):
+    """The root: `code` names the trouble for machines, `exit_code` is what the process answers."""
+
+    exit_code: ExitCode = ExitCode.ERROR
+    code: str = "error"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if code is not None:
+            self.code = code
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The same trouble as diagnostics, for machine-readable output."""
+        return (Diagnostic(severity=Severity.ERROR, code=self.code, message=self.message),)
+
+
+class GateTripped(SyncengineError):
+    exit_code, code = ExitCode.GATE, "gate"
+
+
+class StalePlan(SyncengineError):
+    exit_code, code = ExitCode.STALE, "stale-plan"
+
+
+class LockHeld(SyncengineError):
+    exit_code, code = ExitCode.LOCKED, "locked"
+
+
+class AuthFailed(SyncengineError):
+    exit_code, code = ExitCode.AUTH, "auth-failed"
+
+
+class WrongTeam(SyncengineError):
+    exit_code, code = ExitCode.AUTH, "wrong-team"
+
+
+class Problems(SyncengineError):
+    """Everything that is wrong with the manifests or the project file, collected before refusing once."""
+
+    exit_code, code = ExitCode.INVALID, "invalid"
+
+    def __init__(self, found: Sequence[Diagnostic]) -> None:
+        errors = sum(d.severity is Severity.ERROR for d in found)
+        super().__init__(f"{errors} error{'' if errors == 1 else 's'}")
+        self.found = tuple(found)
+
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self.found
+
+
+class Unreachable(SyncengineError):
+    exit_code, code = ExitCode.UNREACHABLE, "unreachable"
+
+
+class Usage(SyncengineError):
+    exit_code, code = ExitCode.USAGE, "usage"
+
+
+class Interrupted(SyncengineError):
+    exit_code, code = ExitCode.INTERRUPTED, "interrupted"

@@ -1,0 +1,82 @@
+"""Leave, the heart of the design: what a call makes true of one resource, and how that folds into recorded rows.
+
+recorded, Leave → recorded; pure. `intended` writes what a call adds before it is sent, `settled` writes what it
+removes once it is acknowledged: a recorded row is a superset of what the service may hold at every instant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from syncengine.resource import NO_FIELDS, NOTHING, Body, Key, Recorded, Source, Status, Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """What will be true of `key` once the call that carries this is acknowledged.
+
+    `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
+    `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is
+    written by intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the
+    whole resource, so that its acknowledgement ends any doubt. `former` is the key whose server id a rename takes
+    over. `source` and `protect` say where the resource is declared now.
+    """
+
+    key: Key
+    fields: Mapping[str, Value] = NO_FIELDS
+    cleared: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    keywords_dropped: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = NOTHING
+    metadata_dropped: tuple[str, ...] = ()
+    status: Status | None = None
+    whole: bool = False
+    former: Key | None = None
+    source: Source | None = None
+    protect: bool | None = None
+
+
+def intended(row: Recorded | None, leave: Leave) -> Recorded:
+    """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""
+    before = row or Recorded(leave.key)
+    known = set(before.body.keywords)
+    body = Body(
+        fields={**before.body.fields, **leave.fields},
+        keywords=before.body.keywords + tuple(k for k in leave.keywords if k not in known),
+        metadata={**before.body.metadata, **leave.metadata},
+    )
+    return replace(
+        before,
+        body=body,
+        status=_status_intended(before, leave),
+        source=leave.source or before.source,
+        protect=before.protect if leave.protect is None else leave.protect,
+    )
+
+
+def _status_intended(before: Recorded, leave: Leave) -> Status:
+    if leave.status is Status.DELETED:
+        return Status.DELETED
+    return Status.ACTIVE if leave.whole else before.status
+
+
+def settled(row: Recorded, leave: Leave) -> Recorded:
+    """The row after a 2xx."""
+    if leave.status is Status.DELETED:
+        return replace(
+            row, body=Body(), status=Status.DELETED, doubtful=False, confirmed=True, server_id=None, protect=False
+        )
+    cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
+    body = Body(
+        fields={n: v for n, v in row.body.fields.items() if n not in cleared},
+        keywords=tuple(k for k in row.body.keywords if k not in keywords),
+        metadata={n: v for n, v in row.body.metadata.items() if n not in metadata},
+    )
+    return replace(
+        row,
+        body=body,
+        status=leave.status or row.status,
+        doubtful=row.doubtful and not leave.whole,
+        confirmed=row.confirmed or leave.whole,
+    )

@@ -1,0 +1,133 @@
+"""The nouns that every station speaks: kinds, keys, bodies, desired resources, recorded rows. Values only; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple
+
+Value = str | bool | int | tuple[str, ...]
+"""A field's value: text, flag, milliseconds since epoch, or a list of texts."""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_FIELDS: Mapping[str, Value] = MappingProxyType({})
+
+
+class Kind(StrEnum):
+    """The value is the first part of an address."""
+
+    CATEGORY = "category"
+    ACTIVITY_TYPE = "activity-type"
+    TAG = "tag"
+
+
+class Key(NamedTuple):
+    """The identity of a resource: a tag's name, a category's externalId, an activity type's code."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}/{self.name}"
+
+    @classmethod
+    def parse(cls, address: str) -> Key:
+        """Read `kind/name`; ValueError when the kind is unknown or the name is missing."""
+        kind, slash, name = address.partition("/")
+        if not slash or not name:
+            raise ValueError(f"{address!r} is not an address: KIND/NAME")
+        return cls(Kind(kind), name)
+
+
+class Row(NamedTuple):
+    """Where a generated resource's data came from: `row` is a line of the file, or a record number from 1."""
+
+    file: str
+    row: int
+
+
+class Source(NamedTuple):
+    """Where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
+
+    file: str
+    line: int
+    data: Row | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What the service is asked to hold of one resource.
+
+    `fields` uses the specification's names, save that a tag's `category` is the externalId of a category
+    and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (engine.md 2.3):
+    the declared ones, without repeats and in their order, and the tag's name unless it is excluded.
+    A category's keywords are an ordinary field. Only what was declared is present.
+    """
+
+    fields: Mapping[str, Value] = NO_FIELDS
+    keywords: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One desired resource, with its options for the planner and its place."""
+
+    key: Key
+    body: Body
+    source: Source
+    protect: bool = False
+    previously: tuple[str, ...] = ()
+
+
+class Removal(StrEnum):
+    """How a tag leaves."""
+
+    FORGET = "forget"
+    RETIRE = "retire"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A line of a manifest's `removed` section."""
+
+    key: Key
+    how: Removal
+    source: Source
+    reason: str | None = None
+
+
+class Status(StrEnum):
+    """What the service was asked to make of a recorded resource."""
+
+    ACTIVE = "active"
+    RELEASED = "released"
+    RETIRED = "retired"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One row of the cached prior state: the most that the service may hold of what we asked for.
+
+    `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call for it was
+    acknowledged at least once. A row that is DELETED and doubtful may or may not be gone.
+    `run` and `plan` name the last writer.
+    """
+
+    key: Key
+    body: Body = field(default_factory=Body)
+    status: Status = Status.ACTIVE
+    doubtful: bool = False
+    confirmed: bool = False
+    server_id: str | None = None
+    source: Source | None = None
+    protect: bool = False
+    run: str | None = None
+    plan: str | None = None

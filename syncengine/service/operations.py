@@ -1,0 +1,58 @@
+"""The table of operations: method, path and limits of each (specification §4, service-facts §1). Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BATCH_LIMIT = 2000
+"""Items in one batch call, at most (service-facts §2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation. `items` is the body's list for batch calls, `optional` that a project must configure it."""
+
+    id: str
+    method: str
+    path: str
+    items: str | None = None
+    optional: bool = False
+
+    @property
+    def limit(self) -> int:
+        """Items that one call may carry."""
+        return BATCH_LIMIT if self.items else 1
+
+
+TEAM_INFO = Operation("teamInfo", "GET", "/team/info")
+UPSERT_TAG = Operation("upsertTag", "POST", "/tag")
+UPSERT_TAGS = Operation("upsertTags", "POST", "/tag/batch", items="tags")
+DELETE_TAG_METADATA = Operation("deleteTagMetadata", "POST", "/tag/metadata/delete")
+ADD_KEYWORDS = Operation("addKeywords", "POST", "/tag/keyword")
+DELETE_KEYWORD = Operation("deleteKeyword", "POST", "/tag/keyword/delete")
+UPSERT_TAG_CATEGORIES = Operation("upsertTagCategories", "POST", "/tagcategory/batch", items="tagCategories")
+DELETE_TAG_CATEGORY = Operation("deleteTagCategory", "POST", "/tagcategory/delete")
+START_SYNC_SESSION = Operation("startSyncSession", "POST", "/activitytype/sync/start")
+COMPLETE_SYNC_SESSION = Operation("completeSyncSession", "POST", "/activitytype/sync/complete")
+CANCEL_SYNC_SESSION = Operation("cancelSyncSession", "POST", "/activitytype/sync/cancel")
+UPLOAD_ACTIVITY_TYPES = Operation("uploadActivityTypes", "POST", "/activitytype/batch", items="activityTypes")
+DELETE_TAG = Operation("deleteTag", "POST", "/tag/delete", optional=True)
+
+OPERATIONS: dict[str, Operation] = {
+    operation.id: operation
+    for operation in (
+        TEAM_INFO,
+        UPSERT_TAG,
+        UPSERT_TAGS,
+        DELETE_TAG_METADATA,
+        ADD_KEYWORDS,
+        DELETE_KEYWORD,
+        UPSERT_TAG_CATEGORIES,
+        DELETE_TAG_CATEGORY,
+        START_SYNC_SESSION,
+        COMPLETE_SYNC_SESSION,
+        CANCEL_SYNC_SESSION,
+        UPLOAD_ACTIVITY_TYPES,
+        DELETE_TAG,
+    )
+}
