@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from syncengine.resource import NOTHING, Key, Source, Value
+from syncengine.resource import Key, Source, Value
 
 
 class Action(Enum):
@@ -55,7 +55,7 @@ class Change:
     fields: tuple[FieldChange, ...] = ()
     keywords_added: tuple[str, ...] = ()
     keywords_deleted: tuple[str, ...] = ()
-    metadata_set: Mapping[str, str] = field(default=NOTHING)
+    metadata_set: Mapping[str, str] = field(default_factory=dict)
     metadata_deleted: tuple[str, ...] = ()
     reason: str | None = None
     cascade: Key | None = None

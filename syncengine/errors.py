@@ -1,15 +1,15 @@
 """What can go wrong, as facts: diagnostics with their place, and one exception class per exit code.
 
-    SyncengineError                1   anything below, and what has no code of its own
-    ├── GateTripped                4   removals that nobody approved
-    ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
-    ├── LockHeld                   6   another run holds the state
-    ├── AuthFailed                 7   401
-    ├── WrongTeam                  7   the key belongs to another team than the state
-    ├── Problems                   8   manifests or project file: every diagnostic at once
-    ├── Unreachable                9   nothing was sent
-    ├── Usage                     64
-    └── Interrupted              130
+SyncengineError                1   anything below, and what has no code of its own
+├── GateTripped                4   removals that nobody approved
+├── StalePlan                  5   a saved plan that no longer fits, or an older commit
+├── LockHeld                   6   another run holds the state
+├── AuthFailed                 7   401
+├── WrongTeam                  7   the key belongs to another team than the state
+├── Problems                   8   manifests or project file: every diagnostic at once
+├── Unreachable                9   nothing was sent
+├── Usage                     64
+└── Interrupted              130
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ removes once it is acknowledged: a recorded row is a superset of what the servic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from syncengine.resource import NO_FIELDS, NOTHING, Body, Key, Recorded, Source, Status, Value
+from syncengine.resource import Body, Key, Recorded, Source, Status, Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,11 @@ class Leave:
     """
 
     key: Key
-    fields: Mapping[str, Value] = NO_FIELDS
+    fields: Mapping[str, Value] = field(default_factory=dict)
     cleared: tuple[str, ...] = ()
     keywords: tuple[str, ...] = ()
     keywords_dropped: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = NOTHING
+    metadata: Mapping[str, str] = field(default_factory=dict)
     metadata_dropped: tuple[str, ...] = ()
     status: Status | None = None
     whole: bool = False
@@ -65,7 +65,13 @@ def settled(row: Recorded, leave: Leave) -> Recorded:
     """The row after a 2xx."""
     if leave.status is Status.DELETED:
         return replace(
-            row, body=Body(), status=Status.DELETED, doubtful=False, confirmed=True, server_id=None, protect=False
+            row,
+            body=Body(),
+            status=Status.DELETED,
+            doubtful=False,
+            confirmed=True,
+            server_id=None,
+            protect=False,
         )
     cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
     body = Body(

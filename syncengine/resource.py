@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType
 from typing import NamedTuple
 
 Value = str | bool | int | tuple[str, ...]
 """A field's value: text, flag, milliseconds since epoch, or a list of texts."""
-
-NOTHING: Mapping[str, str] = MappingProxyType({})
-NO_FIELDS: Mapping[str, Value] = MappingProxyType({})
 
 
 class Kind(StrEnum):
@@ -69,9 +65,9 @@ class Body:
     A category's keywords are an ordinary field. Only what was declared is present.
     """
 
-    fields: Mapping[str, Value] = NO_FIELDS
+    fields: Mapping[str, Value] = field(default_factory=dict)
     keywords: tuple[str, ...] = ()
-    metadata: Mapping[str, str] = NOTHING
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
