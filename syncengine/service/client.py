@@ -1,0 +1,263 @@
+"""The client: one operation, one answer, with retries, one breaker for all calls, and a key that is never shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
+
+import httpx
+import orjson
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_result,
+    stop_after_attempt,
+    stop_any,
+    stop_before_delay,
+    wait_exponential_jitter,
+)
+
+from syncengine.service.operations import TEAM_INFO, Operation
+
+ATTEMPTS = 6
+PATIENCE_SECONDS = 300.0
+RETRIABLE = frozenset({408, 429, *range(500, 600)})
+SHOWN_CHARACTERS = 300
+"""How much of an answer that is not understood is shown."""
+
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+"""Failures that happen before a byte of the request leaves."""
+
+
+class KeySource(Protocol):
+    """Gives the API key; `fresh` reads it again (engine.md 4.6: a key in a file is read again on 401)."""
+
+    def __call__(self, *, fresh: bool = False) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    method: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call came to.
+
+    `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
+    `understood` False when the body is not JSON. `reached`: some attempt may have reached the service.
+    `retry_after` is in seconds.
+    """
+
+    status: int | None
+    data: object = None
+    text: str = ""
+    understood: bool = True
+    reached: bool = True
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def exhausted(self) -> bool:
+        """Trouble that a repeat might mend, so that what became of the call is unknown."""
+        return self.status is None or self.status in RETRIABLE
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a run has sent, teamInfo aside: requests and repeats; for each operation the statuses that came."""
+
+    requests: int = 0
+    retries: int = 0
+    statuses: dict[str, set[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How a client behaves. `timeout` and `first_wait` are seconds.
+
+    Once `stop` is set nothing is repeated (engine.md 4.10). `before_send` is asked before each attempt and raises
+    when nothing may be sent (engine.md 1.5). `on_retry` hears the operation, why, and the seconds until the repeat.
+    """
+
+    timeout: float = 30.0
+    concurrency: int = 8
+    first_wait: float = 0.5
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    before_send: Callable[[], None] = lambda: None
+    on_retry: Callable[[str, str, float], None] = lambda operation, why, wait: None
+
+
+class Client:
+    """Calls operations; use as an async context manager.
+
+    `down` is the breaker: once the service answers nothing at all, no further call is sent.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        key: KeySource,
+        *,
+        endpoints: Mapping[str, Endpoint] | None = None,
+        conduct: Conduct | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.traffic = Traffic()
+        self.down = False
+        self._base_url = base_url.rstrip("/")
+        self._key = key
+        self._endpoints = endpoints or {}
+        self._conduct = conduct or Conduct()
+        self._now = now
+        self._answers = 0
+        self._probing = asyncio.Lock()
+        size = self._conduct.concurrency
+        self._http = httpx.AsyncClient(
+            timeout=httpx.Timeout(self._conduct.timeout, pool=None),
+            limits=httpx.Limits(max_connections=size, max_keepalive_connections=size, keepalive_expiry=60.0),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._http.aclose()
+
+    def path(self, operation: Operation) -> str:
+        """The path that `operation` is called at, below the base URL."""
+        return self._endpoint(operation).path
+
+    async def call(self, operation: Operation, body: object = None) -> Answer:
+        """Send one operation, repeating what may be repeated; what the service or the network does never raises."""
+        if self.down:
+            return Answer(None, text="the service is down", reached=False)
+        answers_before = self._answers
+        answer = await self._persist(operation, body)
+        if answer.status == 401 and self._key() != self._key(fresh=True):
+            answer = await self._persist(operation, body)
+        if not answer.exhausted:
+            self._answers += 1
+        elif self._answers == answers_before:
+            await self._find_out_whether_down(operation)
+        return answer
+
+    async def _find_out_whether_down(self, operation: Operation) -> None:
+        """One call's trouble is the whole service's when teamInfo does not get through either (engine.md 4.5)."""
+        if operation is TEAM_INFO:
+            self.down = True
+        elif not self._conduct.stop.is_set():
+            async with self._probing:
+                if not self.down:
+                    self.down = (await self._send(TEAM_INFO, None, [])).exhausted
+
+    async def _persist(self, operation: Operation, body: object) -> Answer:
+        """Attempts until an answer that a repeat cannot mend; the last answer otherwise."""
+        content = None if body is None else orjson.dumps(body)
+        earlier: list[Answer] = []
+        retrying = AsyncRetrying(
+            retry=retry_if_result(lambda answer: answer.exhausted),
+            stop=stop_any(stop_after_attempt(ATTEMPTS), stop_before_delay(PATIENCE_SECONDS), self._quiet),
+            wait=self._wait,
+            sleep=self._sleep,
+            before_sleep=lambda state: self._tell_retry(operation, state),
+            retry_error_callback=_last_answer,
+        )
+        answer: Answer = await retrying(self._send, operation, content, earlier)
+        return replace(answer, reached=any(a.reached for a in earlier))
+
+    async def _send(self, operation: Operation, content: bytes | None, earlier: list[Answer]) -> Answer:
+        if earlier and self._quiet(None):
+            return earlier[-1]
+        self._conduct.before_send()
+        answer = await self._exchange(operation, content)
+        earlier.append(answer)
+        if operation is not TEAM_INFO:
+            self.traffic.requests += 1
+            if answer.status is not None:
+                self.traffic.statuses.setdefault(operation.id, set()).add(answer.status)
+        return answer
+
+    async def _exchange(self, operation: Operation, content: bytes | None) -> Answer:
+        endpoint = self._endpoint(operation)
+        headers = {"x-api-key": self._key(), "accept": "application/json"}
+        if content is not None:
+            headers["content-type"] = "application/json"
+        try:
+            response = await self._http.request(
+                endpoint.method, self._base_url + endpoint.path, content=content, headers=headers
+            )
+        except NOT_SENT as error:
+            return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
+        except httpx.HTTPError as error:
+            return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"))
+        return self._read(response)
+
+    def _read(self, response: httpx.Response) -> Answer:
+        data: object = None
+        understood = True
+        if response.content.strip():
+            try:
+                data = orjson.loads(response.content)
+            except orjson.JSONDecodeError:
+                understood = False
+        return Answer(
+            response.status_code,
+            data=data,
+            text=self._shown(response.text),
+            understood=understood,
+            retry_after=retry_after(response.headers.get("retry-after"), self._now()),
+        )
+
+    def _shown(self, text: str) -> str:
+        """What came, cut to a sane length, on one line, without the key (engine.md 4.11)."""
+        line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text.replace(self._key(), "***")).strip()
+        return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
+
+    def _quiet(self, _: RetryCallState | None) -> bool:
+        return self._conduct.stop.is_set() or self.down
+
+    def _wait(self, state: RetryCallState) -> float:
+        asked = _last_answer(state).retry_after
+        backoff = wait_exponential_jitter(self._conduct.first_wait, max=30.0, jitter=self._conduct.first_wait)
+        return backoff(state) if asked is None else asked
+
+    async def _sleep(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._conduct.stop.wait(), seconds)
+
+    def _tell_retry(self, operation: Operation, state: RetryCallState) -> None:
+        answer = _last_answer(state)
+        self.traffic.retries += operation is not TEAM_INFO
+        why = f"{answer.status}: {answer.text}" if answer.status else answer.text
+        self._conduct.on_retry(operation.id, why, state.next_action.sleep if state.next_action else 0.0)
+
+    def _endpoint(self, operation: Operation) -> Endpoint:
+        return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
+
+
+def _last_answer(state: RetryCallState) -> Answer:
+    assert state.outcome is not None
+    answer: Answer = state.outcome.result()
+    return answer
+
+
+def retry_after(header: str | None, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for: a number, or an HTTP date seen from `now` (RFC 9110 §10.2.3)."""
+    if header is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(header))
+    with contextlib.suppress(ValueError, TypeError):
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - now)
+    return None

@@ -1,0 +1,85 @@
+"""What one planned item looks like on the wire (specification §2, §4): item → JSON value; pure.
+
+Only what was declared is sent, and what was declared once and is gone is sent as an explicit empty
+(engine.md 2.4); a tag's description and timestamps cannot be cleared and are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syncengine.leaves import Leave
+
+JsonObject = dict[str, object]
+
+EMPTY: Mapping[str, object] = {"path": "/", "assigneeExternalIds": [], "visibility": "PUBLIC"}
+"""Explicit empties that are not the empty text."""
+
+UNCLEARABLE = frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
+
+
+def tag(leave: Leave, category_id: str | None, *, spell_name: bool) -> JsonObject:
+    """A tag for upsertTag and upsertTags. `category_id` is the server's id for the field `category`."""
+    name = leave.key.name
+    body: JsonObject = {"name": name}
+    for cleared in leave.cleared:
+        if cleared not in UNCLEARABLE:
+            body["tagCategoryId" if cleared == "category" else cleared] = EMPTY.get(cleared, "")
+    for field, value in leave.fields.items():
+        if field == "category":
+            body["tagCategoryId"] = category_id if value else ""
+        else:
+            body[field] = list(value) if isinstance(value, tuple) else value
+    if leave.metadata:
+        body["metadata"] = dict(leave.metadata)
+    keywords = additional_keywords(leave, spell_name=spell_name)
+    if keywords:
+        body["additionalKeywords"] = keywords
+    return body
+
+
+def additional_keywords(leave: Leave, *, spell_name: bool) -> list[str]:
+    """The keywords to list: the name only where the service would not add it by itself."""
+    if spell_name or leave.fields.get("excludeTagNameKeyword"):
+        return list(leave.keywords)
+    return [k for k in leave.keywords if k != leave.key.name]
+
+
+def category(leave: Leave, server_id: str | None) -> JsonObject:
+    """A category for upsertTagCategories; with its id when the service has given one."""
+    body: JsonObject = {"id": server_id} if server_id else {}
+    body["externalId"] = leave.key.name
+    body.update({name: [] if name == "keywords" else "" for name in leave.cleared})
+    body.update({n: list(v) if isinstance(v, tuple) else v for n, v in leave.fields.items()})
+    return body
+
+
+def activity_type(leave: Leave) -> JsonObject:
+    """An activity type for uploadActivityTypes."""
+    body: JsonObject = {"code": leave.key.name}
+    body.update({name: "" for name in leave.cleared if name == "description"})
+    body.update(leave.fields)
+    return body
+
+
+def keyword_add(leave: Leave) -> JsonObject:
+    body: JsonObject = {"tagName": leave.key.name, "additionalKeywords": list(leave.keywords)}
+    external_id = leave.fields.get("externalId")
+    return body | {"externalId": external_id} if external_id else body
+
+
+def keyword_delete(leave: Leave) -> JsonObject:
+    (keyword,) = leave.keywords_dropped
+    return {"tagName": leave.key.name, "keyword": keyword}
+
+
+def metadata_delete(leave: Leave) -> JsonObject:
+    return {"tagName": leave.key.name, "metadataNames": list(leave.metadata_dropped)}
+
+
+def category_delete(leave: Leave) -> JsonObject:
+    return {"externalId": leave.key.name}
+
+
+def tag_delete(leave: Leave) -> JsonObject:
+    return {"name": leave.key.name}
