@@ -1,11 +1,27 @@
-"""one change → the calls this service needs, and what each leaves; pure."""
+"""one difference → the calls this service needs, and what each leaves; pure."""
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
+from syncengine.diff import Action, Change, Difference, Effect, is_new
 from syncengine.leaves import Leave
-from syncengine.resource import Key, Source
+from syncengine.policy import Way
+from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
+from syncengine.service.operations import (
+    ADD_KEYWORDS,
+    DELETE_KEYWORD,
+    DELETE_TAG,
+    DELETE_TAG_CATEGORY,
+    DELETE_TAG_METADATA,
+    UPLOAD_ACTIVITY_TYPES,
+    UPSERT_TAG_CATEGORIES,
+    UPSERT_TAGS,
+    Operation,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,14 +29,12 @@ class Item:
     """One resource's part of a call, described by what it leaves; `service/wire.py` spells it for the service.
 
     `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
-    is not known to hold it. `category` is the category whose server id the wire needs. `spell_name`: the tag's name
-    must be listed as a keyword, since an upsert of an existing tag may not add it by itself. `needs` are keys whose
-    own calls must be true before this is sent (engine.md 4.2).
+    is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing
+    tag may not add it by itself. `needs` are keys whose own calls must be true before this is sent (engine.md 4.2).
     """
 
     leaves: tuple[Leave, ...]
     new: bool = False
-    category: str | None = None
     spell_name: bool = False
     needs: tuple[Key, ...] = ()
 
@@ -40,3 +54,188 @@ class Call:
     id: str
     operation: str
     items: tuple[Item, ...]
+
+
+class Step(StrEnum):
+    """The stages of a plan, in their order (engine.md 4.1).
+
+    Keyword variants are deletes of a keyword that the service may take for a wanted one (engine.md 2.3): they go
+    before the upsert that adds the wanted one again.
+    """
+
+    CATEGORIES = "categories"
+    ACTIVITY_TYPES = "activity types"
+    KEYWORD_VARIANTS = "keyword variants"
+    TAGS = "tags"
+    KEYWORD_ADDS = "keyword adds"
+    KEYWORD_DELETES = "keyword deletes"
+    METADATA_DELETES = "metadata deletes"
+    TAG_DELETES = "tag deletes"
+    CATEGORY_DELETES = "category deletes"
+
+
+OPERATION_OF: Mapping[Step, Operation] = {
+    Step.CATEGORIES: UPSERT_TAG_CATEGORIES,
+    Step.ACTIVITY_TYPES: UPLOAD_ACTIVITY_TYPES,
+    Step.KEYWORD_VARIANTS: DELETE_KEYWORD,
+    Step.TAGS: UPSERT_TAGS,
+    Step.KEYWORD_ADDS: ADD_KEYWORDS,
+    Step.KEYWORD_DELETES: DELETE_KEYWORD,
+    Step.METADATA_DELETES: DELETE_TAG_METADATA,
+    Step.TAG_DELETES: DELETE_TAG,
+    Step.CATEGORY_DELETES: DELETE_TAG_CATEGORY,
+}
+
+Needed = tuple[Step, Item]
+"""One item and the stage that it belongs to."""
+
+
+def calls_for(difference: Difference, cascade: Iterable[Recorded] = (), movers: Iterable[Key] = ()) -> list[Needed]:
+    """The items one difference needs. `cascade` and `movers` are a deleted category's members that go and that leave.
+
+    A tag that a category takes along needs none of its own, nor does a forgotten one; activity types are deleted by
+    the sweep, which is the plan's.
+    """
+    if difference.leaving is not None:
+        return _departure(difference, cascade, movers)
+    return DESIRED[difference.change.key.kind](difference)
+
+
+# --- categories and activity types
+
+
+def _category(difference: Difference) -> list[Needed]:
+    leaves = [whole(difference)]
+    if difference.change.previously is not None:
+        former = Key(Kind.CATEGORY, difference.change.previously)
+        leaves = [whole(difference, former), Leave(key=former, status=Status.DELETED)]
+    return [(Step.CATEGORIES, Item(leaves=tuple(leaves), new=is_new(difference.row)))]
+
+
+def _activity_type(difference: Difference) -> list[Needed]:
+    return [(Step.ACTIVITY_TYPES, Item(leaves=(whole(difference),), new=is_new(difference.row)))]
+
+
+def whole(difference: Difference, former: Key | None = None) -> Leave:
+    """The leave of an upsert that carries all that is desired."""
+    resource = _resource(difference)
+    held = difference.row.body.fields if difference.row else {}
+    return Leave(
+        key=resource.key,
+        fields=resource.body.fields,
+        cleared=tuple(name for name in held if name not in resource.body.fields),
+        keywords=resource.body.keywords,
+        metadata=resource.body.metadata,
+        status=Status.ACTIVE,
+        whole=True,
+        former=former,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+def _resource(difference: Difference) -> Resource:
+    assert difference.resource is not None, "only what leaves has no desired resource"
+    return difference.resource
+
+
+# --- tags
+
+
+def _tag(difference: Difference) -> list[Needed]:
+    change = difference.change
+    variants = spelling_variants(change.keywords_deleted, _resource(difference).body.keywords)
+    needed: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
+    if variants or _needs_upsert(difference):
+        needed.append((Step.TAGS, whole_tag(difference)))
+    elif change.keywords_added:
+        needed.append((Step.KEYWORD_ADDS, _keyword_add(difference)))
+    own = (change.key,) if needed else ()
+    lost = [k for k in change.keywords_deleted if k not in variants]
+    needed += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, lost, own)]
+    if change.metadata_deleted:
+        leave = Leave(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
+        needed.append((Step.METADATA_DELETES, Item(leaves=(leave,), needs=own)))
+    return needed
+
+
+def _needs_upsert(difference: Difference) -> bool:
+    change, row = difference.change, difference.row
+    return (
+        change.action is Action.CREATE
+        or change.reason is not None
+        or bool(change.metadata_set)
+        or any(f.effect is Effect.APPLIES for f in change.fields)
+        or row is None
+        or row.doubtful
+        or row.status not in (Status.ACTIVE, Status.RELEASED)
+    )
+
+
+def whole_tag(difference: Difference) -> Item:
+    """The upsert of one tag with everything that is desired of it."""
+    row, name = difference.row, difference.change.key.name
+    new = is_new(row)
+    spell_name = row is not None and not new and (row.doubtful or name not in row.body.keywords)
+    variants = spelling_variants(difference.change.keywords_deleted, _resource(difference).body.keywords)
+    leave = whole(difference)
+    return Item(leaves=(leave,), new=new, spell_name=(spell_name or bool(variants)) and name in leave.keywords)
+
+
+def _keyword_add(difference: Difference) -> Item:
+    resource = _resource(difference)
+    external_id = resource.body.fields.get("externalId")
+    leave = Leave(
+        key=resource.key,
+        fields={"externalId": external_id} if external_id else {},
+        keywords=difference.change.keywords_added,
+        status=Status.ACTIVE,
+        source=resource.source,
+    )
+    return Item(leaves=(leave,))
+
+
+def _keyword_deletes(
+    change: Change, keywords: Iterable[str], needs: tuple[Key, ...] = (), status: Status | None = None
+) -> Iterator[Item]:
+    for keyword in keywords:
+        leave = Leave(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
+        yield Item(leaves=(leave,), needs=needs)
+
+
+def spelling_variants(deleted: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
+    """Deleted keywords that differ from a wanted one only by case or Unicode form."""
+    deleted = tuple(deleted)
+    if not deleted:
+        return ()
+    folded = {fold(keyword) for keyword in wanted}
+    return tuple(k for k in deleted if fold(k) in folded)
+
+
+def fold(text: str) -> str:
+    """A text without its case and Unicode form."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
+    Kind.CATEGORY: _category,
+    Kind.ACTIVITY_TYPE: _activity_type,
+    Kind.TAG: _tag,
+}
+
+
+# --- what leaves
+
+
+def _departure(difference: Difference, cascade: Iterable[Recorded], movers: Iterable[Key]) -> list[Needed]:
+    leaving, change = difference.leaving, difference.change
+    assert leaving is not None
+    if leaving.way is Way.RETIRE:
+        needs = (leaving.taken_by,) if leaving.taken_by else ()
+        items = _keyword_deletes(change, change.keywords_deleted, needs, Status.RETIRED)
+        return [(Step.KEYWORD_DELETES, item) for item in items]
+    if leaving.way is not Way.DELETE:
+        return []
+    leaves = tuple(Leave(key=key, status=Status.DELETED) for key in (change.key, *(row.key for row in cascade)))
+    step = Step.CATEGORY_DELETES if change.key.kind is Kind.CATEGORY else Step.TAG_DELETES
+    return [(step, Item(leaves=leaves, needs=tuple(movers)))]

@@ -1,12 +1,14 @@
-"""recorded, desired → changes; pure."""
+"""aim, recorded → differences; pure. What changes for each resource, and what is only said or only recorded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
-from syncengine.resource import Key, Source, Value
+from syncengine.leaves import Leave
+from syncengine.policy import Aim, Leaving, Note, Way, may_be_held, release
+from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
 
 
 class Action(Enum):
@@ -40,6 +42,11 @@ class FieldChange:
     after: Value | None
     effect: Effect = Effect.APPLIES
 
+    @property
+    def clears(self) -> bool:
+        """Whether something that the service holds is emptied."""
+        return self.effect is Effect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -60,3 +67,227 @@ class Change:
     reason: str | None = None
     cascade: Key | None = None
     previously: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A change with what it stands on: the recorded row, the desired resource, or how it leaves."""
+
+    change: Change
+    row: Recorded | None = None
+    resource: Resource | None = None
+    leaving: Leaving | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All differences; rows to record without a request; what is said; how many resources are as they should be."""
+
+    differences: tuple[Difference, ...]
+    records: tuple[Leave, ...]
+    notes: tuple[Note, ...]
+    unchanged: int
+
+
+UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
+    Kind.TAG: frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"}),
+    Kind.CATEGORY: frozenset(),
+    Kind.ACTIVITY_TYPE: frozenset(),
+}
+"""Fields that the service keeps when they are emptied (specification §2.1)."""
+
+CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
+    Kind.TAG: frozenset(),
+    Kind.CATEGORY: frozenset(),
+    Kind.ACTIVITY_TYPE: frozenset({"label", "enableIfNew"}),
+}
+"""Fields that only count when the service sees the resource for the first time (service-facts §2)."""
+
+UNSAID: Mapping[tuple[Kind, str], Value] = {
+    (Kind.TAG, "visibility"): "PUBLIC",
+    (Kind.TAG, "path"): "/",
+    (Kind.ACTIVITY_TYPE, "enableIfNew"): False,
+    (Kind.ACTIVITY_TYPE, "reenableIfArchived"): False,
+}
+"""What a field that was never declared comes to."""
+
+LEAVES_AS: Mapping[Way, Action] = {
+    Way.FORGET: Action.FORGET,
+    Way.RETIRE: Action.RETIRE,
+    Way.DELETE: Action.DELETE,
+    Way.CASCADE: Action.DELETE,
+    Way.SWEEP: Action.DELETE,
+}
+
+
+def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
+    """Compare the aim with what is recorded (engine.md 2.2, 2.3, 2.5)."""
+    differences: list[Difference] = []
+    records = [release(row) for row in aim.released]
+    notes = list(aim.notes)
+    unchanged = 0
+    for key, resource in aim.wanted.items():
+        found = _compare(recorded.get(key), resource, aim.renames.get(key))
+        notes += found.notes
+        if found.change is not None:
+            differences.append(Difference(found.change, recorded.get(key), resource))
+        else:
+            unchanged += 1
+        if found.record is not None:
+            records.append(found.record)
+    differences += [_departure(leaving) for leaving in aim.leaving.values()]
+    records += [record for leaving in aim.leaving.values() if (record := _departure_record(leaving))]
+    return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    change: Change | None
+    record: Leave | None
+    notes: tuple[Note, ...] = ()
+
+
+def is_new(row: Recorded | None) -> bool:
+    """Whether the service is not known to hold the resource."""
+    return row is None or not row.confirmed or not may_be_held(row)
+
+
+def _compare(row: Recorded | None, resource: Resource, former: Key | None) -> _Found:
+    if row is None or not may_be_held(row):
+        row = None
+    fields, unsaid = _field_changes(row, resource)
+    change = _change(row, resource, former, fields)
+    notes = tuple(_field_notes(resource, fields, is_new(row)))
+    unsent = [f for f in fields if f.effect is not Effect.APPLIES]
+    record = None if row is None else _record(row, resource, [*unsent, *unsaid])
+    return _Found(change, record, notes)
+
+
+def _change(
+    row: Recorded | None, resource: Resource, former: Key | None, fields: Iterable[FieldChange]
+) -> Change | None:
+    wanted, held = resource.body, row.body if row else None
+    gained = wanted.keywords if held is None else _without(wanted.keywords, held.keywords)
+    lost = () if held is None else _without(held.keywords, wanted.keywords)
+    metadata = {n: v for n, v in wanted.metadata.items() if held is None or held.metadata.get(n) != v}
+    unnamed = () if held is None else tuple(n for n in held.metadata if n not in wanted.metadata)
+    sent = any(f.effect is Effect.APPLIES for f in fields)
+    renames_category = former is not None and former.kind is Kind.CATEGORY
+    doubtful = row is not None and (row.doubtful or not row.confirmed)
+    if not (row is None or doubtful or sent or gained or lost or metadata or unnamed or renames_category):
+        return None
+    return Change(
+        key=resource.key,
+        action=Action.CREATE if is_new(row) and not renames_category else Action.UPDATE,
+        source=resource.source,
+        fields=tuple(fields),
+        keywords_added=gained,
+        keywords_deleted=lost,
+        metadata_set=metadata,
+        metadata_deleted=unnamed,
+        reason="an earlier call for it failed or has no known outcome" if doubtful else None,
+        previously=former.name if former else None,
+    )
+
+
+def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
+    known = set(others)
+    return tuple(k for k in keywords if k not in known)
+
+
+# --- fields
+
+
+def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
+    """Differences to show, and those that mean nothing to the service and are only recorded."""
+    before = row.body.fields if row else {}
+    after = resource.body.fields
+    shown: list[FieldChange] = []
+    unsaid: list[FieldChange] = []
+    for name in dict.fromkeys((*after, *before)):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, is_new(row)))
+        (unsaid if _means_the_same(resource.key.kind, change) else shown).append(change)
+    return shown, unsaid
+
+
+def _effect(kind: Kind, name: str, after: Value | None, new: bool) -> Effect:
+    if name in CREATE_ONLY[kind] and not new:
+        return Effect.CREATE_ONLY
+    return Effect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else Effect.APPLIES
+
+
+def _means_the_same(kind: Kind, change: FieldChange) -> bool:
+    """A field that is no longer said, or a flag said at last, without any difference to the service.
+
+    An explicit empty for a field that was never declared is no such case: it clears what others put there.
+    """
+    unsaid = UNSAID.get((kind, change.name))
+    if change.after is None:
+        return _is_nothing(change.before) or change.before == unsaid
+    if change.before is None:
+        return (unsaid is False and change.after is False) or change.effect is Effect.IGNORED
+    return change.effect is Effect.IGNORED and _is_nothing(change.before)
+
+
+def _is_nothing(value: Value | None) -> bool:
+    return value is None or value == "" or value == ()
+
+
+FIELD_NOTES: Mapping[Effect, Callable[[FieldChange], str]] = {
+    Effect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
+    Effect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
+}
+
+
+def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -> Iterator[Note]:
+    for change in fields:
+        if tell := FIELD_NOTES.get(change.effect):
+            yield Note(resource.key, change.effect.value, tell(change), resource.source)
+    if new and resource.key.kind is Kind.ACTIVITY_TYPE and not resource.body.fields.get("enableIfNew"):
+        message = "created but not offered to users: `enableIfNew: true` would offer it"
+        yield Note(resource.key, "not-enabled", message, resource.source)
+
+
+def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Leave | None:
+    """What to write down without a request: fields the service does not take, place, protection, ownership."""
+    fields = {f.name: f.after for f in unsent if f.after is not None}
+    cleared = tuple(f.name for f in unsent if f.after is None)
+    status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None
+    if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
+        return None
+    return Leave(
+        key=row.key,
+        fields=fields,
+        cleared=cleared,
+        status=status,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+# --- what leaves
+
+
+def _departure(leaving: Leaving) -> Difference:
+    row = leaving.row
+    retires = leaving.way is Way.RETIRE
+    change = Change(
+        key=row.key,
+        action=LEAVES_AS[leaving.way],
+        source=row.source,
+        keywords_deleted=row.body.keywords if retires else (),
+        reason=leaving.reason,
+        cascade=leaving.taken_by if leaving.way is Way.CASCADE else None,
+    )
+    return Difference(change, row, leaving=leaving)
+
+
+def _departure_record(leaving: Leaving) -> Leave | None:
+    if leaving.way is Way.FORGET:
+        return release(leaving.row)
+    if leaving.way is Way.RETIRE and not leaving.row.body.keywords:
+        return Leave(key=leaving.row.key, status=Status.RETIRED)
+    return None

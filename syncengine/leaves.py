@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from syncengine.resource import Body, Key, Recorded, Source, Status, Value
+from syncengine.resource import Body, Key, Recorded, Source, Status, Value, category_references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,14 @@ def intended(row: Recorded | None, leave: Leave) -> Recorded:
         status=_status_intended(before, leave),
         source=leave.source or before.source,
         protect=before.protect if leave.protect is None else leave.protect,
+        former_categories=_left_behind(before, body),
     )
+
+
+def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
+    """A tag is in its old category until a move is acknowledged; deleting that category would take it along."""
+    now = category_references(body.fields)
+    return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
 
 def _status_intended(before: Recorded, leave: Leave) -> Status:
@@ -69,9 +76,10 @@ def settled(row: Recorded, leave: Leave) -> Recorded:
             body=Body(),
             status=Status.DELETED,
             doubtful=False,
-            confirmed=True,
+            confirmed=False,
             server_id=None,
             protect=False,
+            former_categories=(),
         )
     cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
     body = Body(
@@ -85,4 +93,5 @@ def settled(row: Recorded, leave: Leave) -> Recorded:
         status=leave.status or row.status,
         doubtful=row.doubtful and not leave.whole,
         confirmed=row.confirmed or leave.whole,
+        former_categories=() if leave.whole else row.former_categories,
     )

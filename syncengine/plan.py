@@ -1,60 +1,64 @@
-"""changes → stages of calls, gate and digest; pure."""
+"""desired, recorded → a plan: stages of calls, sweep, gate, summary; pure. The stations of planning are called here.
+
+Folding all that a plan's calls and records leave over the recorded rows gives the aim: a plan proves itself
+without any IO.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from syncengine.calls import Call
-from syncengine.diff import Change
-from syncengine.errors import Diagnostic
+from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
+from syncengine.desired import Desired
+from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
+from syncengine.errors import Diagnostic, Problems
+from syncengine.gate import Gate, gate
 from syncengine.leaves import Leave
-from syncengine.resource import Key, Source
+from syncengine.policy import Aim, Note, Rules, Scope, Way, aim, may_be_held
+from syncengine.project_file import ActivityTypes, Limit
+from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
+from syncengine.store.codec import digest
 
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Said, not done. `kind`: create-only, ignored, kept, released, …"""
-
-    key: Key
-    kind: str
-    message: str
-    source: Source | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Whether removals need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
-
-    tripped: bool = False
-    reasons: tuple[str, ...] = ()
-    approve: str | None = None
+RIDE_ALONG = 10
+"""From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The sync session: codes it removes that we know of, and everything unknown that the service holds.
+    """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
-    `uploads` are the calls with the full desired set; `complete` carries what completion removes. `first`: no sweep
-    of this state has been approved before.
+    `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
+    tags that must have let go of a code before (engine.md 3.4). `first`: no sweep of this state was approved before.
     """
 
     known: tuple[str, ...]
     uploads: tuple[Call, ...]
     complete: Call
+    needs: tuple[Key, ...] = ()
     first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Start, uploads, completion."""
+        return len(self.uploads) + 2
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Calls that do not depend on each other."""
 
-    name: str
+    step: Step
     calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
+    """Counts of a plan. `keyword_adds` are those on tags that exist; `requests` leaves teamInfo aside."""
+
     create: int = 0
     update: int = 0
     delete: int = 0
@@ -70,21 +74,296 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Everything an apply needs. `records` are rows to write without a request; `prior` digests what it stands on."""
+class Basis:
+    """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply."""
 
     id: str
     created: str
     base_url: str
-    team: str | None
-    lineage: str
-    commit: str | None
+    team: str | None = None
+    lineage: str = ""
+    commit: str | None = None
+    swept_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again."""
+
+    rules: Rules
+    limits: Mapping[str, Limit]
+    scope: Scope = field(default_factory=Scope)
+    sweep: bool = False
+    reassert: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything an apply needs.
+
+    `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
+    touch, in case one of them finds no tag. `prior` digests the rows that the plan stands on.
+    """
+
+    basis: Basis
     summary: Summary
     gate: Gate
     sweep: Sweep | None
     changes: tuple[Change, ...]
     notes: tuple[Note, ...]
     stages: tuple[Stage, ...]
-    records: tuple[Leave, ...]
+    records: tuple[Leave, ...] = ()
+    wholes: Mapping[Key, Item] = field(default_factory=dict)
     prior: Mapping[Key, str] = field(default_factory=dict)
+    reasserts: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.basis.id
+
+    @property
+    def changes_something(self) -> bool:
+        """Whether an apply does more than write down what is already so."""
+        return bool(self.changes or self.sweep)
+
+    @property
+    def sends_something(self) -> bool:
+        return self.summary.requests > 0
+
+    def calls(self) -> Iterator[Call]:
+        """Every call, the sweep's behind the stages."""
+        for stage in self.stages:
+            yield from stage.calls
+        if self.sweep is not None:
+            yield from (*self.sweep.uploads, self.sweep.complete)
+
+    def leaves(self) -> Iterator[Leave]:
+        """All that will be true once everything is acknowledged."""
+        yield from self.records
+        for call in self.calls():
+            for item in call.items:
+                yield from item.leaves
+
+
+def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, basis: Basis) -> Plan:
+    """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
+    rows = _reasserted(recorded) if options.reassert else recorded
+    aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
+    diagnostics = (*desired.diagnostics, *aimed.warnings)
+    if aimed.problems:
+        raise Problems((*aimed.problems, *diagnostics))
+    found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
+    needed = list(_needed(found.differences, aimed))
+    numbering = Numbering()
+    stages = _stages(_riding(needed, found.differences), numbering)
+    sweep = _sweep(aimed, found, rows, options, basis, numbering)
+    changes = tuple(difference.change for difference in found.differences)
+    return Plan(
+        basis=basis,
+        summary=_summary(changes, found, stages, sweep),
+        gate=gate(
+            found.differences,
+            recorded,
+            options.limits,
+            first_sweep=not basis.swept_before,
+            sweeps=sweep is not None,
+            team=basis.team,
+            lineage=basis.lineage,
+        ),
+        sweep=sweep,
+        changes=changes,
+        notes=found.notes,
+        stages=stages,
+        records=found.records,
+        wholes=_wholes(stages, found.differences),
+        prior=_prior(recorded, changes, found.records, sweep),
+        reasserts=options.reassert,
+        diagnostics=diagnostics,
+    )
+
+
+# --- reasserting (engine.md §7)
+
+
+def _reasserted(recorded: Mapping[Key, Recorded]) -> dict[Key, Recorded]:
+    return {key: replace(row, doubtful=True) if row.status is Status.ACTIVE else row for key, row in recorded.items()}
+
+
+def _with_reasons(found: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
+    return replace(found, differences=tuple(_sent_again(d, recorded.get(d.change.key)) for d in found.differences))
+
+
+def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
+    if row is None or row.doubtful or difference.change.reason is None or difference.leaving is not None:
+        return difference
+    return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
+
+
+# --- items into stages
+
+
+class Numbering:
+    """Numbers calls through one plan, so that the same inputs give the same ids."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def call(self, operation: str, items: Sequence[Item]) -> Call:
+        """The next call."""
+        self._next += 1
+        return Call(f"c{self._next}", operation, tuple(items))
+
+
+def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
+    cascades: dict[Key, list[Recorded]] = {}
+    for leaving in aimed.leaving.values():
+        if leaving.way is Way.CASCADE and leaving.taken_by is not None:
+            cascades.setdefault(leaving.taken_by, []).append(leaving.row)
+    for difference in differences:
+        key = difference.change.key
+        yield from calls_for(difference, cascades.get(key, ()), aimed.movers.get(key, ()))
+
+
+def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
+    """Where many tags only gain keywords, put them on batch upserts (engine.md 2.2)."""
+    adds = {item.key for step, item in needed if step is Step.KEYWORD_ADDS}
+    if len(adds) < RIDE_ALONG:
+        return needed
+    whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
+    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in needed]
+
+
+def _stages(needed: Iterable[Needed], numbering: Numbering) -> tuple[Stage, ...]:
+    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
+    for step, item in needed:
+        by_step[step].append(item)
+    return tuple(Stage(step, tuple(_pack(step, items, numbering))) for step, items in by_step.items() if items)
+
+
+def _pack(step: Step, items: Sequence[Item], numbering: Numbering) -> Iterator[Call]:
+    operation = OPERATION_OF[step]
+    for start in range(0, len(items), operation.limit):
+        yield numbering.call(operation.id, items[start : start + operation.limit])
+
+
+def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:
+    upserted = {i.key for s in stages if s.step is Step.TAGS for c in s.calls for i in c.items}
+    return {
+        d.change.key: whole_tag(d)
+        for d in differences
+        if d.resource is not None and d.change.key.kind is Kind.TAG and d.change.key not in upserted
+    }
+
+
+# --- the sweep
+
+
+def _sweep(
+    aimed: Aim, found: Diff, recorded: Mapping[Key, Recorded], options: Options, basis: Basis, numbering: Numbering
+) -> Sweep | None:
+    going = [leaving for leaving in aimed.leaving.values() if leaving.way is Way.SWEEP]
+    if not (going or (options.scope.whole and _sweeps_anyway(found, options))):
+        return None
+    known = tuple(leaving.row.key.name for leaving in going)
+    staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if _is_type(key)]
+    staying += [_held(row) for row in aimed.held]
+    limit = UPLOAD_ACTIVITY_TYPES.limit
+    uploads = [
+        numbering.call(UPLOAD_ACTIVITY_TYPES.id, staying[start : start + limit])
+        for start in range(0, len(staying), limit)
+    ]
+    leaves = tuple(Leave(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    complete = numbering.call(COMPLETE_SYNC_SESSION.id, [Item(leaves=leaves)] if leaves else [])
+    return Sweep(known, tuple(uploads), complete, _still_carrying(known, aimed, recorded), not basis.swept_before)
+
+
+def _sweeps_anyway(found: Diff, options: Options) -> bool:
+    touched = any(_is_type(difference.change.key) for difference in found.differences)
+    return options.sweep or (options.rules.activity_types is ActivityTypes.EXACT and touched)
+
+
+def _is_type(key: Key) -> bool:
+    return key.kind is Kind.ACTIVITY_TYPE
+
+
+def _staying(resource: Resource, row: Recorded | None) -> Item:
+    leave = Leave(
+        key=resource.key,
+        fields=resource.body.fields,
+        cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
+        status=Status.ACTIVE,
+        whole=True,
+        source=resource.source,
+        protect=resource.protect,
+    )
+    return Item(leaves=(leave,), new=is_new(row))
+
+
+def _held(row: Recorded) -> Item:
+    return Item(leaves=(Leave(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
+
+
+def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
+    """Wanted tags whose rows carry a code that goes, or may do so (engine.md 3.4)."""
+    going = set(codes)
+    if not going:
+        return ()
+    rows = ((key, recorded[key]) for key in aimed.wanted if key.kind is Kind.TAG and key in recorded)
+    return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)
+
+
+# --- counting and digesting
+
+
+def _summary(changes: Sequence[Change], found: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
+    actions = Counter(change.action for change in changes)
+    requests = sum(len(stage.calls) for stage in stages) + (sweep.requests if sweep else 0)
+    return Summary(
+        create=actions[Action.CREATE],
+        update=actions[Action.UPDATE],
+        delete=actions[Action.DELETE],
+        retire=actions[Action.RETIRE],
+        forget=actions[Action.FORGET],
+        unchanged=found.unchanged,
+        keyword_adds=sum(len(c.keywords_added) for c in changes if c.action is not Action.CREATE),
+        keyword_deletes=sum(len(change.keywords_deleted) for change in changes),
+        metadata_deletes=sum(len(change.metadata_deleted) for change in changes),
+        cascaded_tags=sum(change.cascade is not None for change in changes),
+        kept=sum(note.kind == "kept" for note in found.notes),
+        requests=requests,
+    )
+
+
+def _prior(
+    recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Leave], sweep: Sweep | None
+) -> dict[Key, str]:
+    """Digests of the rows that are touched; of every activity type if the plan sweeps (engine.md §6)."""
+    touched = {change.key: None for change in changes} | {leave.key: None for leave in records}
+    touched |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
+    if sweep is not None:
+        touched |= {key: None for key, row in recorded.items() if _is_type(key) and may_be_held(row)}
+    return {key: digest(recorded.get(key)) for key in touched}
+
+
+class Mismatch(NamedTuple):
+    """A row that is not what a saved plan stands on."""
+
+    key: Key
+    why: str
+
+
+def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
+    """What keeps a saved plan from being applied to the state as it is now (engine.md §6).
+
+    `rows` are the touched ones as they are now; `groups` are rows that must all be known to the plan: activity types
+    if it sweeps, members of the categories that it deletes. What this plan wrote itself, in a run that was
+    interrupted, fits.
+    """
+    changed = [
+        Mismatch(key, "it changed since the plan was made")
+        for key, expected in plan.prior.items()
+        if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
+    ]
+    unknown = [Mismatch(row.key, "the plan does not know it") for row in groups if row.key not in plan.prior]
+    return changed + unknown

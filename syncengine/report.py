@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-from syncengine.diff import Action
+from syncengine.diff import Action, Change
 from syncengine.errors import Diagnostic
 from syncengine.resource import Key, Source
 
@@ -79,3 +82,67 @@ class Report:
     session: Session
     results: tuple[Result, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Told(Protocol):
+    """What an apply tells of one resource (apply.events.ItemEnded)."""
+
+    @property
+    def key(self) -> Key: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def error(self) -> CallError | None: ...
+    @property
+    def source(self) -> Source | None: ...
+
+
+WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED)
+
+
+class Tally:
+    """Folds what is told of resources into one result for each: the worst of its calls."""
+
+    def __init__(self) -> None:
+        self._worst: dict[Key, Told] = {}
+
+    def add(self, told: Told) -> None:
+        """One more call's outcome."""
+        known = self._worst.get(told.key)
+        if known is None or WORST_FIRST.index(told.outcome) < WORST_FIRST.index(known.outcome):
+            self._worst[told.key] = told
+
+    def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
+        """A result for each change, in their order; then whatever else was not applied.
+
+        `unsent` is the reason of changes that nothing was told of.
+        """
+        results = [self._result(change, unsent) for change in changes]
+        planned = {change.key for change in changes}
+        others = [t for t in self._worst.values() if t.key not in planned and t.outcome is not Outcome.APPLIED]
+        return (*results, *(Result(t.key, Action.UPDATE, t.outcome, t.source, t.error) for t in others))
+
+    def _result(self, change: Change, unsent: str) -> Result:
+        told = self._worst.get(change.key)
+        if told is None:
+            return Result(change.key, change.action, Outcome.SKIPPED, change.source, CallError(unsent))
+        return Result(change.key, change.action, told.outcome, change.source, told.error)
+
+
+def totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
+    """Count outcomes."""
+    counts = Counter(result.outcome for result in results)
+    return Totals(
+        applied=counts[Outcome.APPLIED],
+        failed=counts[Outcome.FAILED],
+        skipped=counts[Outcome.SKIPPED],
+        unknown=counts[Outcome.UNKNOWN],
+        requests=requests,
+        retries=retries,
+    )
+
+
+def status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> Status:
+    """COMPLETE only when everything was applied, the sweep included."""
+    swept = not sweep_wanted or session.outcome == "completed"
+    return Status.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else Status.INCOMPLETE

@@ -81,6 +81,12 @@ class Resource:
     previously: tuple[str, ...] = ()
 
 
+def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
+    """What a tag's fields say of its category: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
+    named, by_id = fields.get("category"), fields.get("tagCategoryId")
+    return tuple(f"{how}/{value}" for how, value in (("category", named), ("id", by_id)) if value)
+
+
 class Removal(StrEnum):
     """How a tag leaves."""
 
@@ -112,9 +118,10 @@ class Status(StrEnum):
 class Recorded:
     """One row of the cached prior state: the most that the service may hold of what we asked for.
 
-    `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call for it was
-    acknowledged at least once. A row that is DELETED and doubtful may or may not be gone.
-    `run` and `plan` name the last writer.
+    `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call that carried all of it
+    was acknowledged since it was last deleted. A row that is DELETED and doubtful may or may not be gone.
+    `former_categories` are references to categories that a tag may still be in, since no call that moves it out was
+    acknowledged yet. `run` and `plan` name the last writer.
     """
 
     key: Key
@@ -125,5 +132,10 @@ class Recorded:
     server_id: str | None = None
     source: Source | None = None
     protect: bool = False
+    former_categories: tuple[str, ...] = ()
     run: str | None = None
     plan: str | None = None
+
+    def category_references(self) -> tuple[str, ...]:
+        """Every category that the service may hold this tag in, as references."""
+        return (*category_references(self.body.fields), *self.former_categories)

@@ -18,7 +18,6 @@ from tenacity import (
     RetryCallState,
     retry_if_result,
     stop_after_attempt,
-    stop_any,
     stop_before_delay,
     wait_exponential_jitter,
 )
@@ -30,6 +29,8 @@ PATIENCE_SECONDS = 300.0
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
 """How much of an answer that is not understood is shown."""
+
+ENOUGH = stop_after_attempt(ATTEMPTS) | stop_before_delay(PATIENCE_SECONDS)
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""
@@ -167,7 +168,7 @@ class Client:
         earlier: list[Answer] = []
         retrying = AsyncRetrying(
             retry=retry_if_result(lambda answer: answer.exhausted),
-            stop=stop_any(stop_after_attempt(ATTEMPTS), stop_before_delay(PATIENCE_SECONDS), self._quiet),
+            stop=lambda state: ENOUGH(state) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=lambda state: self._tell_retry(operation, state),
@@ -206,23 +207,23 @@ class Client:
     def _read(self, response: httpx.Response) -> Answer:
         data: object = None
         understood = True
-        if response.content.strip():
+        content = response.content.replace(self._key().encode(), b"***")
+        if content.strip():
             try:
-                data = orjson.loads(response.content)
+                data = orjson.loads(content)
             except orjson.JSONDecodeError:
                 understood = False
         return Answer(
             response.status_code,
             data=data,
-            text=self._shown(response.text),
+            text=self._shown(content.decode("utf-8", "replace")),
             understood=understood,
             retry_after=retry_after(response.headers.get("retry-after"), self._now()),
         )
 
     def _shown(self, text: str) -> str:
-        """What came, cut to a sane length, on one line, without the key (engine.md 4.11)."""
-        line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text.replace(self._key(), "***")).strip()
-        return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
+        """What came, without the key (engine.md 4.11)."""
+        return tidy(text.replace(self._key(), "***"))
 
     def _quiet(self, _: RetryCallState | None) -> bool:
         return self._conduct.stop.is_set() or self.down
@@ -244,6 +245,12 @@ class Client:
 
     def _endpoint(self, operation: Operation) -> Endpoint:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
+
+
+def tidy(text: str) -> str:
+    """Foreign words as they may be shown: on one line and cut to a sane length."""
+    line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
+    return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
 
 
 def _last_answer(state: RetryCallState) -> Answer:

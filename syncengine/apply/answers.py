@@ -1,0 +1,94 @@
+"""answer of one call → what it means for each of its items; pure (engine.md 4.3, 4.4, 4.6, 4.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from syncengine.service.client import Answer, tidy
+from syncengine.service.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A 2xx. `errors` names the items that were not applied; `data` is the answer's object."""
+
+    errors: Mapping[int, str] = field(default_factory=dict)
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemsRefused:
+    """A 4xx that names items: those failed, the rest was not applied either and may be sent again."""
+
+    errors: Mapping[int, str]
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A 4xx for the call as a whole: nothing of it was applied."""
+
+    message: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """No answer says what happened. `reached`: the service may have seen it."""
+
+    message: str
+    status: int | None = None
+    reached: bool = True
+
+
+Verdict = Accepted | ItemsRefused | Refused | Unclear
+
+
+def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
+    """Read an answer by what the interface says `operation` answers."""
+    if answer.exhausted:
+        message = answer.text or "no words"
+        shown = f"{answer.status}: {message}" if answer.status else message
+        return Unclear(shown, answer.status, answer.reached)
+    errors = _item_errors(answer.data) if operation.items else {}
+    fits = errors is not None and all(0 <= index < items for index in errors)
+    if answer.ok:
+        return _judge_success(answer, errors if fits else None)
+    assert answer.status is not None, "an answer without a status is exhausted"
+    return ItemsRefused(errors, answer.status) if errors and fits else Refused(_words(answer), answer.status)
+
+
+def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
+    if answer.data is None and answer.understood:
+        return Accepted()
+    if errors is None:
+        return Unclear(f"item errors that fit no item: {answer.text}", answer.status)
+    if not isinstance(answer.data, dict):
+        return Unclear(f"an answer that the interface does not know: {answer.text}", answer.status)
+    return Accepted(errors, answer.data)
+
+
+def _item_errors(data: object) -> dict[int, str] | None:
+    """{index: words} of an answer's `errors`; empty when there is none, None when it is not what it should be."""
+    listed = data.get("errors") if isinstance(data, dict) else None
+    if listed is None:
+        return {}
+    if not isinstance(listed, list):
+        return None
+    found: dict[int, str] = {}
+    for error in listed:
+        index = error.get("index") if isinstance(error, dict) else None
+        if not isinstance(index, int) or isinstance(index, bool):
+            return None
+        found[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
+    return found
+
+
+def _words(answer: Answer) -> str:
+    """The service's words in an error body of unknown shape (service-facts §1)."""
+    if isinstance(answer.data, dict):
+        for name in ("message", "errorDescription", "error", "detail", "description"):
+            if isinstance(words := answer.data.get(name), str) and words:
+                return tidy(words)
+    return answer.text or f"refused with {answer.status}"

@@ -1,0 +1,185 @@
+"""plan → effects, through a service and a ledger, told as events. The stages of engine.md 4.1, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from syncengine.apply import batches, session, singles
+from syncengine.apply.events import ItemEnded, StageStarted
+from syncengine.apply.run import FLUSH_AT, Run, leaves_of
+from syncengine.calls import Call, Item, Step
+from syncengine.diff import Action
+from syncengine.plan import Plan, Stage
+from syncengine.report import Outcome
+from syncengine.resource import Key, Kind, Status
+from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
+
+Job = Callable[[], Awaitable[None]]
+
+
+async def perform(run: Run, plan: Plan) -> None:
+    """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
+    if plan.reasserts:
+        run.ledger.doubt([change.key for change in plan.changes])
+    _write_records(run, plan)
+    if plan.sends_something:
+        await session.cancel_left_open(run)
+        await _send_all(run, plan)
+    run.journal.flush()
+
+
+def _write_records(run: Run, plan: Plan) -> None:
+    run.ledger.record(plan.records)
+    for change in plan.changes:
+        if change.action is Action.FORGET or (change.action is Action.RETIRE and not change.keywords_deleted):
+            run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
+
+
+async def _send_all(run: Run, plan: Plan) -> None:
+    rows = run.ledger.rows(Kind.CATEGORY)
+    run.category_ids = {r.key.name: r.server_id for r in rows if r.server_id and r.status is not Status.DELETED}
+    settled = run.ledger.settled_calls(plan.id)
+    wholes = _wholes(plan)
+    for stage in plan.stages:
+        if stage.step is not Step.CATEGORY_DELETES:
+            await _send_stage(run, stage, wholes, settled)
+        if stage.step is Step.CATEGORIES and run.strays:
+            await _send_strays(run, plan)
+    if plan.sweep is not None:
+        run.journal.flush()
+        run.tell(StageStarted("sweep", sum(len(call.items) for call in plan.sweep.uploads)))
+        await session.perform(run, plan.sweep)
+    for stage in plan.stages:
+        if stage.step is Step.CATEGORY_DELETES:
+            await _send_stage(run, stage, wholes, settled)
+
+
+def _wholes(plan: Plan) -> Mapping[Key, Item]:
+    """The upsert of every desired tag that a single call touches."""
+    single = {
+        item.key
+        for stage in plan.stages
+        if OPERATIONS[stage.calls[0].operation].items is None
+        for call in stage.calls
+        for item in call.items
+    }
+    if not single:
+        return {}
+    tags = (stage for stage in plan.stages if stage.step is Step.TAGS)
+    upserts = {i.key: i for stage in tags for call in stage.calls for i in call.items if i.key in single}
+    return {**plan.wholes, **upserts}
+
+
+async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+    operation = OPERATIONS[stage.calls[0].operation]
+    run.tell(StageStarted(stage.step.value, sum(len(call.items) for call in stage.calls)))
+    calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
+    jobs = _batch_jobs(run, operation, calls) if operation.items else _single_jobs(run, operation, calls, wholes)
+    await concurrently(run.concurrency, jobs)
+    run.journal.flush()
+    if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
+        await _send_repairs(run, stage.step)
+
+
+def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
+    """Whether an interrupted run of the same plan got this call acknowledged (engine.md §6)."""
+    if call.id not in settled:
+        return False
+    for item in call.items:
+        run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
+    return True
+
+
+def _batch_jobs(run: Run, operation: Operation, calls: Iterable[Call]) -> Iterator[Job]:
+    for call in calls:
+        yield partial(_send_batch, run, operation, call)
+
+
+async def _send_batch(run: Run, operation: Operation, call: Call) -> None:
+    items = _ready(run, call.items)
+    if items:
+        run.journal.intend(operation, [(call.id, items)])
+        await batches.deliver(run, operation, call.id, items)
+
+
+def _single_jobs(run: Run, operation: Operation, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
+    """Jobs for calls of one resource each, whose intents are written together ahead of them."""
+    for start in range(0, len(calls), FLUSH_AT):
+        ready = [(call, items) for call in calls[start : start + FLUSH_AT] if (items := _ready(run, call.items))]
+        if ready:
+            run.journal.intend(operation, [(call.id, items) for call, items in ready])
+        for call, items in ready:
+            yield partial(singles.deliver, run, operation, call.id, items[0], wholes)
+
+
+def _ready(run: Run, items: Sequence[Item]) -> list[Item]:
+    """The items whose needs are true (engine.md 4.2); the rest is skipped with the reason."""
+    if reason := run.halted:
+        run.skipped(items, reason)
+        return []
+    ready: list[Item] = []
+    for item in items:
+        if obstacle := _obstacle(run, item):
+            run.skipped([item], obstacle)
+        else:
+            ready.append(item)
+    return ready
+
+
+def _obstacle(run: Run, item: Item) -> str | None:
+    for key in item.needs:
+        if key in run.blocked:
+            return f"waited for {key}, which was not applied"
+    category = batches.category_of(item.leaves[0]) if item.leaves[0].whole else None
+    if category is not None and category not in run.category_ids:
+        return f"waited for the id of {Key(Kind.CATEGORY, category)}, which was not applied"
+    return None
+
+
+async def concurrently(count: int, jobs: Iterator[Job]) -> None:
+    """Run jobs, `count` at a time; the first exception of a job is raised once the others have ended."""
+    failures: list[BaseException] = []
+
+    async def work() -> None:
+        for job in jobs:
+            if failures:
+                return
+            try:
+                await job()
+            except Exception as error:
+                failures.append(error)
+
+    await asyncio.gather(*(work() for _ in range(count)))
+    if failures:
+        raise failures[0]
+
+
+# --- tags that a run sends beyond what was planned
+
+
+async def _send_strays(run: Run, plan: Plan) -> None:
+    """Members of categories whose ids changed, save those that the plan sends anyway (engine.md 4.8)."""
+    strays, run.strays = run.strays, {}
+    planned = {
+        leave.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for leave in leaves_of(call.items)
+    }
+    await _send_more(run, "members", [item for key, item in strays.items() if key not in planned])
+
+
+async def _send_repairs(run: Run, step: Step) -> None:
+    """Desired tags that were not there as recorded are sent whole in the same run (engine.md 4.7)."""
+    repairs, run.repairs = run.repairs, {}
+    await _send_more(run, f"repair {step.value}", list(repairs.values()))
+
+
+async def _send_more(run: Run, name: str, items: Sequence[Item]) -> None:
+    if not items:
+        return
+    limit = UPSERT_TAGS.limit
+    parts = [items[start : start + limit] for start in range(0, len(items), limit)]
+    calls = [Call(f"{name} {number}", UPSERT_TAGS.id, tuple(part)) for number, part in enumerate(parts, 1)]
+    run.tell(StageStarted(name, len(items)))
+    await concurrently(run.concurrency, _batch_jobs(run, UPSERT_TAGS, calls))
+    run.journal.flush()

@@ -1,0 +1,226 @@
+"""Sending batches: full ones first, halved where the service refuses one as a whole (engine.md 4.3 to 4.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, Verdict, judge
+from syncengine.apply.events import ItemEnded
+from syncengine.apply.run import Run
+from syncengine.calls import Item
+from syncengine.leaves import Leave
+from syncengine.report import CallError, Outcome
+from syncengine.resource import Key, Kind, Status
+from syncengine.service import wire
+from syncengine.service.operations import UPSERT_TAG_CATEGORIES, UPSERT_TAGS, Operation
+
+HALVED = frozenset({400, 413, 422})
+"""Refusals that can be one item's fault."""
+
+MAX_OFFENDERS = 32
+"""Items that one operation's batches are halved for; the rest then fail with the same words."""
+
+
+def spell(run: Run, operation: Operation, items: Sequence[Item]) -> wire.JsonObject:
+    """The body of a batch."""
+    if operation is UPSERT_TAG_CATEGORIES:
+        listed = [wire.category(item.leaves[0], category_id(run, item)) for item in items]
+    elif operation is UPSERT_TAGS:
+        listed = [_tag(run, item) for item in items]
+    else:
+        listed = [wire.activity_type(item.leaves[0]) for item in items]
+    assert operation.items is not None
+    return {operation.items: listed}
+
+
+def _tag(run: Run, item: Item) -> wire.JsonObject:
+    leave = item.leaves[0]
+    return wire.tag(leave, run.category_ids.get(category_of(leave) or ""), spell_name=item.spell_name)
+
+
+def category_of(leave: Leave) -> str | None:
+    """The externalId of the category that a tag is to be in, if one is named."""
+    name = leave.fields.get("category")
+    return name if isinstance(name, str) and name else None
+
+
+def category_id(run: Run, item: Item) -> str | None:
+    """The id a category is known by: its own, or in a rename its former one's."""
+    leave = item.leaves[0]
+    return run.category_ids.get((leave.former or leave.key).name)
+
+
+async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Item]) -> None:
+    """Send intended items and conclude; what is refused as a whole is sent again in parts."""
+    if run.plan_limit is not None and operation is UPSERT_TAGS:
+        items = _without_new(run, call, items)
+    if not items:
+        return
+    if reason := run.halted:
+        run.failed(call, items, CallError(reason, operation.id), Outcome.SKIPPED)
+        return
+    answer = await run.service.call(operation, spell(run, operation, items))
+    await _conclude(run, operation, call, items, judge(operation, len(items), answer))
+
+
+async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[Item], verdict: Verdict) -> None:
+    match verdict:
+        case Accepted() if operation is UPSERT_TAG_CATEGORIES:
+            _conclude_categories(run, call, items, verdict.data)
+        case Accepted(errors):
+            _fail_named(run, operation, call, items, errors, 200)
+            run.applied(call, [item for i, item in enumerate(items) if i not in errors])
+        case ItemsRefused(errors, status):
+            _fail_named(run, operation, call, items, errors, status)
+            rest = [item for i, item in enumerate(items) if i not in errors]
+            await _again(run, operation, call, rest, next(iter(errors.values())), len(errors))
+        case Refused():
+            await _conclude_refused(run, operation, call, items, verdict)
+        case Unclear(message, status, reached):
+            outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
+            run.failed(call, items, CallError(message, operation.id, status=status), outcome)
+
+
+def _fail_named(
+    run: Run, operation: Operation, call: str, items: Sequence[Item], errors: Mapping[int, str], status: int
+) -> None:
+    for index, words in errors.items():
+        run.failed(call, [items[index]], CallError(words, operation.id, index, status))
+
+
+async def _again(run: Run, operation: Operation, call: str, rest: Sequence[Item], words: str, offenders: int) -> None:
+    """Send what a refusal did not name again, as long as refusals are few."""
+    run.offenders[operation.id] += offenders
+    if run.offenders[operation.id] > MAX_OFFENDERS and rest:
+        run.failed(call, rest, CallError(words, operation.id))
+    else:
+        await deliver(run, operation, call, rest)
+
+
+async def _conclude_refused(run: Run, operation: Operation, call: str, items: Sequence[Item], refused: Refused) -> None:
+    error = CallError(refused.message, operation.id, 0 if len(items) == 1 else None, refused.status)
+    if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
+        run.failed(call, items, error)
+        run.stop_unauthorized(refused.message)
+    elif refused.status == 402 and operation is UPSERT_TAGS:
+        await _find_plan_limit(run, call, items, error)
+    elif refused.status not in HALVED and operation is not UPSERT_TAG_CATEGORIES:
+        run.failed(call, items, error)
+    elif len(items) > 1:
+        await _halve(run, operation, call, items, error)
+    elif operation is UPSERT_TAG_CATEGORIES and category_id(run, items[0]) is not None:
+        await _without_id(run, call, items[0])
+    else:
+        run.offenders[operation.id] += 1
+        run.failed(call, items, error)
+
+
+async def _halve(run: Run, operation: Operation, call: str, items: Sequence[Item], error: CallError) -> None:
+    middle = len(items) // 2
+    for part in (items[:middle], items[middle:]):
+        if run.offenders[operation.id] >= MAX_OFFENDERS:
+            run.failed(call, part, error)
+        else:
+            await deliver(run, operation, call, part)
+
+
+# --- 402 (engine.md 4.6)
+
+
+async def _find_plan_limit(run: Run, call: str, items: Sequence[Item], error: CallError) -> None:
+    """Recorded tags on their own; new ones in halves until the first that is refused alone."""
+    new = [item for item in items if item.new]
+    if len(new) < len(items) and new:
+        await deliver(run, UPSERT_TAGS, call, [item for item in items if not item.new])
+        await deliver(run, UPSERT_TAGS, call, new)
+    elif len(new) > 1:
+        middle = len(new) // 2
+        await deliver(run, UPSERT_TAGS, call, new[:middle])
+        await deliver(run, UPSERT_TAGS, call, new[middle:])
+    else:
+        if new:
+            run.plan_limit = f"plan limit: {error.message}"
+        run.failed(call, items, CallError(f"plan limit: {error.message}", error.operation, error.index, error.status))
+
+
+def _without_new(run: Run, call: str, items: Sequence[Item]) -> list[Item]:
+    new = [item for item in items if item.new]
+    if new:
+        run.failed(call, new, CallError(run.plan_limit or "plan limit", UPSERT_TAGS.id, status=402))
+    return [item for item in items if not item.new]
+
+
+# --- categories (engine.md 4.8)
+
+
+def _conclude_categories(run: Run, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
+    """Match the answer by externalId; a category missing from it stays in doubt and its tags wait."""
+    answered = _answered_ids(data)
+    for item in items:
+        server_id = answered.get(item.key.name)
+        if server_id is None:
+            run.category_ids.pop(item.key.name, None)
+            message = "the service did not say under which id it holds this category"
+            run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
+        else:
+            _settle_category(run, call, item, server_id)
+
+
+def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
+    listed = data.get("tagCategories")
+    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    return {str(row["externalId"]): str(row["id"]) for row in rows if row.get("id") and row.get("externalId")}
+
+
+def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
+    known = category_id(run, item)
+    run.category_ids[item.key.name] = server_id
+    if known is not None and known != server_id:
+        _send_members(run, item.key, server_id)
+    if item.leaves[0].former is not None and known != server_id:
+        _settle_failed_rename(run, call, item, server_id)
+    else:
+        run.applied(call, [item], {item.key: server_id})
+
+
+def _settle_failed_rename(run: Run, call: str, item: Item, server_id: str) -> None:
+    """The service made a new category; the old one is as it was, and the next plan will ask to delete it."""
+    own, *others = item.leaves
+    message = f"the service made a new category ({server_id}) instead of renaming {own.former}"
+    run.journal.settle(call, [Item(leaves=(own,))], {item.key: server_id})
+    run.journal.fail(call, [Item(leaves=tuple(others))], message)
+    run.failures += 1
+    error = CallError(message, UPSERT_TAG_CATEGORIES.id, status=200)
+    run.tell(ItemEnded(item.key, Outcome.FAILED, error, item.source))
+
+
+def _send_members(run: Run, category: Key, server_id: str) -> None:
+    """The service knows the category by another id than we do: its members are sent again in this run."""
+    rows = [row for row in run.ledger.members([category.name]) if row.status is Status.ACTIVE]
+    run.ledger.doubt([row.key for row in rows])
+    message = f"{category} has another id than recorded ({server_id}): its {len(rows)} tags are sent again"
+    run.remark("category-id-changed", message)
+    for row in rows:
+        leave = Leave(
+            key=Key(Kind.TAG, row.key.name),
+            fields=row.body.fields,
+            keywords=row.body.keywords,
+            metadata=row.body.metadata,
+            whole=True,
+            source=row.source,
+        )
+        run.strays[row.key] = Item(leaves=(leave,), spell_name=row.key.name in row.body.keywords)
+
+
+async def _without_id(run: Run, call: str, item: Item) -> None:
+    """An update that is refused with its id is tried once without it."""
+    leave = item.leaves[0]
+    known = run.category_ids.pop((leave.former or leave.key).name)
+    body = spell(run, UPSERT_TAG_CATEGORIES, [item])
+    run.category_ids[(leave.former or leave.key).name] = known
+    verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.service.call(UPSERT_TAG_CATEGORIES, body))
+    if isinstance(verdict, Refused):
+        run.offenders[UPSERT_TAG_CATEGORIES.id] += 1
+        run.failed(call, [item], CallError(verdict.message, UPSERT_TAG_CATEGORIES.id, 0, verdict.status))
+    else:
+        await _conclude(run, UPSERT_TAG_CATEGORIES, call, [item], verdict)

@@ -1,0 +1,60 @@
+"""What an apply tells while it runs. Renderers and the report fold these; nothing here prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from syncengine.report import CallError, Outcome
+from syncengine.resource import Key, Source
+
+
+@dataclass(frozen=True, slots=True)
+class StageStarted:
+    """`items` are the resources' parts that this stage sends."""
+
+    name: str
+    items: int
+
+
+@dataclass(frozen=True, slots=True)
+class ItemEnded:
+    """What became of one item of a stage; `error` says why it was not applied."""
+
+    key: Key
+    outcome: Outcome
+    error: CallError | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """A call is repeated in `wait` seconds."""
+
+    operation: str
+    why: str
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """`outcome`: completed or cancelled; None when nothing says what became of it."""
+
+    id: str
+    outcome: str | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A warning about the run as a whole."""
+
+    code: str
+    message: str
+
+
+Event = StageStarted | ItemEnded | Retrying | SessionOpened | SessionEnded | Remark

@@ -1,0 +1,173 @@
+"""The state of one apply: what is known of the service, what became of each resource, and why it halts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from syncengine.apply.events import Event, ItemEnded, Remark
+from syncengine.calls import Item
+from syncengine.leaves import Leave
+from syncengine.report import CallError, Outcome
+from syncengine.resource import Key, Recorded
+from syncengine.service.client import Answer
+from syncengine.service.operations import TEAM_INFO, Operation
+from syncengine.store.journal import Failure, Intent, Settlement
+
+
+class Service(Protocol):
+    """What applying needs of the service: one call, one answer."""
+
+    @property
+    def down(self) -> bool: ...
+    def path(self, operation: Operation) -> str: ...
+    async def call(self, operation: Operation, body: object = None) -> Answer: ...
+
+
+class Ledger(Protocol):
+    """What applying needs of the state (engine.md 1.2)."""
+
+    def rows(self, kind: object = None) -> Iterable[Recorded]: ...
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
+    def members(self, categories: Iterable[str]) -> list[Recorded]: ...
+    def open_sessions(self) -> list[str]: ...
+    def settled_calls(self, plan_id: str) -> set[str]: ...
+    def intend(self, entries: Sequence[Intent]) -> None: ...
+    def settle(self, entries: Sequence[Settlement]) -> None: ...
+    def fail(self, entries: Sequence[Failure]) -> None: ...
+    def record(self, leaves: Sequence[Leave]) -> None: ...
+    def doubt(self, keys: Iterable[Key]) -> None: ...
+    def session_opened(self, session: str) -> None: ...
+    def session_closed(self, session: str) -> None: ...
+    def set_facts(self, *, owns_activity_types: bool) -> None: ...
+
+
+FLUSH_AT = 256
+"""Settled or failed calls that are written together."""
+
+
+class Journal:
+    """The two verbs of the journal, grouped: many calls of one resource each must not cost a disk write each.
+
+    A settlement that is written late only leaves a doubt if the process dies before; an intent is written at once.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._settled: list[Settlement] = []
+        self._failed: list[Failure] = []
+
+    def intend(self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]]) -> None:
+        """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
+        self.flush()
+        self._ledger.intend([Intent(call, operation.id, leaves_of(items)) for call, items in parts])
+
+    def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
+        """Write what a call removes, and that there is no doubt any more."""
+        self._settled.append(Settlement(call, leaves_of(items), server_ids or {}))
+        self._flush_when_full()
+
+    def fail(self, call: str, items: Sequence[Item], message: str) -> None:
+        """Write that a call has no known good end for these items."""
+        self._failed.append(Failure(call, tuple(leave.key for leave in leaves_of(items)), message))
+        self._flush_when_full()
+
+    def flush(self) -> None:
+        """Write everything now."""
+        settled, self._settled = self._settled, []
+        failed, self._failed = self._failed, []
+        if settled:
+            self._ledger.settle(settled)
+        if failed:
+            self._ledger.fail(failed)
+
+    def _flush_when_full(self) -> None:
+        if len(self._settled) + len(self._failed) >= FLUSH_AT:
+            self.flush()
+
+
+def leaves_of(items: Iterable[Item]) -> tuple[Leave, ...]:
+    return tuple(leave for item in items for leave in item.leaves)
+
+
+@dataclass(slots=True)
+class Run:
+    """One apply under way.
+
+    `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
+    service's ids. `blocked`: keys of which some call was not applied, with the reason. `plan_limit`: the service's
+    words once it refused a new tag alone with 402. `repairs`: tags to send whole at the end of the stage (engine.md
+    4.7). `strays`: members of a category whose id changed.
+    """
+
+    service: Service
+    ledger: Ledger
+    tell: Callable[[Event], None]
+    stop: asyncio.Event
+    concurrency: int = 8
+    max_errors: int | None = None
+    halt: str | None = None
+    unauthorized: bool = False
+    failures: int = 0
+    plan_limit: str | None = None
+    category_ids: dict[str, str] = field(default_factory=dict)
+    blocked: dict[Key, str] = field(default_factory=dict)
+    offenders: Counter[str] = field(default_factory=Counter)
+    repairs: dict[Key, Item] = field(default_factory=dict)
+    strays: dict[Key, Item] = field(default_factory=dict)
+    journal: Journal = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.ledger)
+
+    @property
+    def halted(self) -> str | None:
+        """Why nothing more may be sent, if so."""
+        if self.halt is None:
+            if self.stop.is_set():
+                self.halt = "interrupted"
+            elif self.service.down:
+                self.halt = "the service is down: repeat unchanged once it answers"
+            elif self.max_errors is not None and self.failures >= self.max_errors:
+                self.halt = f"stopped after {self.failures} failures (--max-errors)"
+        return self.halt
+
+    # What became of items. A failed item keeps its row and its doubt (engine.md 1.2).
+
+    def applied(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
+        """Acknowledged."""
+        self.journal.settle(call, items, server_ids)
+        for leave in leaves_of(items):
+            self.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
+
+    def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
+        """Refused, of unknown outcome, or intended and then not sent."""
+        self.journal.fail(call, items, error.message)
+        self.failures += len(items) if outcome is Outcome.FAILED else 0
+        self.blocked_items(items, outcome, error)
+
+    def skipped(self, items: Sequence[Item], reason: str) -> None:
+        """Never sent and never intended."""
+        self.blocked_items(items, Outcome.SKIPPED, CallError(reason))
+
+    def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
+        """Tell what was not applied; what needs it waits in vain. The journal knows already."""
+        for leave in leaves_of(items):
+            self.blocked.setdefault(leave.key, error.message)
+            self.tell(ItemEnded(leave.key, outcome, error, leave.source))
+
+    def stop_unauthorized(self, message: str) -> None:
+        """401 stops at once (engine.md 4.6)."""
+        self.unauthorized = True
+        self.halt = f"authentication failed: {message}"
+
+    async def key_is_refused(self) -> bool:
+        """Whether a 403 is about the key: teamInfo is refused too (engine.md 4.6)."""
+        answer = await self.service.call(TEAM_INFO)
+        return answer.status in (401, 403)
+
+    def remark(self, code: str, message: str) -> None:
+        self.tell(Remark(code, message))

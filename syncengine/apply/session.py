@@ -1,0 +1,216 @@
+"""The sweep: one sync session that is completed only when all that stays was acknowledged in it (engine.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, judge
+from syncengine.apply.batches import MAX_OFFENDERS, spell
+from syncengine.apply.events import SessionEnded, SessionOpened
+from syncengine.apply.run import Run
+from syncengine.calls import Item
+from syncengine.plan import Sweep
+from syncengine.report import CallError, Outcome
+from syncengine.service.operations import (
+    CANCEL_SYNC_SESSION,
+    COMPLETE_SYNC_SESSION,
+    START_SYNC_SESSION,
+    UPLOAD_ACTIVITY_TYPES,
+)
+
+TRIES = 3
+"""Sessions for one sweep: the first, and two more when one is gone."""
+
+LOST = frozenset({400, 404})
+"""What a dead session answers (service-facts §2)."""
+
+
+class End(Enum):
+    """How one session went. OPEN: it goes on."""
+
+    OPEN = "open"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(slots=True)
+class _Session:
+    """One session of a sweep. `reason` says why it did not complete; `removals` what became of the codes to go."""
+
+    id: str
+    number: int
+    uploaded: bool = False
+    offenders: int = 0
+    reason: str = ""
+    removals: Outcome = Outcome.SKIPPED
+
+    def call(self, planned: str) -> str:
+        """The journal's name of a planned call in this session."""
+        return f"{planned}.{self.number}"
+
+    def end(self, end: End, reason: str) -> End:
+        self.reason = reason
+        return end
+
+
+async def cancel_left_open(run: Run) -> None:
+    """Cancel sessions of runs that died; a cancel that fails blocks nothing (engine.md 3.6)."""
+    for session in run.ledger.open_sessions():
+        await _cancel(run, session)
+
+
+async def perform(run: Run, sweep: Sweep) -> None:
+    """Upload all that stays, and complete; or cancel, keep the rows, and name what kept it from completing."""
+    if obstacle := run.halted or _waits_in_vain(run, sweep):
+        run.skipped(sweep.complete.items, obstacle)
+        run.tell(SessionEnded("", None, obstacle))
+        return
+    session = _Session("", 0, reason="every session was gone before it was completed", removals=Outcome.UNKNOWN)
+    for number in range(1, TRIES + 1):
+        end, session = await _one_session(run, sweep, number)
+        if end is End.COMPLETED:
+            run.ledger.set_facts(owns_activity_types=True)
+            return
+        if end is not End.GONE or run.halted:
+            break
+    run.blocked_items(sweep.complete.items, session.removals, CallError(session.reason, COMPLETE_SYNC_SESSION.id))
+
+
+def _waits_in_vain(run: Run, sweep: Sweep) -> str | None:
+    waiting = next((key for key in sweep.needs if key in run.blocked), None)
+    return f"not started: {waiting} may still carry an activity type that would go" if waiting else None
+
+
+async def _one_session(run: Run, sweep: Sweep, number: int) -> tuple[End, _Session]:
+    session = _Session("", number)
+    if (end := await _start(run, session)) is not End.OPEN:
+        run.tell(SessionEnded("", None, session.reason))
+        return end, session
+    run.ledger.session_opened(session.id)
+    run.tell(SessionOpened(session.id))
+    for call in sweep.uploads:
+        if end is End.OPEN:
+            end = await _upload(run, session, call.id, call.items)
+    if end is End.OPEN:
+        end = await _complete(run, session, sweep)
+    if end is End.CANCELLED:
+        await _cancel(run, session.id)
+    elif end is not End.UNKNOWN:
+        run.ledger.session_closed(session.id)
+    told = end.value if end in (End.COMPLETED, End.CANCELLED) else None
+    run.tell(SessionEnded(session.id, told, session.reason or None))
+    return end, session
+
+
+async def _start(run: Run, session: _Session) -> End:
+    verdict = judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION, {}))
+    match verdict:
+        case Accepted(data=data) if isinstance(started := data.get("syncSessionId"), str) and started:
+            session.id = started
+            return End.OPEN
+        case Refused(message, 401):
+            run.stop_unauthorized(message)
+            return session.end(End.CANCELLED, f"no session was started: {message}")
+        case Refused(message) | Unclear(message):
+            return session.end(End.CANCELLED, f"no session was started: {message}")
+        case _:
+            return session.end(End.CANCELLED, "no session was started: its id is missing in the answer")
+
+
+async def _upload(run: Run, session: _Session, planned: str, items: Sequence[Item]) -> End:
+    if reason := run.halted:
+        return session.end(End.CANCELLED, reason)
+    call = session.call(planned)
+    run.journal.intend(UPLOAD_ACTIVITY_TYPES, [(call, items)])
+    return await _send(run, session, call, items)
+
+
+async def _send(run: Run, session: _Session, call: str, items: Sequence[Item]) -> End:
+    """Send intended items in the session. OPEN only when all of them were acknowledged."""
+    body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
+    verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.service.call(UPLOAD_ACTIVITY_TYPES, body))
+    match verdict:
+        case Accepted(errors) if not errors:
+            run.journal.settle(call, items)
+            session.uploaded = True
+            return End.OPEN
+        case Accepted(errors):
+            run.journal.settle(call, [item for i, item in enumerate(items) if i not in errors])
+            return _fail_named(run, session, call, items, errors)
+        case ItemsRefused(errors):
+            run.journal.fail(call, [item for i, item in enumerate(items) if i not in errors], "refused with others")
+            return _fail_named(run, session, call, items, errors)
+        case Refused():
+            return await _refused(run, session, call, items, verdict)
+        case Unclear(message):
+            run.journal.fail(call, items, message)
+            return session.end(End.CANCELLED, f"an upload has no known outcome: {message}")
+
+
+def _fail_named(run: Run, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str]) -> End:
+    for index, words in errors.items():
+        run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index))
+    index, words = next(iter(errors.items()))
+    return session.end(End.CANCELLED, f"{items[index].key} was refused: {words}")
+
+
+async def _refused(run: Run, session: _Session, call: str, items: Sequence[Item], refused: Refused) -> End:
+    """A refusal without item errors: a dead session, unless a second session's first upload is refused as well."""
+    about_content = refused.status == 413 or (refused.status == 400 and not session.uploaded and session.number > 1)
+    if about_content:
+        return await _halve(run, session, call, items, refused)
+    run.journal.fail(call, items, refused.message)
+    if refused.status in LOST:
+        session.removals = Outcome.UNKNOWN
+        return session.end(End.GONE, f"the session was gone: {refused.message}")
+    if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
+        run.stop_unauthorized(refused.message)
+    return session.end(End.CANCELLED, refused.message)
+
+
+async def _halve(run: Run, session: _Session, call: str, items: Sequence[Item], refused: Refused) -> End:
+    if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
+        session.offenders += 1
+        run.failed(call, items, CallError(refused.message, UPLOAD_ACTIVITY_TYPES.id, status=refused.status))
+        return session.end(End.CANCELLED, f"{items[0].key} was refused: {refused.message}")
+    middle = len(items) // 2
+    ends = [await _send(run, session, call, part) for part in (items[:middle], items[middle:])]
+    return next((end for end in ends if end is not End.OPEN), End.OPEN)
+
+
+async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
+    """Complete. Nothing is concluded from a 400 or 404: the session is gone, whatever became of it (engine.md 3.5)."""
+    if reason := run.halted:
+        return session.end(End.CANCELLED, reason)
+    call, items = session.call(sweep.complete.id), sweep.complete.items
+    run.journal.intend(COMPLETE_SYNC_SESSION, [(call, items)])
+    answer = await run.service.call(COMPLETE_SYNC_SESSION, {"syncSessionId": session.id})
+    match judge(COMPLETE_SYNC_SESSION, 0, answer):
+        case Accepted():
+            run.applied(call, items)
+            return End.COMPLETED
+        case Refused(message, status) if status in LOST:
+            run.journal.fail(call, items, message)
+            session.removals = Outcome.UNKNOWN
+            return session.end(End.GONE, f"the session was gone: {message}")
+        case Refused(message, status):
+            run.journal.fail(call, items, message)
+            session.removals = Outcome.FAILED
+            if status == 401:
+                run.stop_unauthorized(message)
+            return session.end(End.CANCELLED, message)
+        case verdict:
+            message = getattr(verdict, "message", "no answer")
+            run.journal.fail(call, items, message)
+            session.removals = Outcome.UNKNOWN
+            return session.end(End.UNKNOWN, f"whether the session was completed is unknown: {message}")
+
+
+async def _cancel(run: Run, session: str) -> None:
+    answer = await run.service.call(CANCEL_SYNC_SESSION, {"syncSessionId": session})
+    if answer.ok or answer.status in LOST:
+        run.ledger.session_closed(session)

@@ -1,0 +1,69 @@
+"""Sending calls of one resource each: keyword and metadata deletes, keyword adds, deletions (engine.md 4.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from syncengine.apply.answers import Accepted, Refused, Unclear, judge
+from syncengine.apply.run import Run
+from syncengine.calls import Item
+from syncengine.leaves import Leave
+from syncengine.report import CallError, Outcome
+from syncengine.resource import Key
+from syncengine.service import wire
+from syncengine.service.operations import (
+    ADD_KEYWORDS,
+    DELETE_KEYWORD,
+    DELETE_TAG,
+    DELETE_TAG_CATEGORY,
+    DELETE_TAG_METADATA,
+    Operation,
+)
+
+SPELLS: Mapping[str, Callable[[Leave], wire.JsonObject]] = {
+    ADD_KEYWORDS.id: wire.keyword_add,
+    DELETE_KEYWORD.id: wire.keyword_delete,
+    DELETE_TAG_METADATA.id: wire.metadata_delete,
+    DELETE_TAG_CATEGORY.id: wire.category_delete,
+    DELETE_TAG.id: wire.tag_delete,
+}
+
+
+async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
+    """Send one intended item. `wholes` are the upserts of desired tags, for those that turn out not to be there."""
+    if reason := run.halted:
+        run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
+        return
+    answer = await run.service.call(operation, SPELLS[operation.id](item.leaves[0]))
+    match judge(operation, 1, answer):
+        case Refused(message, 404):
+            _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
+        case Refused(message, status):
+            await _conclude_refused(run, operation, call, item, CallError(message, operation.id, status=status))
+        case Unclear(message, status, reached):
+            outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
+            run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
+        case Accepted():
+            run.applied(call, [item])
+        case verdict:
+            raise AssertionError(f"{operation.id} has no item errors: {verdict}")
+
+
+def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, whole: Item | None, message: str) -> None:
+    """What a delete wanted gone is gone; a desired tag that is not there as recorded is sent whole in this run."""
+    if operation is ADD_KEYWORDS:
+        error = CallError(message, operation.id, status=404)
+        run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)
+    else:
+        run.applied(call, [item])
+    if operation in (ADD_KEYWORDS, DELETE_KEYWORD, DELETE_TAG_METADATA):
+        run.journal.flush()
+        run.ledger.doubt([item.key])
+        if whole is not None:
+            run.repairs[item.key] = whole
+
+
+async def _conclude_refused(run: Run, operation: Operation, call: str, item: Item, error: CallError) -> None:
+    run.failed(call, [item], error)
+    if error.status == 401 or (error.status == 403 and await run.key_is_refused()):
+        run.stop_unauthorized(error.message)

@@ -1,0 +1,82 @@
+"""Diagnostics while they are being collected, and the nearest name to one that is misspelt."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import lru_cache
+
+from syncengine.document.nodes import Node, place
+from syncengine.errors import Diagnostic, Severity
+
+MANY = 2000
+"""Candidates above which only a difference in case is looked for: a comparison with each would take seconds."""
+
+
+class Invalid(Enum):
+    """What a reader returns instead of a value once it has reported why there is none."""
+
+    INVALID = 0
+
+
+INVALID = Invalid.INVALID
+
+
+@dataclass(slots=True)
+class Findings:
+    """Everything found in one file so far. `file` is relative to the project's folder."""
+
+    file: str
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def error(self, code: str, at: Node, message: str, address: str | None = None) -> Invalid:
+        line, column = place(at)
+        self.at(code, line, column, message, address=address)
+        return INVALID
+
+    def at(
+        self,
+        code: str,
+        line: int | None,
+        column: int | None,
+        message: str,
+        *,
+        severity: Severity = Severity.ERROR,
+        address: str | None = None,
+    ) -> None:
+        self.found.append(
+            Diagnostic(
+                severity=severity,
+                code=code,
+                message=message,
+                file=self.file,
+                line=line,
+                column=column,
+                address=address,
+            )
+        )
+
+
+def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """By file, line and column; what has no file comes first."""
+    return sorted(found, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
+
+
+@lru_cache(maxsize=4096)
+def nearest(word: str, known: tuple[str, ...]) -> str | None:
+    """The known name that `word` was probably meant to be."""
+    folded = {name.casefold(): name for name in known}
+    if (same := folded.get(word.casefold())) is not None:
+        return same
+    if len(known) > MANY or len(word) > 100:
+        return None
+    close = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`; did you mean …?`, or nothing."""
+    near = nearest(word, tuple(known))
+    return "" if near is None or near == word else f"; did you mean `{near}`?"

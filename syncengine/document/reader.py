@@ -1,0 +1,270 @@
+"""text of one file → documents as light node trees, with every structural problem found; pure.
+
+This is what YAML means here: libyaml's events, YAML 1.2 without merge keys, tags or surprises. Which scalar is a
+number or a flag is not decided here but by the type of the field that takes it (`shapes`). Nothing recurses, and
+depth and expanded aliases are bounded, so that hostile input costs no more than friendly input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from yaml import MarkedYAMLError, events
+from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs do not re-export it
+from yaml.reader import ReaderError
+
+from syncengine.document import syntax
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping, Mark, Node, Refused, Scalar, Sequence, quoted, scalars
+from syncengine.document.text import Repaired, decoded, lines_of, repaired
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 100
+MAX_EXPANDED = 200_000
+"""Nodes that all aliases of a file may stand for together."""
+
+Event = Any
+"""One of `yaml.events`. Their stubs allow for marks that are missing, and libyaml's never are."""
+
+_TAGS = {
+    "tag:yaml.org,2002:str": (Scalar, '"'),
+    "tag:yaml.org,2002:int": (Scalar, ""),
+    "tag:yaml.org,2002:bool": (Scalar, ""),
+    "tag:yaml.org,2002:seq": (Sequence, ""),
+    "tag:yaml.org,2002:map": (Mapping, ""),
+}
+_UNUSUAL_KEYS = frozenset({None, "", "<<"})
+_CUT = re.compile(r"[^\s#] +#\w")
+_CUT_AFTER = re.compile(r" +#\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of one file that could be read. `whole`: nothing was lost to a syntax error."""
+
+    roots: tuple[Node, ...] = ()
+    cut: tuple[Scalar, ...] = ()
+    whole: bool = True
+
+
+def read(data: bytes, findings: Findings) -> Documents:
+    """Everything that the file says; what is wrong with it goes to the findings.
+
+    `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (engine.md 2.9).
+    """
+    if len(data) > MAX_BYTES:
+        findings.at("file-too-large", 1, 1, f"the file is larger than {MAX_BYTES // 1024 // 1024} MB; split it")
+        return Documents(whole=False)
+    text = decoded(data, findings)
+    if text is None:
+        return Documents(whole=False)
+    building = _Building(repaired(text), findings)
+    whole = building.run()
+    roots = tuple(building.roots)
+    return Documents(roots, tuple(_cut(text, roots)), whole)
+
+
+def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
+    if " #" not in text or not _CUT.search(text):
+        return []
+    lines = lines_of(text)
+    return [
+        node
+        for root in roots
+        for node in scalars(root)
+        if not node.style and node.text and _CUT_AFTER.match(lines[node.mark.line], node.mark.column + len(node.text))
+    ]
+
+
+class _Hopeless(Exception):
+    """Ends a file that is not worth reading on; the reason is among the findings."""
+
+
+_Open = tuple[list[Node], Event, int]
+"""A list or mapping whose end has not come yet: the items of what it stands in, its event, the nodes before it."""
+
+
+@dataclass(slots=True)
+class _Anchored:
+    """What an anchor names, and how many nodes an alias to it stands for; no node while it is still open."""
+
+    node: Node | None
+    size: int = 1
+
+
+class _Building:
+    """The tree as the events come. `items` are those of the innermost open list or mapping."""
+
+    __slots__ = ("anchors", "expanded", "findings", "items", "nodes", "parser", "roots", "source", "stack")
+
+    def __init__(self, source: Repaired, findings: Findings) -> None:
+        self.source, self.findings = source, findings
+        self.parser = CParser(source.text)
+        self.roots: list[Node] = []
+        self.items: list[Node] = []
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, _Anchored] = {}
+        self.nodes = 0
+        self.expanded = 0
+
+    def run(self) -> bool:
+        """False when a syntax error or hostile input ended the file early."""
+        try:
+            self._events()
+        except _Hopeless:
+            return False
+        except MarkedYAMLError as error:
+            syntax.report(error, self.source.text, self.findings)
+            return False
+        except ReaderError as error:
+            self.findings.at("yaml-syntax", 1, 1, f"the file cannot be read as YAML: {error.reason}")
+            return False
+        return True
+
+    def _events(self) -> None:
+        """Plain scalars, nearly all events, take the short way; the rest goes through the table."""
+        next_event: Callable[[], Event] = self.parser.get_event
+        simple, scalar_event = not self.source.originals, events.ScalarEvent
+        append = self.items.append
+        while True:
+            event = next_event()
+            if type(event) is scalar_event and event.anchor is None and event.tag is None and simple:
+                append(Scalar(event.value, event.start_mark, event.style))
+            elif event is None:
+                return
+            else:
+                _HANDLERS[type(event)](self, event)
+                append = self.items.append
+
+    def _ignored(self, event: Event) -> None:
+        pass
+
+    def _document_starts(self, event: Event) -> None:
+        self.items, self.anchors = [], {}
+
+    def _document_ends(self, event: Event) -> None:
+        self.roots.extend(root for root in self.items if not (isinstance(root, Scalar) and root.is_null))
+
+    def _scalar(self, event: Event) -> None:
+        text = event.value if event.style == '"' else self.source.undone(event.value)
+        scalar = Scalar(text, event.start_mark, event.style or "")
+        node = self._tagged(scalar, event.tag, event.start_mark)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(node)
+        self.items.append(node)
+
+    def _opens(self, event: Event) -> None:
+        if len(self.stack) >= MAX_DEPTH:
+            self._hopeless("too-deep", event.start_mark, f"lists and mappings are nested more than {MAX_DEPTH} deep")
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(None)
+        self.stack.append((self.items, event, self.nodes))
+        self.items = []
+
+    def _list_ends(self, event: Event) -> None:
+        self._closes(Sequence(self.items, self.stack[-1][1].start_mark))
+
+    def _mapping_ends(self, event: Event) -> None:
+        keys, values = self.items[::2], self.items[1::2]
+        names = [key.text for key in keys]
+        if len(unique := set(names)) < len(names) or not _UNUSUAL_KEYS.isdisjoint(unique):
+            keys, values = self._checked(keys, values)
+        self._closes(Mapping(keys, values, self.stack[-1][1].start_mark))  # type: ignore[arg-type] # keys are scalars: _UNUSUAL_KEYS has None
+
+    def _closes(self, node: Sequence | Mapping) -> None:
+        outer, event, nodes_before = self.stack.pop()
+        self.nodes += len(self.items)
+        result = node if event.tag is None else self._tagged(node, event.tag, event.start_mark)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchored(result, self.nodes - nodes_before + 1)
+        outer.append(result)
+        self.items = outer
+
+    def _alias(self, event: Event) -> None:
+        name, mark = str(event.anchor), event.start_mark
+        anchored = self.anchors.get(name)
+        if anchored is None:
+            self._refuse(
+                "unknown-alias", mark, f"no anchor &{name} stands before this alias; quote text that starts with `*`"
+            )
+        elif anchored.node is None:
+            self._hopeless("recursive-alias", mark, f"*{name} stands inside of what it names")
+        else:
+            self.expanded += anchored.size
+            self.nodes += anchored.size
+            if self.expanded > MAX_EXPANDED:
+                self._hopeless(
+                    "too-many-aliases", mark, f"the aliases of this file stand for more than {MAX_EXPANDED:,} values"
+                )
+            self.items.append(anchored.node)  # fmt: skip
+
+    def _tagged(self, node: Scalar | Sequence | Mapping, tag: str | None, mark: Mark) -> Node:
+        if tag is None:
+            return node
+        kind, style = _TAGS.get(tag, (None, ""))
+        if kind is not type(node):
+            self._error(
+                "unsupported-tag",
+                mark,
+                f"the tag {quoted(tag)} is not supported here; remove it, or quote text that starts with `!`",
+            )
+            return Refused(mark)
+        if isinstance(node, Scalar):
+            node.style = style
+        return node  # fmt: skip
+
+    def _checked(self, keys: list[Node], values: list[Node]) -> tuple[list[Node], list[Node]]:
+        """Only the pairs that can be kept: the first of equals, and no merge, empty or structured keys."""
+        first: dict[str, Scalar] = {}
+        kept: list[Node] = []
+        for key, value in zip(keys, values, strict=True):
+            if isinstance(key, Sequence | Mapping):
+                self._error("complex-key", key.mark, "a key must be text; quote it if it starts with `{` or `[`")
+            elif isinstance(key, Scalar) and self._key_is_good(key, first):
+                first[key.text] = key
+                kept.append(value)
+        return list(first.values()), kept
+
+    def _key_is_good(self, key: Scalar, first: dict[str, Scalar]) -> bool:
+        if key.text == "<<" and not key.style:
+            self._error(
+                "merge-key",
+                key.mark,
+                "merge keys (`<<`) are not part of YAML 1.2; use the manifest's `defaults:` section",
+            )
+        elif not key.text and not key.style:
+            self._error("empty-key", key.mark, "a key is missing before the `:`")
+        elif key.text in first:
+            line = first[key.text].mark.line + 1
+            self._error("duplicate-key", key.mark, f"{quoted(key.text)} is already given in line {line}")
+        else:
+            return True
+        return False  # fmt: skip
+
+    def _error(self, code: str, mark: Mark, message: str) -> None:
+        self.findings.at(code, mark.line + 1, mark.column + 1, message)
+
+    def _refuse(self, code: str, mark: Mark, message: str) -> None:
+        self._error(code, mark, message)
+        self.items.append(Refused(mark))
+
+    def _hopeless(self, code: str, mark: Mark, message: str) -> None:
+        self._error(code, mark, message)
+        raise _Hopeless
+
+
+_HANDLERS: dict[type[Event], Callable[[_Building, Event], None]] = {
+    events.StreamStartEvent: _Building._ignored,
+    events.StreamEndEvent: _Building._ignored,
+    events.DocumentStartEvent: _Building._document_starts,
+    events.DocumentEndEvent: _Building._document_ends,
+    events.ScalarEvent: _Building._scalar,
+    events.AliasEvent: _Building._alias,
+    events.SequenceStartEvent: _Building._opens,
+    events.SequenceEndEvent: _Building._list_ends,
+    events.MappingStartEvent: _Building._opens,
+    events.MappingEndEvent: _Building._mapping_ends,
+}

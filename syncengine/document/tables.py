@@ -1,0 +1,143 @@
+"""pydantic models → tables of readers, by which mappings are read field by field; pure.
+
+The models stay the only place where a field's name, type and description stand: the tables come from them, and so do
+the JSON Schemas. Validation is not pydantic's, since an error needs its line and 100,000 tags need the time.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable
+from collections.abc import Mapping as AnyMapping
+from collections.abc import Sequence as AnySequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+
+from syncengine.document.findings import INVALID, Findings, suggestion
+from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
+from syncengine.document.shapes import Reader, Reads, refused
+
+M = TypeVar("M", bound="Model")
+
+
+class Model(BaseModel):
+    """What all models of files share: names as in the file are camelCase, and nothing else is known."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The readers of a model's fields by the name in the file. `meant` are other names that people use for them."""
+
+    title: str
+    readers: AnyMapping[str, tuple[str, Reader]]
+    required: frozenset[str]
+    meant: AnyMapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: type[Model], title: str, meant: AnyMapping[str, str] | None = None) -> Table:
+        names = {name: info.alias or name for name, info in model.model_fields.items()}
+        return cls(
+            title=title,
+            readers={names[n]: (names[n], _reader_of_field(names[n], i)) for n, i in model.model_fields.items()},
+            required=frozenset(names[n] for n, info in model.model_fields.items() if info.is_required()),
+            meant=meant or {},
+        )
+
+    def read(self, node: Mapping, findings: Findings) -> dict[str, Any]:
+        """The fields that are there, those that could not be read as INVALID."""
+        values, readers = {}, self.readers
+        for key, value in zip(node.keys, node.values, strict=True):
+            found = readers.get(key.text)
+            if found is None:
+                self._unknown(key, findings)
+            else:
+                values[found[0]] = found[1](value, findings)
+        return values
+
+    def missing(self, present: Iterable[str], node: Mapping, findings: Findings, address: str | None = None) -> bool:
+        """Whether required fields are absent; said at the resource."""
+        absent = [name for name in self.readers if name in self.required.difference(present)]
+        for name in absent:
+            findings.error("missing-field", node, f"{self.title} needs `{name}`", address)
+        return bool(absent)
+
+    def _unknown(self, key: Scalar, findings: Findings) -> None:
+        near = self.meant.get(key.text)
+        hint = f"; did you mean `{near}`?" if near else suggestion(key.text, self.readers)
+        findings.error("unknown-field", key, f"{self.title} has no field `{shown(key.text)}`{hint}")
+
+
+def shown(name: str) -> str:
+    """A key for a message: short and printable."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
+
+
+def model_reader(model: type[M], title: str) -> Reader:
+    """A mapping as an instance of `model`; INVALID when any of its fields is."""
+    table = Table.of(model, title)
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Mapping):
+            return refused(node, findings, title, "a mapping", empty="{}")
+        values = table.read(node, findings)
+        if table.missing(values, node, findings) or INVALID in values.values():
+            return INVALID
+        return model.model_construct(**values)
+
+    return read
+
+
+def _reader_of_field(name: str, info: FieldInfo) -> Reader:
+    return _reader(name, info.annotation, info.metadata)
+
+
+def _reader(name: str, annotation: Any, metadata: AnySequence[Any] = ()) -> Reader:
+    for reads in metadata:
+        if isinstance(reads, Reads):
+            return reads.make(name)
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _reader(name, inner[0], inner[1:])
+    if origin in (Union, types.UnionType):
+        return _reader(name, next(a for a in inner if a is not type(None)))
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return model_reader(annotation, name)
+    return _CONTAINERS[origin](name, _reader(name, inner[-1] if origin is dict else inner[0]))
+
+
+def _list_reader(name: str, item: Reader) -> Reader:
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Sequence):
+            return refused(node, findings, name, "a list", empty="[]")
+        found = tuple(item(entry, findings) for entry in node.items)
+        return INVALID if INVALID in found else found
+
+    return read
+
+
+def _map_reader(name: str, value: Reader) -> Reader:
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Mapping):
+            return refused(node, findings, name, "a mapping", empty="{}")
+        found = {key.text: value(entry, findings) for key, entry in zip(node.keys, node.values, strict=True)}
+        return INVALID if INVALID in found.values() else found
+
+    return read
+
+
+_CONTAINERS: dict[Any, Callable[[str, Reader], Reader]] = {tuple: _list_reader, list: _list_reader, dict: _map_reader}
+
+
+def unexamined(name: str) -> Reader:
+    """Sections of later stations: the node itself, for whoever reads it."""
+
+    def read(node: Node, findings: Findings) -> Any:
+        return INVALID if isinstance(node, Refused) else node
+
+    return read

@@ -1,0 +1,95 @@
+"""bytes → text that YAML may be read from, or one finding with its place. Pure.
+
+Whatever libyaml would stumble over or count differently from an editor is refused here: bytes that are not UTF-8,
+control characters, and the separators (NEL, LS, PS) that YAML 1.1 takes for ends of lines and YAML 1.2 does not.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from typing import NamedTuple
+
+from syncengine.document.findings import Findings
+
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+"""What no name or single line of text may hold."""
+CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff]")
+"""The same for text of several lines, where tabs and line feeds are meant."""
+
+_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
+_LINE_END = re.compile("\r\n|\r|\n")
+_OTHER_ENCODINGS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_NAMES = {"\x00": "NUL", "\t": "tab", "\n": "line feed", "\r": "carriage return", "\x85": "next line"}
+_ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+_REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
+
+
+def decoded(data: bytes, findings: Findings) -> str | None:
+    """The file's text without a byte order mark, or None once the reason why not is among the findings."""
+    for mark, name in _OTHER_ENCODINGS:
+        if data.startswith(mark):
+            findings.at("not-utf8", 1, 1, f"the file is encoded as {name}; save it as UTF-8")
+            return None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line, column = _place(data[: error.start].decode("utf-8", "replace"))
+        findings.at("not-utf8", line, column, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
+        return None
+    unfit = _UNFIT.search(text)
+    if unfit is None:
+        return text
+    line, column = _place(text[: unfit.start()])
+    findings.at("control-character", line, column, f"the file holds {character(unfit.group())}; remove it")
+    return None
+
+
+def character(found: str) -> str:
+    """A control character, in words."""
+    name = _NAMES.get(found) or unicodedata.name(found, "").lower()
+    return f"the control character U+{ord(found):04X}" + (f" ({name})" if name else "")
+
+
+def _place(before: str) -> tuple[int, int]:
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as libyaml and editors count them."""
+    return _LINE_END.split(text)
+
+
+class Repaired(NamedTuple):
+    """Text whose surrogate pairs are one escape each; `undone` gives other text its own spelling back."""
+
+    text: str
+    originals: dict[str, str]
+
+    def undone(self, text: str) -> str:
+        """What a scalar that is not double-quoted said before the repair: there, a backslash is a backslash."""
+        if not self.originals:
+            return text
+        return _REPAIRED.sub(lambda m: self.originals.get(m.group(), m.group()), text)
+
+
+def repaired(text: str) -> Repaired:
+    r"""JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is left alone."""
+    if "\\u" not in text or not re.search(r"\\u[dD][89abAB]", text) or _REPAIRED.search(text):
+        return Repaired(text, {})
+    originals: dict[str, str] = {}
+
+    def joined(match: re.Match[str]) -> str:
+        high, low = match.groups()
+        if high is None:
+            return match.group()
+        code = 0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00
+        return originals.setdefault(f"\\U{code:08x}", match.group()) and f"\\U{code:08x}"
+
+    return Repaired(_ESCAPE.sub(joined, text), originals)

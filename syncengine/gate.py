@@ -1,0 +1,140 @@
+"""differences, sweep, limits → the gate: what a plan removes, whether that needs an approval, and its hash; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from syncengine.diff import Action, Change, Difference
+from syncengine.policy import may_be_held
+from syncengine.project_file import Limit
+from syncengine.resource import Key, Kind, Recorded, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether removals need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
+
+    tripped: bool = False
+    reasons: tuple[str, ...] = ()
+    approve: str | None = None
+
+    def refuses(self, approvals: Iterable[str]) -> bool:
+        """Whether it is tripped and none of `approvals` is for just these removals."""
+        return self.tripped and self.approve not in set(approvals)
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
+
+    of: str
+    key: Key
+    what: str = ""
+
+
+SAYS: Mapping[str, str] = {
+    "categories": "categories deleted",
+    "activityTypes": "activity types deleted",
+    "tags": "tags forgotten, retired or deleted",
+    "keywords": "keywords deleted",
+    "metadata": "metadata entries deleted",
+    "fields": "fields cleared",
+    "opened": "tags made public that were private",
+}
+"""What is counted, in the plan's words. Categories and opened tags always ask (engine.md §5)."""
+
+ALWAYS_ASKS = frozenset({"categories", "opened"})
+
+SWEPT = "everything that this project does not know"
+
+
+def gate(
+    differences: Iterable[Difference],
+    recorded: Mapping[Key, Recorded],
+    limits: Mapping[str, Limit],
+    *,
+    first_sweep: bool,
+    sweeps: bool,
+    team: str | None,
+    lineage: str,
+) -> Gate:
+    """Judge the removals of a plan against the recorded rows of the whole estate, never of a selection."""
+    removals = [removal for difference in differences for removal in removals_of(difference.change)]
+    if not (removals or sweeps):
+        return Gate()
+    totals = _totals(recorded, removals)
+    counts = Counter(removal.of for removal in removals)
+    reasons = [
+        f"{count} of {totals[of]} {SAYS[of]} (limit {_limit_text(of, limits)})"
+        for of, count in counts.items()
+        if _trips(of, count, totals[of], limits)
+    ]
+    if first_sweep and sweeps:
+        reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
+    if not reasons:
+        return Gate()
+    return Gate(True, tuple(reasons), _approval(removals, sweeps=sweeps, team=team, lineage=lineage))
+
+
+def removals_of(change: Change) -> Iterator[Removal]:
+    """What one change takes away; a tag that leaves is counted once, not for each of its keywords."""
+    if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
+        yield Removal(LEAVES_AS[change.key.kind], change.key, change.action.word)
+        return
+    for keyword in change.keywords_deleted:
+        yield Removal("keywords", change.key, keyword)
+    for name in change.metadata_deleted:
+        yield Removal("metadata", change.key, name)
+    for field in change.fields:
+        if field.clears:
+            yield Removal("fields", change.key, field.name)
+        elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):
+            yield Removal("opened", change.key, field.name)
+
+
+LEAVES_AS: Mapping[Kind, str] = {
+    Kind.CATEGORY: "categories",
+    Kind.ACTIVITY_TYPE: "activityTypes",
+    Kind.TAG: "tags",
+}
+
+
+def _totals(recorded: Mapping[Key, Recorded], removals: Iterable[Removal]) -> Counter[str]:
+    """How much there is of each thing: what is ours now, and whatever else a removal names."""
+    going = {removal.key for removal in removals}
+    totals: Counter[str] = Counter()
+    for key, row in recorded.items():
+        if key in going or (may_be_held(row) and row.status is not Status.RELEASED):
+            totals[LEAVES_AS[key.kind]] += 1
+            totals["fields"] += sum(value not in ("", ()) for value in row.body.fields.values())
+            totals["keywords"] += len(row.body.keywords)
+            totals["metadata"] += len(row.body.metadata)
+            totals["opened"] += row.body.fields.get("visibility") == "PRIVATE"
+    return totals
+
+
+def _trips(of: str, count: int, total: int, limits: Mapping[str, Limit]) -> bool:
+    return of in ALWAYS_ASKS or count >= total or _exceeds(limits[of], count, total)
+
+
+def _exceeds(limit: Limit, count: int, total: int) -> bool:
+    """A share says nothing about one resource: it trips from two on (engine.md §5)."""
+    if limit.count is not None:
+        return count > limit.count
+    return count >= 2 and limit.percent is not None and count * 100 > limit.percent * total
+
+
+def _limit_text(of: str, limits: Mapping[str, Limit]) -> str:
+    return "0" if of in ALWAYS_ASKS else str(limits[of])
+
+
+def _approval(removals: Iterable[Removal], *, sweeps: bool, team: str | None, lineage: str) -> str:
+    """COUNT@HASH over team, lineage and the sorted removals: no ids, times, lines or additions (engine.md §5)."""
+    lines = sorted(f"{removal.key}\0{removal.of}\0{removal.what}" for removal in removals)
+    if sweeps:
+        lines.append(SWEPT)
+    digest = hashlib.sha256("\n".join((team or "", lineage, *lines)).encode())
+    return f"{len(lines)}@{digest.hexdigest()[:12]}"

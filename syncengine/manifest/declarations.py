@@ -1,0 +1,236 @@
+"""One manifest file → what it declares, with places, and everything that is wrong with the file by itself. Pure.
+
+What needs other files (duplicates, references, renames) is judged in `desired`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncengine.document.findings import Findings, nearest, suggestion
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described
+from syncengine.document.reader import Documents
+from syncengine.document.shapes import refused
+from syncengine.document.tables import shown
+from syncengine.manifest.schema import (
+    DEFAULTS_TABLES,
+    IDENTITIES,
+    MANIFEST_SECTIONS,
+    NEVER_DEFAULTS,
+    REMOVED_TABLE,
+    RESOURCE_TABLES,
+    SECTIONS,
+)
+from syncengine.resource import Key, Kind, Removal
+
+EXCLUSIVE = ("category", "tagCategoryId")
+UNSUPPORTED = {"generate": "`generate` is not supported by this version"}
+
+Values = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Declared:
+    """One resource as it is written. `values` are its own fields; INVALID ones are among the findings.
+
+    `key` is None when its identity cannot be read.
+    """
+
+    kind: Kind
+    key: Key | None
+    values: dict[str, Any]
+    node: MappingNode
+    sound: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedLine:
+    key: Key
+    how: Removal
+    reason: str | None
+    node: MappingNode
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultValues:
+    """The defaults of one file, by kind; `nodes` are where they stand."""
+
+    values: Mapping[Kind, Values] = field(default_factory=dict)
+    nodes: Mapping[Kind, tuple[MappingNode, ...]] = field(default_factory=dict)
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """All documents of one file. `whole`: everything that the file declares has a readable identity."""
+
+    file: str
+    resources: tuple[Declared, ...]
+    removed: tuple[RemovedLine, ...]
+    defaults: DefaultValues
+    findings: Findings
+    whole: bool
+
+
+def declarations(documents: Documents, findings: Findings) -> Declarations:
+    """What the documents of one file declare."""
+    reading = _Reading(findings)
+    for root in documents.roots:
+        reading.document(root)
+    return Declarations(
+        file=findings.file,
+        resources=tuple(reading.resources),
+        removed=tuple(reading.removed),
+        defaults=reading.default_values(),
+        findings=findings,
+        whole=documents.whole and reading.whole,
+    )
+
+
+def default_values(node: Node, findings: Findings) -> DefaultValues:
+    """A `defaults` mapping that stands in the project file."""
+    reading = _Reading(findings)
+    reading.defaults("defaults", node)
+    return reading.default_values()
+
+
+def merged(under: Values, over: Values) -> dict[str, Any]:
+    """Defaults and what is declared over them: maps merge, lists and scalars replace; of two categories the nearer."""
+    result = {**under, **over}
+    if "metadata" in under and "metadata" in over:
+        result["metadata"] = {**under["metadata"], **over["metadata"]}
+    for one, other in (EXCLUSIVE, EXCLUSIVE[::-1]):
+        if one in over and other not in over:
+            result.pop(other, None)
+    return result
+
+
+class _Reading:
+    __slots__ = ("findings", "nodes", "removed", "resources", "values", "whole")
+
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.resources: list[Declared] = []
+        self.removed: list[RemovedLine] = []
+        self.values: dict[Kind, Values] = {}
+        self.nodes: dict[Kind, list[MappingNode]] = {}
+        self.whole = True
+
+    def document(self, root: Node) -> None:
+        if not isinstance(root, MappingNode):
+            self.whole = False
+            if not isinstance(root, Refused):
+                sections = ", ".join(f"`{name}:`" for name in MANIFEST_SECTIONS)
+                self.findings.error(
+                    "wrong-type", root, f"a manifest holds sections ({sections}), not {described(root)}"
+                )
+            return
+        for key, value in zip(root.keys, root.values, strict=True):
+            self._section(key, value)
+
+    def _section(self, key: Scalar, value: Node) -> None:
+        if (read := _SECTION_READERS.get(key.text)) is not None:
+            read(self, key.text, value)
+        elif key.text in UNSUPPORTED:
+            self.findings.error("generate-unsupported", key, UNSUPPORTED[key.text])
+        else:
+            self.whole = False
+            self.findings.error(
+                "unknown-section", key, f"a manifest has no section `{shown(key.text)}`{_hint(key.text)}"
+            )
+
+    def resource_section(self, name: str, value: Node) -> None:
+        kind = SECTIONS[name]
+        for node in self._items(name, value):
+            declared = self._resource(kind, node)
+            self.whole = self.whole and declared.key is not None
+            self.resources.append(declared)
+
+    def _resource(self, kind: Kind, node: MappingNode) -> Declared:
+        findings, table = self.findings, RESOURCE_TABLES[kind]
+        before = len(findings.found)
+        values = table.read(node, findings)
+        name = values.get(identity := IDENTITIES[kind])
+        if identity not in values:
+            findings.error("missing-field", node, f"{table.title} needs `{identity}`")
+        key = Key(kind, name) if isinstance(name, str) else None
+        self._exclusive(node, values)
+        return Declared(kind, key, values, node, len(findings.found) == before)
+
+    def _exclusive(self, node: MappingNode, values: Values) -> None:
+        if "category" in values and "tagCategoryId" in values:
+            second = next(key for key in reversed(node.keys) if key.text in EXCLUSIVE)
+            self.findings.error(
+                "conflicting-fields", second, "`category` and `tagCategoryId` exclude each other; keep one"
+            )
+
+    def removed_section(self, name: str, value: Node) -> None:
+        for node in self._items(name, value):
+            before = len(self.findings.found)
+            values = REMOVED_TABLE.read(node, self.findings)
+            if not REMOVED_TABLE.missing(values, node, self.findings) and len(self.findings.found) == before:
+                key = Key(Kind.TAG, values["tag"])
+                self.removed.append(RemovedLine(key, values["as"], values.get("reason"), node))
+
+    def _items(self, name: str, value: Node) -> list[MappingNode]:
+        if not isinstance(value, Sequence):
+            self.whole = False
+            refused(value, self.findings, name, "a list", empty="[]")
+            return []
+        for item in value.items:
+            if not isinstance(item, MappingNode):
+                self.whole = False
+                refused(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
+        return [item for item in value.items if isinstance(item, MappingNode)]
+
+    def defaults(self, name: str, value: Node) -> None:
+        if not isinstance(value, MappingNode):
+            refused(value, self.findings, name, "a mapping of sections", empty="{}")
+            return
+        for key, entry in zip(value.keys, value.values, strict=True):
+            if (kind := SECTIONS.get(key.text)) is None:
+                hint = suggestion(key.text, SECTIONS)
+                self.findings.error("unknown-section", key, f"`defaults` has no section `{shown(key.text)}`{hint}")
+            elif isinstance(entry, MappingNode):
+                self._defaults_of(kind, entry)
+            else:
+                refused(entry, self.findings, f"{name}.{key.text}", "a mapping of fields", empty="{}")
+
+    def default_values(self) -> DefaultValues:
+        nodes = {kind: tuple(found) for kind, found in self.nodes.items()}
+        return DefaultValues(self.values, nodes, self.findings.file)
+
+    def _defaults_of(self, kind: Kind, node: MappingNode) -> None:
+        never = {IDENTITIES[kind], *NEVER_DEFAULTS}
+        allowed = [pair for pair in zip(node.keys, node.values, strict=True) if pair[0].text not in never]
+        for key in node.keys:
+            if key.text in never:
+                self.findings.error(
+                    "unknown-field", key, f"`{key.text}` cannot be a default: it belongs to one resource"
+                )
+        kept = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
+        before = len(self.findings.found)
+        values = DEFAULTS_TABLES[kind].read(kept, self.findings)
+        self._exclusive(kept, values)
+        if len(self.findings.found) == before:
+            self.values[kind] = merged(self.values.get(kind, {}), values)
+        self.nodes.setdefault(kind, []).append(kept)
+
+
+def _hint(name: str) -> str:
+    """The section that was meant, or where a field belongs that stands too far left."""
+    near = nearest(name, MANIFEST_SECTIONS)
+    holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
+    if near is None and holders:
+        return f"; it is a field of an item of `{holders[-1]}:`, check the indentation"
+    return f"; did you mean `{near}`?" if near else ""
+
+
+_SECTION_READERS: dict[str, Callable[[_Reading, str, Node], None]] = {
+    **dict.fromkeys(SECTIONS, _Reading.resource_section),
+    "removed": _Reading.removed_section,
+    "defaults": _Reading.defaults,
+}

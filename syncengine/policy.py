@@ -1,0 +1,448 @@
+"""recorded, desired, rules, scope → the aim: what to bring about, what leaves and how, what is only said; pure.
+
+The first station of planning. It decides; the stations behind it only work out what follows.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.leaves import Leave
+from syncengine.project_file import ActivityTypes
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Said, not done. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
+
+    key: Key
+    kind: str
+    message: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the project allows. `deletes_tags`: the endpoint of deleteTag is configured."""
+
+    tag_removal: Removal = Removal.FORGET
+    activity_types: ActivityTypes = ActivityTypes.OWNED
+    deletes_tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
+
+    paths: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    no_delete: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is left out."""
+        return not (self.paths or self.targets or self.excludes or self.no_delete)
+
+    @property
+    def selective(self) -> bool:
+        return bool(self.paths or self.targets or self.excludes)
+
+    def selects(self, *members: tuple[Key, Source | None]) -> bool:
+        """Whether a unit of resources is selected: one of them is asked for, and none is excluded."""
+        if not self.selective:
+            return True
+        if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
+            return False
+        return any(self._asks_for(key, source) for key, source in members)
+
+    def _asks_for(self, key: Key, source: Source | None) -> bool:
+        if self.targets and not any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets):
+            return False
+        return not self.paths or (source is not None and any(_is_below(source.file, path) for path in self.paths))
+
+
+def _is_below(file: str, path: str) -> bool:
+    return path == "." or PurePosixPath(file).is_relative_to(path)
+
+
+class Way(StrEnum):
+    """How a recorded resource leaves."""
+
+    FORGET = "forget"
+    RETIRE = "retire"
+    DELETE = "delete"
+    CASCADE = "cascade"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename."""
+
+    row: Recorded
+    way: Way
+    reason: str | None = None
+    taken_by: Key | None = None
+
+
+@dataclass(slots=True)
+class Aim:
+    """What planning aims at.
+
+    `wanted`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
+    maps a new key to the recorded one it replaces; `held` are recorded activity types that no manifest wants and
+    that stay. `released`: rows to record as released without a request. `movers`: for each deleted category, the
+    wanted tags that must have left it before.
+    """
+
+    wanted: dict[Key, Resource] = field(default_factory=dict)
+    renames: dict[Key, Key] = field(default_factory=dict)
+    leaving: dict[Key, Leaving] = field(default_factory=dict)
+    held: list[Recorded] = field(default_factory=list)
+    released: list[Recorded] = field(default_factory=list)
+    movers: dict[Key, list[Key]] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """The inputs of one run of the station and the aim in the making."""
+
+    recorded: Mapping[Key, Recorded]
+    desired: Mapping[Key, Resource]
+    removed: Mapping[Key, Removed]
+    rules: Rules
+    scope: Scope
+    aim: Aim = field(default_factory=Aim)
+
+    def gone(self, kind: Kind) -> list[Recorded]:
+        """Recorded rows of `kind` that no manifest wants and that the service may hold."""
+        return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
+
+    def note(self, row: Recorded, kind: str, message: str) -> None:
+        self.aim.notes.append(Note(row.key, kind, message, row.source))
+
+    def keep(self, row: Recorded, message: str) -> None:
+        """Leave a row on the service, say so once, and count it as released from now on (engine.md 2.5)."""
+        if row.status is not Status.RELEASED:
+            self.note(row, "kept", message)
+            self.aim.released.append(row)
+
+
+def may_be_held(row: Recorded) -> bool:
+    """Whether the service may hold it: a deletion without a known outcome may not have happened."""
+    return row.status is not Status.DELETED or row.doubtful
+
+
+def aim(
+    recorded: Mapping[Key, Recorded],
+    desired: Mapping[Key, Resource],
+    removed: Mapping[Key, Removed],
+    rules: Rules,
+    scope: Scope,
+) -> Aim:
+    """Decide what a plan may do (engine.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    judgement = _Judgement(recorded, desired, removed, rules, scope)
+    _find_renames(judgement)
+    _choose_wanted(judgement)
+    _judge_categories(judgement)
+    _judge_activity_types(judgement)
+    _judge_tags(judgement)
+    _check_wanted(judgement)
+    _suggest_renames(judgement)
+    return judgement.aim
+
+
+# --- renames and selection
+
+
+def _find_renames(j: _Judgement) -> None:
+    for key, resource in j.desired.items():
+        for former in resource.previously:
+            old = j.recorded.get(Key(key.kind, former))
+            if old is not None and old.key not in j.desired and _can_become(old, j.recorded.get(key)):
+                j.aim.renames[key] = old.key
+                break
+
+
+def _can_become(old: Recorded, new: Recorded | None) -> bool:
+    if old.key.kind is Kind.TAG:
+        return old.status is Status.ACTIVE
+    same_category = new is None or not may_be_held(new) or new.server_id in (None, old.server_id)
+    return may_be_held(old) and old.server_id is not None and same_category
+
+
+def _choose_wanted(j: _Judgement) -> None:
+    for key, resource in j.desired.items():
+        if _is_selected(j, key, resource):
+            j.aim.wanted[key] = _without_removals(j, resource) if j.scope.no_delete else resource
+    if j.scope.selective:
+        _bring_needed_categories(j)
+
+
+def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
+    unit: list[tuple[Key, Source | None]] = [(key, resource.source)]
+    if former := j.aim.renames.get(key):
+        unit.append((former, j.recorded[former].source))
+    return j.scope.selects(*unit)
+
+
+def _bring_needed_categories(j: _Judgement) -> None:
+    """A selected tag brings the category that the service does not know yet (engine.md 2.1)."""
+    for resource in list(j.aim.wanted.values()):
+        name = resource.body.fields.get("category")
+        if isinstance(name, str) and name:
+            key = Key(Kind.CATEGORY, name)
+            row = j.recorded.get(key)
+            if key in j.desired and (row is None or row.status is Status.DELETED or not row.server_id):
+                j.aim.wanted.setdefault(key, j.desired[key])
+
+
+def _without_removals(j: _Judgement, resource: Resource) -> Resource:
+    """The resource as `--no-delete` may ask for it: whatever is recorded stays; what is left over is a note."""
+    row = j.recorded.get(resource.key)
+    if row is None or not may_be_held(row):
+        return resource
+    wanted = resource.body
+    kept_fields = {n: v for n, v in row.body.fields.items() if _is_cleared(n, v, wanted)}
+    lost = [k for k in row.body.keywords if k not in set(wanted.keywords)]
+    unnamed = {n: v for n, v in row.body.metadata.items() if n not in wanted.metadata}
+    for what, names in (("field", kept_fields), ("keyword", lost), ("metadata", unnamed)):
+        if names:
+            message = f"--no-delete leaves {what} {', '.join(sorted(names))} as it is"
+            j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
+    body = Body(
+        fields={**wanted.fields, **kept_fields},
+        keywords=wanted.keywords + tuple(lost),
+        metadata={**wanted.metadata, **unnamed},
+    )
+    return replace(resource, body=body)
+
+
+def _is_cleared(name: str, value: object, wanted: Body) -> bool:
+    if name in ("category", "tagCategoryId"):
+        return not (wanted.fields.get("category") or wanted.fields.get("tagCategoryId"))
+    return value not in ("", ()) and wanted.fields.get(name) in (None, "", ())
+
+
+# --- categories
+
+
+def _judge_categories(j: _Judgement) -> None:
+    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in j.aim.renames.values()}
+    gone = {k: r for k, r in gone.items() if j.scope.selects((k, r.source))}
+    if not gone:
+        return
+    members = _members(j.recorded, gone)
+    for key, row in gone.items():
+        if row.status is Status.RELEASED and not row.doubtful:
+            continue
+        if obstacle := _obstacle(j, row, members[key]):
+            kind, message = obstacle
+            j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
+        else:
+            _delete_category(j, row, members[key])
+
+
+def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
+    """The recorded tags that may be in each of `categories`, by externalId or by the server's id."""
+    by_reference = {str(key): key for key in categories}
+    by_reference |= {f"id/{row.server_id}": key for key, row in categories.items() if row.server_id}
+    members: dict[Key, list[Recorded]] = {key: [] for key in categories}
+    for row in recorded.values():
+        if row.key.kind is Kind.TAG and may_be_held(row):
+            for category in {by_reference[r] for r in row.category_references() if r in by_reference}:
+                members[category].append(row)
+    return members
+
+
+def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tuple[str, str] | None:
+    """Why a category that is gone may not be deleted in this plan: the note's kind and words."""
+    if j.scope.no_delete:
+        return "left-out", "--no-delete leaves the category as it is"
+    if row.protect:
+        return "kept", "protected: it stays on the service; apply `protect: false` before removing it"
+    protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
+    if protected:
+        return "kept", f"kept, since deleting it would delete the protected tag {protected[0]}"
+    waiting = [m.key.name for m in members if m.key in j.desired and m.key not in j.aim.wanted]
+    if waiting:
+        return "left-out", f"not deleted: tag {waiting[0]} moves out of it and is not selected"
+    return None
+
+
+def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> None:
+    j.aim.leaving[row.key] = Leaving(row, Way.DELETE, "no manifest declares it")
+    j.aim.movers[row.key] = []
+    for member in members:
+        if member.key in j.desired:
+            j.aim.movers[row.key].append(member.key)
+        else:
+            reason = f"deleted with {row.key}"
+            j.aim.leaving[member.key] = Leaving(member, Way.CASCADE, reason, taken_by=row.key)
+
+
+# --- activity types
+
+
+def _judge_activity_types(j: _Judgement) -> None:
+    for row in j.gone(Kind.ACTIVITY_TYPE):
+        if row.protect:
+            j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
+        elif j.rules.activity_types is ActivityTypes.ADDITIVE:
+            j.keep(row, "policy.activityTypes is additive: it stays on the service")
+        elif j.scope.no_delete:
+            j.note(row, "left-out", "--no-delete leaves the activity type as it is")
+        elif j.scope.whole:
+            j.aim.leaving[row.key] = Leaving(row, Way.SWEEP, "no manifest declares it")
+            continue
+        if row.status is not Status.DELETED:
+            j.aim.held.append(row)
+
+
+# --- tags
+
+
+def _judge_tags(j: _Judgement) -> None:
+    renamed = {old: new for new, old in j.aim.renames.items() if old.kind is Kind.TAG}
+    for row in j.gone(Kind.TAG):
+        if row.key in j.aim.leaving:
+            continue
+        if row.key in renamed:
+            if renamed[row.key] in j.aim.wanted:
+                _retire_renamed(j, row, renamed[row.key])
+        elif j.scope.selects((row.key, row.source)):
+            _judge_gone_tag(j, row)
+
+
+def _retire_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
+    if j.scope.no_delete:
+        j.note(row, "left-out", f"--no-delete leaves it beside {new}")
+    else:
+        j.aim.leaving[row.key] = Leaving(row, Way.RETIRE, f"renamed to {new.name}", taken_by=new)
+
+
+def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
+    statement = j.removed.get(row.key)
+    way = _way_out(j, row, statement)
+    if way is None:
+        return
+    if row.protect:
+        j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
+    elif j.scope.no_delete:
+        j.note(row, "left-out", f"--no-delete leaves it out: {way.value}")
+    elif way is Way.DELETE and not j.rules.deletes_tags:
+        j.aim.problems.append(_no_delete_tag(row, statement))
+    else:
+        reason = (statement and statement.reason) or "no manifest declares it"
+        j.aim.leaving[row.key] = Leaving(row, way, reason)
+
+
+def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Way | None:
+    """How a tag that no manifest wants leaves, None when it already has."""
+    unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
+    if row.status is Status.RETIRED and not unfinished and (statement is None or statement.how is not Removal.DELETE):
+        return None
+    if row.status is Status.RELEASED and (statement is None or statement.how is Removal.FORGET):
+        return None
+    if statement is not None:
+        return Way(statement.how.value)
+    return Way.RETIRE if unfinished else Way(j.rules.tag_removal.value)
+
+
+def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
+    source = statement.source if statement else row.source
+    return Diagnostic(
+        severity=Severity.ERROR,
+        code="delete-unsupported",
+        message="deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
+        " or let the tag leave as `retire` or `forget`",
+        file=source.file if source else None,
+        line=source.line if source else None,
+        address=str(row.key),
+    )
+
+
+# --- what desired resources may not ask for
+
+
+def _check_wanted(j: _Judgement) -> None:
+    going_ids = {
+        leaving.row.server_id: key
+        for key, leaving in j.aim.leaving.items()
+        if key.kind is Kind.CATEGORY and leaving.row.server_id
+    }
+    for key, resource in j.aim.wanted.items():
+        row = j.recorded.get(key)
+        if row is not None and key.kind is Kind.ACTIVITY_TYPE:
+            _check_revival(j, resource, row)
+        elif key.kind is Kind.TAG:
+            if row is not None:
+                _check_visibility(j, resource, row)
+            _check_references(j, resource, going_ids)
+
+
+def _check_revival(j: _Judgement, resource: Resource, row: Recorded) -> None:
+    if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
+        gone = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
+        message = f"this activity type {gone}: `reenableIfArchived: true` brings it back"
+        j.aim.problems.append(_problem(resource, "deleted-activity-type", message))
+
+
+def _check_visibility(j: _Judgement, resource: Resource, row: Recorded) -> None:
+    was_private = may_be_held(row) and row.body.fields.get("visibility") == "PRIVATE"
+    if was_private and "visibility" not in resource.body.fields:
+        message = "this tag was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
+        j.aim.problems.append(_problem(resource, "visibility-dropped", message))
+
+
+def _check_references(j: _Judgement, resource: Resource, going_ids: Mapping[str, Key]) -> None:
+    fields = resource.body.fields
+    if (going := going_ids.get(str(fields.get("tagCategoryId", "")))) is not None:
+        message = f"tagCategoryId {fields['tagCategoryId']} is {going}, which this plan would delete"
+        j.aim.problems.append(_problem(resource, "category-removed", message))
+    code = fields.get("defaultActivityTypeCode")
+    if isinstance(code, str) and Key(Kind.ACTIVITY_TYPE, code) in j.aim.leaving:
+        message = f"defaultActivityTypeCode {code} is an activity type that this plan would delete"
+        j.aim.problems.append(_problem(resource, "activity-type-removed", message))
+
+
+def _problem(resource: Resource, code: str, message: str, severity: Severity = Severity.ERROR) -> Diagnostic:
+    return Diagnostic(
+        severity=severity,
+        code=code,
+        message=message,
+        file=resource.source.file,
+        line=resource.source.line,
+        address=str(resource.key),
+    )
+
+
+def _suggest_renames(j: _Judgement) -> None:
+    """A tag that goes and one that comes with the same externalId look like a rename (engine.md 2.9)."""
+    going = {
+        leaving.row.body.fields["externalId"]: key
+        for key, leaving in j.aim.leaving.items()
+        if key.kind is Kind.TAG and leaving.row.body.fields.get("externalId") and leaving.taken_by is None
+    }
+    if not going:
+        return
+    for key, resource in j.aim.wanted.items():
+        old = going.get(resource.body.fields.get("externalId", "")) if key.kind is Kind.TAG else None
+        if old is not None and key not in j.recorded:
+            message = f"same externalId as {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
+            j.aim.warnings.append(_problem(resource, "rename-suspected", message, Severity.WARNING))
+
+
+def release(row: Recorded) -> Leave:
+    """The record of a row that stays on the service and is no longer ours to change."""
+    return Leave(key=row.key, status=Status.RELEASED)

@@ -1,0 +1,78 @@
+"""Diagnostics → text for people, with the source line and a caret where the lines are at hand; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.visible import cells, cut, visible
+from syncengine.render.words import counted
+
+TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}
+
+_INDENT = "    "
+
+
+def diagnostics_text(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """Every diagnostic in the given order, and how many there are."""
+    if not found:
+        return "No problems found.\n"
+    return "\n".join((*diagnostic_lines(found, look), "", f"{tally(found)}.")) + "\n"
+
+
+def tally(found: Sequence[Diagnostic]) -> str:
+    """`2 errors, 1 warning`."""
+    counts = [(sum(d.severity is severity for d in found), severity.value) for severity in Severity]
+    return ", ".join(counted(count, noun) for count, noun in counts if count)
+
+
+def diagnostic_lines(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
+    for diagnostic in found:
+        yield _heading(diagnostic, look)
+        yield from _snippet(diagnostic, look)
+
+
+def _heading(diagnostic: Diagnostic, look: Look) -> str:
+    """`file:line:column: error[code]: message`: never wrapped, since editors and greps read it."""
+    label = painted(f"{diagnostic.severity.value}[{visible(diagnostic.code)}]:", TONES[diagnostic.severity], look)
+    return f"{lettered(where(diagnostic), look)}{label} {lettered(visible(message(diagnostic)), look)}"
+
+
+def where(diagnostic: Diagnostic) -> str:
+    """`file:line:column: `, as far as it is known."""
+    if diagnostic.file is None:
+        return ""
+    parts = (visible(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
+    return ":".join(str(part) for part in parts if part is not None) + ": "
+
+
+def message(diagnostic: Diagnostic) -> str:
+    """The words, and the address where neither they nor a place say what is meant."""
+    if diagnostic.file or not diagnostic.address or diagnostic.address in diagnostic.message:
+        return diagnostic.message
+    return f"{diagnostic.address}: {diagnostic.message}"
+
+
+def _snippet(diagnostic: Diagnostic, look: Look) -> Iterator[str]:
+    text = _source_line(diagnostic, look)
+    if text is None or diagnostic.column is None:
+        return
+    before, at = text[: diagnostic.column - 1], text[diagnostic.column - 1 :]
+    before, at = (lettered(visible(part), look) for part in (before, at))
+    room = look.width - len(_INDENT)
+    before = _nearest(before, room * 2 // 3)
+    yield _INDENT + cut(before + at, room)
+    yield _INDENT + " " * cells(before) + painted("^", Tone.ERROR, look)
+
+
+def _source_line(diagnostic: Diagnostic, look: Look) -> str | None:
+    if look.lines is None or diagnostic.file is None or diagnostic.line is None:
+        return None
+    lines = look.lines(diagnostic.file)
+    return lines[diagnostic.line - 1].rstrip("\r\n") if lines and diagnostic.line <= len(lines) else None
+
+
+def _nearest(before: str, room: int) -> str:
+    """What stands before the caret, from the left end cut so that the caret stays on the page."""
+    return before if cells(before) <= room else cut(before[::-1], room)[::-1]

@@ -1,0 +1,203 @@
+"""One change → what a person reads about it: labelled details made of marked pieces of text; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from syncengine.diff import Action, Change, Effect, FieldChange
+from syncengine.render.visible import excerpts, quoted, visible
+from syncengine.render.words import listed
+from syncengine.resource import Kind, Value
+
+MANY_VALUES = 8
+"""Values of a list that a detail shows."""
+
+
+class Mark(StrEnum):
+    """What a piece of a detail is. HTML uses the values as class names."""
+
+    OLD = "old"
+    NEW = "new"
+    TEXT = "text"
+    REMARK = "remark"
+
+
+class Span(NamedTuple):
+    text: str
+    mark: Mark = Mark.TEXT
+
+
+class Detail(NamedTuple):
+    """One thing said about a change; `label` may be empty."""
+
+    label: str
+    spans: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        said = "".join(span.text for span in self.spans)
+        return f"{self.label}: {said}" if self.label else said
+
+
+REMARKS = {
+    Effect.APPLIES: "",
+    Effect.CREATE_ONLY: " (no effect on an existing type)",
+    Effect.IGNORED: " (cannot be cleared)",
+}
+
+BRIEF_FIELDS = {
+    Kind.CATEGORY: ("label",),
+    Kind.ACTIVITY_TYPE: ("label",),
+    Kind.TAG: ("category", "tagCategoryId"),
+}
+"""What a created resource is told by, besides its name and keywords."""
+
+_BARE = frozenset({"visibility", "category"})
+
+
+def remark(text: str) -> Detail:
+    return Detail("", (Span(visible(text), Mark.REMARK),))
+
+
+def field_detail(change: FieldChange) -> Detail:
+    """`description: "old" → "new"`, of lists what came and went."""
+    both = (change.before, change.after)
+    spans = _list_spans(*both) if any(isinstance(value, tuple) for value in both) else _value_spans(change)
+    said = REMARKS[change.effect]
+    return Detail(change.name, (*spans, Span(said, Mark.REMARK)) if said else spans)
+
+
+def _value_spans(change: FieldChange) -> tuple[Span, ...]:
+    before, after = change.before, change.after
+    if isinstance(before, str) and isinstance(after, str):
+        before, after = excerpts(before, after)
+    return (
+        Span(_shown(change.name, before), Mark.OLD),
+        Span(" → "),
+        Span(_shown(change.name, after), Mark.NEW),
+    )
+
+
+def _shown(name: str, value: Value | None) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return _instant(value) if name.endswith("Timestamp") else str(value)
+    if isinstance(value, tuple):
+        return values(value)
+    return visible(value) if name in _BARE and value else quoted(value)
+
+
+def _instant(milliseconds: int) -> str:
+    try:
+        at = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (ValueError, OverflowError, OSError):  # a year that no calendar has
+        return str(milliseconds)
+    return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
+
+
+def _list_spans(before: Value | None, after: Value | None) -> tuple[Span, ...]:
+    old, new = _texts(before), _texts(after)
+    held, wanted = set(old), set(new)
+    spans = came_and_went([v for v in new if v not in held], [v for v in old if v not in wanted])
+    return spans or (Span("only the order or repeats differ"),)
+
+
+def _texts(value: Value | None) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return value
+    return () if value is None else (str(value),)
+
+
+def came_and_went(added: Sequence[str], removed: Sequence[str]) -> tuple[Span, ...]:
+    """`added "a", "b"; removed "c"`."""
+    came = (Span("added "), Span(values(added), Mark.NEW)) if added else ()
+    went = (Span("removed "), Span(values(removed), Mark.OLD)) if removed else ()
+    return (*came, Span("; "), *went) if came and went else came or went
+
+
+def values(texts: Sequence[str]) -> str:
+    return listed([quoted(text) for text in texts], MANY_VALUES)
+
+
+def created_details(change: Change, *, verbose: bool) -> tuple[Detail, ...]:
+    """What a new resource is: in brief its category or label and its keywords, else everything."""
+    brief = BRIEF_FIELDS[change.key.kind]
+    fields = [f for f in change.fields if verbose or f.name in brief]
+    keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
+    return (
+        *(Detail(f.name, (Span(_shown(f.name, f.after), Mark.NEW),)) for f in fields),
+        *_some("keywords", (Span(values(keywords), Mark.NEW),) if keywords else ()),
+        *(metadata_details(change) if verbose else ()),
+        *former_name(change),
+        *reason(change),
+    )
+
+
+def metadata_details(change: Change) -> tuple[Detail, ...]:
+    pairs = [f"{visible(name)} = {quoted(value)}" for name, value in change.metadata_set.items()]
+    return _some("metadata", (Span(listed(pairs, MANY_VALUES), Mark.NEW),) if pairs else ())
+
+
+def former_name(change: Change) -> tuple[Detail, ...]:
+    return _some("renamed from", (Span(visible(change.previously), Mark.OLD),) if change.previously else ())
+
+
+def reason(change: Change) -> tuple[Detail, ...]:
+    return (remark(change.reason),) if change.reason else ()
+
+
+def _some(label: str, spans: tuple[Span, ...]) -> tuple[Detail, ...]:
+    return (Detail(label, spans),) if spans else ()
+
+
+def keywords_added(change: Change) -> tuple[Detail, ...]:
+    return _some("keywords", came_and_went(change.keywords_added, ()))
+
+
+def keywords_deleted(change: Change) -> tuple[Detail, ...]:
+    return _some("keywords", came_and_went((), change.keywords_deleted))
+
+
+def metadata_deleted(change: Change) -> tuple[Detail, ...]:
+    return _some("metadata", came_and_went((), change.metadata_deleted))
+
+
+def opened(change: Change) -> tuple[Detail, ...]:
+    """PRIVATE → PUBLIC: what was for some becomes readable for everybody."""
+    return tuple(field_detail(f) for f in change.fields if is_opening(f))
+
+
+def cleared(change: Change) -> tuple[Detail, ...]:
+    return tuple(field_detail(f) for f in change.fields if f.clears)
+
+
+def is_opening(field: FieldChange) -> bool:
+    return (field.name, field.before, field.after) == ("visibility", "PRIVATE", "PUBLIC")
+
+
+def takes(change: Change) -> bool:
+    """Whether an update takes anything away or opens it: that part is shown ahead of the rest."""
+    return bool(change.keywords_deleted or change.metadata_deleted or opened(change) or cleared(change))
+
+
+def updated(change: Change) -> tuple[Detail, ...]:
+    """What an update does besides taking away; empty when it does nothing else."""
+    rest = (f for f in change.fields if not (is_opening(f) or f.clears))
+    return (
+        *former_name(change),
+        *(field_detail(f) for f in rest),
+        *keywords_added(change),
+        *metadata_details(change),
+    )
+
+
+def removed_details(change: Change) -> tuple[Detail, ...]:
+    """What goes along with a resource that leaves."""
+    if change.action is Action.RETIRE:
+        return (*keywords_deleted(change), *reason(change))
+    return reason(change)

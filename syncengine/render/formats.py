@@ -1,0 +1,49 @@
+"""The registry: every format of a plan, a report and diagnostics, by the name that `--format` and `--report` take.
+
+Each entry is (value, Look) → text that ends with a line's end, or is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from syncengine.errors import Diagnostic
+from syncengine.plan import Plan
+from syncengine.render.diagnostics import diagnostics_text
+from syncengine.render.github import diagnostics_github, report_github
+from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
+from syncengine.render.html import plan_html
+from syncengine.render.json import diagnostics_json, plan_json, report_json
+from syncengine.render.junit import report_junit
+from syncengine.render.look import Look
+from syncengine.render.markdown import plan_markdown
+from syncengine.render.report_markdown import report_markdown
+from syncengine.render.report_text import report_text
+from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.render.text import plan_text
+from syncengine.report import Report
+
+PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
+    "text": plan_text,
+    "json": plan_json,
+    "markdown": plan_markdown,
+    "html": plan_html,
+}
+
+REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
+    "text": report_text,
+    "json": report_json,
+    "junit": report_junit,
+    "sarif": report_sarif,
+    "github": report_github,
+    "gitlab": report_gitlab,
+    "markdown": report_markdown,
+}
+
+DIAGNOSTIC_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
+    "text": diagnostics_text,
+    "json": diagnostics_json,
+    "github": diagnostics_github,
+    "gitlab": diagnostics_gitlab,
+    "sarif": diagnostics_sarif,
+}

@@ -1,0 +1,53 @@
+"""Findings → GitHub's workflow commands, which annotate the lines of a pull request; pure.
+
+One command a line. Text is escaped as the runner unescapes it, so that no message can end its command or start another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncengine.errors import Diagnostic
+from syncengine.render.diagnostics import message
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.outcomes import findings, headline
+from syncengine.render.places import repository_path
+from syncengine.render.visible import visible
+from syncengine.report import Report
+
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+
+
+def report_github(report: Report, look: Look = PLAIN) -> str:
+    """A notice with the summary, then an annotation for everything that was not applied."""
+    notice = f"::notice title=syncengine apply::{_data(headline(report))}\n"
+    return notice + diagnostics_github(findings(report), look)
+
+
+def diagnostics_github(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return "".join(f"{_command(diagnostic, look)}\n" for diagnostic in found)
+
+
+def _command(diagnostic: Diagnostic, look: Look) -> str:
+    properties = {
+        "file": repository_path(diagnostic, look) if diagnostic.file else None,
+        "line": diagnostic.line,
+        "col": diagnostic.column,
+        "title": diagnostic.code,
+    }
+    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None)
+    return f"::{diagnostic.severity.value} {said}::{_data(message(diagnostic))}"
+
+
+def _data(text: str) -> str:
+    return _visible_lines(text).translate(_DATA)
+
+
+def _property(text: str) -> str:
+    return visible(text).translate(_PROPERTY)
+
+
+def _visible_lines(text: str) -> str:
+    """Safe to show, with its own line ends kept."""
+    return "\n".join(map(visible, text.split("\n")))

@@ -1,0 +1,49 @@
+"""Findings → GitLab's Code Quality report, which annotates the lines of a merge request; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+from syncengine.errors import Diagnostic, Severity
+from syncengine.render.diagnostics import message
+from syncengine.render.json import Document, dumped
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.outcomes import findings
+from syncengine.render.places import repository_line, repository_path
+from syncengine.render.visible import visible
+from syncengine.report import Report
+
+SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor"}
+
+
+def report_gitlab(report: Report, look: Look = PLAIN) -> str:
+    return diagnostics_gitlab(findings(report), look)
+
+
+def diagnostics_gitlab(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    prints = fingerprints(found)
+    return dumped([_issue(diagnostic, mark, look) for diagnostic, mark in zip(found, prints, strict=True)])
+
+
+def fingerprints(found: Sequence[Diagnostic]) -> Iterator[str]:
+    """What makes each finding the same in the next run: not its line nor its place in a batch, which both move."""
+    seen: Counter[tuple[str | None, ...]] = Counter()
+    for diagnostic in found:
+        identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
+        seen[identity] += 1
+        yield sha256(repr((*identity, seen[identity])).encode()).hexdigest()
+
+
+def _issue(diagnostic: Diagnostic, fingerprint: str, look: Look) -> Document:
+    return {
+        "description": visible(message(diagnostic)),
+        "check_name": diagnostic.code,
+        "fingerprint": fingerprint,
+        "severity": SEVERITIES[diagnostic.severity],
+        "location": {
+            "path": repository_path(diagnostic, look),
+            "lines": {"begin": repository_line(diagnostic)},
+        },
+    }

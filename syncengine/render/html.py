@@ -1,0 +1,160 @@
+"""Plan → one self-contained HTML page: no script, nothing loaded from elsewhere, everything escaped; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import chain
+from textwrap import dedent
+
+from syncengine.errors import Diagnostic
+from syncengine.gate import Gate
+from syncengine.plan import Plan, Summary
+from syncengine.render.diagnostics import message, tally, where
+from syncengine.render.difference import Detail, Mark, Span
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.rows import Fold, Member, Row, Section
+from syncengine.render.stylesheet import STYLESHEET
+from syncengine.render.text import ABRIDGED, approval_lines
+from syncengine.render.view import PlanView, plan_view
+from syncengine.render.visible import visible
+from syncengine.render.words import FEW, TO_DO, number
+from syncengine.render.words import place as placed
+
+WHOLE = 2_000
+"""Changes up to which a page shows each by itself; a browser chokes on many more."""
+
+MEMBERS = 1_000
+"""Names listed behind one folded row."""
+
+ELEMENTS = {Mark.OLD: "del", Mark.NEW: "ins"}
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}
+</main>
+</body>
+</html>
+"""
+
+
+def plan_html(plan: Plan, look: Look = PLAIN) -> str:
+    view = plan_view(plan, _fold(plan, look))
+    body = chain(
+        _opening(view, plan),
+        _gate(view.gate),
+        chain.from_iterable(map(_section, view.sections)),
+        _diagnostics(view.diagnostics),
+        [f'<p class="quiet">{ABRIDGED}</p>'] if view.abridged else [],
+    )
+    return _PAGE.format(title=_said(view.headline), style=STYLESHEET, body="\n".join(body))
+
+
+def _fold(plan: Plan, look: Look) -> Fold:
+    if look.verbose:
+        return Fold.NOTHING
+    return Fold.SAME if len(plan.changes) <= WHOLE else Fold.LONG
+
+
+def _said(text: str) -> str:
+    """Any text as the text of an element or an attribute."""
+    return escape(visible(text))
+
+
+def _said_lines(lines: Iterable[str]) -> str:
+    return dedent("\n".join(map(_said, lines)))
+
+
+def _tagged(tag: str, css: str, inner: str) -> str:
+    """An element around what is HTML already."""
+    return f'<{tag} class="{css}">{inner}</{tag}>'
+
+
+def _opening(view: PlanView, plan: Plan) -> Iterator[str]:
+    yield f"<header><h1>{'Plan' if plan.changes_something else _said(view.headline)}</h1>"
+    yield f'<p class="quiet">{_said(" ".join(filter(None, (view.scope, view.among))))}</p>'
+    commit = f", commit {plan.basis.commit}" if plan.basis.commit else ""
+    yield f'<p class="quiet">Plan {_said(plan.id)}, made {_said(plan.basis.created)}{_said(commit)}.</p></header>'
+    yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'
+
+
+def _counts(summary: Summary) -> Iterator[str]:
+    counts = [(word, getattr(summary, action.word)) for action, word in TO_DO.items()]
+    for word, count in (*counts, ("unchanged", summary.unchanged), ("requests", summary.requests)):
+        if count:
+            yield f"<li><b>{number(count)}</b>{word}</li>"
+
+
+def _gate(gate: Gate) -> Iterator[str]:
+    if not gate.tripped:
+        return
+    yield '<section class="error"><h2>The gate is closed: these removals need an approval.</h2>'
+    yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
+    if gate.approve:
+        yield f"<pre>{_said_lines(approval_lines(gate.approve))}</pre>"
+    yield "</section>"
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f'<section class="{section.tone.value}"><h2>{_said(section.title)}</h2>'
+    yield from (_tagged("p", "says", _said(sentence)) for sentence in section.says)
+    yield '<ul class="rows">'
+    yield from map(_row, section.rows)
+    yield "</ul></section>"
+
+
+def _row(row: Row) -> str:
+    details = "".join(map(_detail, row.details))
+    middle = _tagged("span", "name", _said(row.subject)) + details + (_members(row.members) if row.label else "")
+    parts = (_tagged("span", "symbol", _said(row.symbol)), f"<div>{middle}</div>")
+    where = _tagged("span", "place", _said(row.place)) if row.place else ""
+    deep = ' class="deep"' if row.depth else ""
+    return f"<li{deep}>{''.join(parts)}{where}</li>"
+
+
+def _detail(detail: Detail) -> str:
+    label = _tagged("span", "label", f"{_said(detail.label)}: ") if detail.label else ""
+    return _tagged("span", "detail", label + "".join(map(_span, detail.spans)))
+
+
+def _span(span: Span) -> str:
+    if element := ELEMENTS.get(span.mark):
+        return f"<{element}>{_said(span.text)}</{element}>"
+    return _tagged("span", "remark", _said(span.text)) if span.mark is Mark.REMARK else _said(span.text)
+
+
+def _members(members: Sequence[Member]) -> str:
+    """The first few names, and all of them behind a click."""
+    first = ", ".join(_said(member.name) for member in members[:FEW])
+    items = "".join(f"<li><code>{_member(member)}</code></li>" for member in members[:MEMBERS])
+    rest = len(members) - MEMBERS
+    more = f"<p>… and {number(rest)} more; the JSON plan lists all.</p>" if rest > 0 else ""
+    return f'<details><summary>{first} …</summary><ul class="members">{items}</ul>{more}</details>'
+
+
+def _member(member: Member) -> str:
+    where = f' <span class="place">{_said(placed(member.source))}</span>' if member.source else ""
+    return f"{_said(member.name)}{where}"
+
+
+def _diagnostics(found: Sequence[Diagnostic]) -> Iterator[str]:
+    if found:
+        yield f'<section class="warning"><h2>{_said(tally(found))}</h2><ul class="rows">'
+        yield from map(_diagnostic, found)
+        yield "</ul></section>"
+
+
+def _diagnostic(diagnostic: Diagnostic) -> str:
+    name = _tagged("span", "name", _said(f"{diagnostic.severity.value}[{diagnostic.code}]"))
+    text = f"<div>{name} {_said(message(diagnostic))}</div>"
+    place = _tagged("span", "place", _said(where(diagnostic).removesuffix(": ")))
+    return f"<li>{_tagged('span', 'symbol', '!')}{text}{place}</li>"

@@ -1,0 +1,152 @@
+"""Plan → Markdown for a pull-request comment: no text in it can break out of its place, ping people or grow too long.
+
+Pure. Names, values and messages stand in code spans, where neither markup, HTML nor mentions have a meaning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import islice
+from typing import NamedTuple
+
+from syncengine.errors import Diagnostic
+from syncengine.gate import Gate
+from syncengine.plan import Plan, Summary
+from syncengine.render.diagnostics import message, where
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.view import plan_view
+from syncengine.render.visible import cut, visible
+from syncengine.render.words import FEW, TO_DO, number
+
+LIMIT = 60_000
+"""Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
+
+OPEN_ROWS = 12
+"""Rows of a section that stand open; more are behind a summary."""
+
+_LONGEST_CODE = 500
+_RESERVE = 200
+_PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
+
+
+class Block(NamedTuple):
+    """Lines that are printed as far as there is room, between an opening and an ending that belong together."""
+
+    opening: str
+    lines: Iterable[str]
+    ending: str = ""
+
+
+def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
+    """Summary table and gate first, since they must never be cut; then the sections."""
+    view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    blocks = (
+        Block(f"### {prose(view.headline)}\n", (prose(view.scope), "", *_table(plan.summary))),
+        *_gate(view.gate),
+        *diagnostic_blocks(view.diagnostics),
+        *(_section(section) for section in view.sections),
+    )
+    return within(blocks, LIMIT)
+
+
+def within(blocks: Iterable[Block], limit: int) -> str:
+    """The blocks in at most `limit` characters; what had to be left out is counted in the last line."""
+    room, dropped = limit - _RESERVE, 0
+    pages: list[str] = []
+    for block in blocks:
+        room -= len(block.opening) + len(block.ending) + 4
+        kept = []
+        for line in block.lines:
+            room -= len(line) + 1
+            if room >= 0:
+                kept.append(line)
+            else:
+                dropped += 1
+        if kept:
+            pages.append("\n".join((block.opening, *kept, *(("", block.ending) if block.ending else ()))))
+    if dropped:
+        pages.append(
+            f"**Cut here: {number(dropped)} more lines are left out.** The plan as text or JSON has all of them."
+        )
+    return "\n\n".join(pages) + "\n"
+
+
+def code(text: str) -> str:
+    """A code span that holds any text: its fence is longer than any run of backticks inside."""
+    text = cut(visible(text), _LONGEST_CODE)
+    if not text.strip():
+        return f"<code>{text}</code>"
+    fence = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    pad = " " if "`" in (text[0], text[-1]) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def prose(text: str) -> str:
+    """A sentence with no markup, no HTML, and no mention or reference that a host would act on."""
+    escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
+    return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
+
+
+def _table(summary: Summary) -> Iterator[str]:
+    """The counts of what is done, side by side."""
+    cells = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
+    cells += [("tags by cascade", summary.cascaded_tags), ("unchanged", summary.unchanged)]
+    cells += [("requests", summary.requests)]
+    yield f"| {' | '.join(name for name, _ in cells)} |"
+    yield "|" + " ---: |" * len(cells)
+    yield f"| {' | '.join(number(count) for _, count in cells)} |"
+
+
+def _gate(gate: Gate) -> Iterator[Block]:
+    if not gate.tripped:
+        return
+    lines = [f"> - {prose(reason)}" for reason in gate.reasons]
+    if gate.approve:
+        approve = visible(gate.approve)
+        lines += [
+            ">",
+            f"> Approve exactly these with `--approve-deletes {approve}`, or in the project file:",
+            ">",
+            *(f"> {line}" for line in ("```yaml", "approvals:", f"  - {approve}", "```")),
+        ]
+    yield Block("> **The gate is closed: these removals need an approval.**\n>", lines)
+
+
+def diagnostic_blocks(found: Iterable[Diagnostic]) -> Iterator[Block]:
+    lines = [f"- {_diagnostic(diagnostic)}" for diagnostic in found]
+    if lines:
+        yield folding(f"Diagnostics ({number(len(lines))})", lines)
+
+
+def _diagnostic(diagnostic: Diagnostic) -> str:
+    place = f"{code(where(diagnostic).removesuffix(': '))} " if diagnostic.file else ""
+    return f"{place}**{diagnostic.severity.value}** {code(diagnostic.code)}: {prose(message(diagnostic))}"
+
+
+def folding(title: str, lines: list[str]) -> Block:
+    """Open when it is short, else behind its title."""
+    if len(lines) <= OPEN_ROWS:
+        return Block(f"#### {prose(title)}\n", lines)
+    return Block(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
+
+
+def _section(section: Section) -> Block:
+    return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *map(_row, section.rows)])
+
+
+def _row(row: Row) -> str:
+    subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
+    parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
+    if row.label:
+        parts.append(_names(row.names))
+    if row.place:
+        parts.append(f"— {code(row.place)}")
+    return f"{'  ' * row.depth}- {' '.join(parts)}"
+
+
+def _names(names: list[str]) -> str:
+    shown = ", ".join(map(code, islice(names, FEW)))
+    return f"({shown} … and {number(len(names) - FEW)} more)" if len(names) > FEW else f"({shown})"

@@ -1,0 +1,152 @@
+"""Report → findings and sentences: what became of the changes, in words that every rendering shares; pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from syncengine.errors import (
+    Diagnostic,
+    GateTripped,
+    LockHeld,
+    Problems,
+    Severity,
+    StalePlan,
+    SyncengineError,
+    Usage,
+    WrongTeam,
+)
+from syncengine.render.visible import visible
+from syncengine.render.words import counted, number, requests
+from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
+
+REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
+"""What stops an apply by our own decision, before anything is sent."""
+
+
+class Trouble(NamedTuple):
+    """What an outcome that is not `applied` is called, and what is said where no words came with it."""
+
+    code: str
+    severity: Severity
+    words: str
+
+
+TROUBLES = {
+    Outcome.FAILED: Trouble("refused", Severity.ERROR, "the service refused it without a word"),
+    Outcome.UNKNOWN: Trouble("unknown", Severity.ERROR, "it was sent, and no answer said what became of it"),
+    Outcome.SKIPPED: Trouble("skipped", Severity.WARNING, "it was not sent"),
+}
+"""Most pressing first."""
+
+CORRECT = "Correct what was refused and repeat the command: what was applied is recorded and is not sent again."
+REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
+DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
+
+_SESSIONS = {
+    "completed": "Sync session {id} was completed: activity types that were not uploaded in it are deleted.",
+    "cancelled": "Sync session {id} was cancelled: no activity type was deleted.",
+    "none": "Sync session {id} was not completed: no activity type was deleted by it.",
+}
+
+
+def report_of(error: SyncengineError, plan: str | None = None) -> Report:
+    """The report of an apply that ended before it sent anything, so that machines get one on every path."""
+    status = Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED
+    return Report(plan, status, Totals(), Session(), (), error.diagnostics())
+
+
+def findings(report: Report) -> tuple[Diagnostic, ...]:
+    """Everything that was not applied, most pressing first, then the run's own diagnostics."""
+    return (*(finding(result) for result in not_applied(report)), *report.diagnostics)
+
+
+def not_applied(report: Report) -> Iterator[Result]:
+    for outcome in TROUBLES:
+        yield from (result for result in report.results if result.outcome is outcome)
+
+
+def finding(result: Result) -> Diagnostic:
+    """A change that was not applied as a diagnostic at its place."""
+    trouble = TROUBLES[result.outcome]
+    return Diagnostic(
+        severity=trouble.severity,
+        code=trouble.code,
+        message=f"{result.key}: {words(result)}{sent_as(result.error)}",
+        file=result.source.file if result.source else None,
+        line=result.source.line if result.source else None,
+        address=str(result.key),
+    )
+
+
+def alike(report: Report) -> list[list[Result]]:
+    """What was not applied, with the same error together."""
+    groups: dict[object, list[Result]] = defaultdict(list)
+    for result in not_applied(report):
+        groups[result.outcome, words(result), result.error and result.error.operation].append(result)
+    return list(groups.values())
+
+
+def shared(group: Sequence[Result]) -> Diagnostic:
+    """One diagnostic for changes with the same error; their places are told beside it."""
+    trouble = TROUBLES[group[0].outcome]
+    operation = replace(group[0].error, index=None) if group[0].error else None
+    message = f"{counted(len(group), 'change')}: {words(group[0])}{sent_as(operation)}"
+    return Diagnostic(severity=trouble.severity, code=trouble.code, message=message)
+
+
+def words(result: Result) -> str:
+    """The service's words, or ours where it had none."""
+    return (result.error.message if result.error else "") or TROUBLES[result.outcome].words
+
+
+def sent_as(error: CallError | None) -> str:
+    """` (upsertTags, item 7)`, as far as it is known."""
+    if error is None or error.operation is None:
+        return ""
+    return f" ({error.operation})" if error.index is None else f" ({error.operation}, item {error.index})"
+
+
+def headline(report: Report) -> str:
+    """`Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
+    totals = report.totals
+    traffic = f"{requests(totals.requests)}, {counted(totals.retries, 'retry')}" if totals.retries else ""
+    return f"{_achieved(report)} {traffic or requests(totals.requests)}."
+
+
+def _achieved(report: Report) -> str:
+    totals = report.totals
+    troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "of unknown outcome")]
+    every = totals.applied + sum(count for count, _ in troubled)
+    said = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
+    if said:
+        return f"Applied {number(totals.applied)} of {counted(every, 'change')}; {said}."
+    return _untroubled(report.status, every)
+
+
+def _untroubled(status: Status, applied: int) -> str:
+    if status is Status.REFUSED:
+        return "Refused: nothing was applied."
+    if status is Status.COMPLETE:
+        return f"Applied {counted(applied, 'change')}." if applied else "Nothing to apply."
+    return f"{status.value.capitalize()}: {counted(applied, 'change')} applied."
+
+
+def session_sentence(session: Session) -> str:
+    """What became of the sync session, or nothing where none was open."""
+    if session.id is None and session.outcome == "none":
+        return ""
+    name = visible(session.id) if session.id else "of this run"
+    form = _SESSIONS.get(session.outcome, f"Sync session {{id}}: {visible(session.outcome)}.")
+    return form.format(id=name) + (f" Reason: {visible(session.reason)}." if session.reason else "")
+
+
+def next_step(report: Report) -> str:
+    """What to do now, or nothing where everything is done."""
+    totals = report.totals
+    if not (totals.failed or totals.unknown or totals.skipped or report.status is Status.INCOMPLETE):
+        return ""
+    step = CORRECT if totals.failed else REPEAT
+    return f"{step} {DOUBT}" if totals.unknown else step

@@ -1,0 +1,64 @@
+"""Report → Markdown for a job summary or a pull-request comment; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.markdown import LIMIT, Block, code, diagnostic_blocks, folding, prose, within
+from syncengine.render.outcomes import TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
+from syncengine.render.words import counted, number, place
+from syncengine.report import Report, Result
+
+PLACES = 20
+
+
+def report_markdown(report: Report, look: Look = PLAIN) -> str:
+    """Headline and counts, what was not applied, the sync session, diagnostics, and the next step."""
+    return within(
+        (
+            Block(f"### {prose(headline(report))}\n", _opening(report)),
+            *_troubles(report),
+            *diagnostic_blocks(report.diagnostics),
+        ),
+        LIMIT,
+    )
+
+
+def _opening(report: Report) -> Iterator[str]:
+    """The counts, and what is said of the run as a whole."""
+    totals = report.totals
+    yield "| applied | failed | skipped | unknown | requests | retries |"
+    yield "|" + " ---: |" * 6
+    counts = (totals.applied, totals.failed, totals.skipped, totals.unknown, totals.requests, totals.retries)
+    yield f"| {' | '.join(map(number, counts))} |"
+    for sentence in filter(None, (session_sentence(report.session), next_step(report))):
+        yield f"\n{prose(sentence)}"
+
+
+def _troubles(report: Report) -> Iterator[Block]:
+    groups = alike(report)
+    if groups:
+        lines = [line for group in groups for line in _group(group)]
+        yield folding(f"Not applied: {counted(sum(map(len, groups)), 'change')}", lines)
+
+
+def _group(group: Sequence[Result]) -> Iterator[str]:
+    """One change in one line; several with the same words below these."""
+    if len(group) == 1:
+        yield f"- {_located(group[0])}: {_said(group[0])}"
+        return
+    yield f"- **{counted(len(group), 'change')}**: {_said(group[0])}"
+    yield from (f"  - {_located(result)}" for result in islice(group, PLACES))
+    if len(group) > PLACES:
+        yield f"  - … and {number(len(group) - PLACES)} more"
+
+
+def _said(result: Result) -> str:
+    return f"{TROUBLES[result.outcome].code}: {code(words(result))}{prose(sent_as(result.error))}"
+
+
+def _located(result: Result) -> str:
+    where = f" — {code(place(result.source))}" if result.source else ""
+    return f"{code(str(result.key))}{where}"

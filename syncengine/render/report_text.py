@@ -1,0 +1,64 @@
+"""Report → text for people at a terminal; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncengine.render.diagnostics import diagnostic_lines
+from syncengine.render.look import PLAIN, Look, Tone, lettered
+from syncengine.render.outcomes import alike, finding, headline, next_step, session_sentence, shared
+from syncengine.render.text import joined, paragraph
+from syncengine.render.visible import cells, visible
+from syncengine.render.words import counted, number, place
+from syncengine.report import Report, Result, Status
+
+ALONE = 3
+"""Changes with one and the same error that are still told one by one."""
+
+PLACES = 20
+"""Places listed for one error."""
+
+GROUPS = 100
+"""Different errors told, unless everything is asked for."""
+
+_TONES = {
+    Status.COMPLETE: Tone.CREATE,
+    Status.INCOMPLETE: Tone.WARNING,
+    Status.FAILED: Tone.ERROR,
+    Status.REFUSED: Tone.ERROR,
+}
+
+
+def report_text(report: Report, look: Look = PLAIN) -> str:
+    """The summary first, then everything that was not applied, the sync session, diagnostics and the next step."""
+    return joined(
+        (
+            paragraph(headline(report), look, _TONES[report.status]),
+            _troubles(report, look),
+            paragraph(session_sentence(report.session), look),
+            diagnostic_lines(report.diagnostics, look),
+            paragraph(next_step(report), look, Tone.HEADING),
+        )
+    )
+
+
+def _troubles(report: Report, look: Look) -> Iterator[str]:
+    groups = alike(report)
+    shown = groups if look.verbose else groups[:GROUPS]
+    for group in shown:
+        yield from _group(group, look)
+    if rest := sum(map(len, groups[len(shown) :])):
+        yield from paragraph(f"… and {counted(rest, 'more change')} not applied; the JSON report lists all.", look)
+
+
+def _group(group: Sequence[Result], look: Look) -> Iterator[str]:
+    if len(group) <= ALONE or look.verbose:
+        yield from diagnostic_lines([finding(result) for result in group], look)
+        return
+    yield from diagnostic_lines([shared(group)], look)
+    located = [(place(result.source), visible(str(result.key))) for result in group[:PLACES]]
+    column = max(cells(where) for where, _ in located)
+    for where, address in located:
+        yield lettered(f"    {where}{' ' * (column - cells(where))}  {address}", look)
+    if len(group) > PLACES:
+        yield lettered(f"    … and {number(len(group) - PLACES)} more", look)

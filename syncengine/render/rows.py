@@ -1,0 +1,142 @@
+"""Rows and sections: what every rendering of a plan for people is made of; and folding many rows into few. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from syncengine.render.difference import Detail, Mark, Span
+from syncengine.render.look import Tone
+from syncengine.render.visible import visible
+from syncengine.render.words import FEW, counted, number, place
+from syncengine.resource import Source
+
+SAME = FEW + 1
+"""From here on, rows that say the same are one."""
+
+MANY = 20
+"""Above this, a section's rows are folded by what they have in common."""
+
+MOST = 200
+"""Rows of a section, at most."""
+
+
+class Fold(IntEnum):
+    """How much is folded: nothing; what says the same; and long lists too."""
+
+    NOTHING = 0
+    SAME = 1
+    LONG = 2
+
+
+class Member(NamedTuple):
+    """A resource that a row speaks of; its name is safe to show."""
+
+    name: str
+    source: Source | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a section: one resource, or several under a `label` that says how many and which.
+
+    `theme` is what a row is folded by when there are many: a phrase that follows a count; without one it is the file.
+    `differing`: the members' own details are not shown, at most one as an example.
+    """
+
+    symbol: str
+    members: tuple[Member, ...]
+    details: tuple[Detail, ...] = ()
+    label: str = ""
+    theme: str = ""
+    depth: int = 0
+    differing: bool = False
+
+    @property
+    def subject(self) -> str:
+        return self.label or self.members[0].name
+
+    @property
+    def names(self) -> list[str]:
+        return [member.name for member in self.members]
+
+    @property
+    def place(self) -> str:
+        """The place of a single resource; the file, or how many files, of several."""
+        if len(self.members) == 1:
+            return place(self.members[0].source)
+        files = {member.source.file for member in self.members if member.source}
+        return visible(files.pop()) if len(files) == 1 else counted(len(files), "file") if files else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A heading, what it means in plain words, and its rows. `count` is the number of resources."""
+
+    title: str
+    tone: Tone
+    says: tuple[str, ...]
+    rows: tuple[Row, ...]
+    count: int
+
+
+class Folding(NamedTuple):
+    """How rows of one section fold: their noun, and whether equal details make one row."""
+
+    noun: str
+    same: bool
+
+
+def folded(rows: Sequence[Row], folding: Folding, fold: Fold) -> tuple[Row, ...]:
+    """Fewer rows that stand for the same resources, in the order of their first."""
+    if folding.same and fold >= Fold.SAME:
+        rows = _together(rows, lambda row: row.details, lambda group: _alike(group, folding.noun), SAME)
+    if fold >= Fold.LONG and len(rows) > MANY:
+        rows = _together(rows, _theme, lambda group: _themed(group, folding.noun), SAME)
+        rows = _capped(rows, folding.noun)
+    return tuple(rows)
+
+
+def _together(
+    rows: Iterable[Row], key: Callable[[Row], object], join: Callable[[list[Row]], Row], least: int
+) -> list[Row]:
+    groups: dict[object, list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[key(row)].append(row)
+    return [row for group in groups.values() for row in ([join(group)] if len(group) >= least else group)]
+
+
+def _theme(row: Row) -> tuple[str, str, str]:
+    """Rows that already stand for several keep to themselves; those without a theme go by their file."""
+    source = row.members[0].source
+    return row.label, row.theme, source.file if source and not row.theme else ""
+
+
+def _alike(group: list[Row], noun: str) -> Row:
+    return replace(_joined(group, noun), details=group[0].details)
+
+
+def _themed(group: list[Row], noun: str) -> Row:
+    """Rows whose details differ, told by what they have in common, with the first as an example."""
+    row = replace(_joined(group, noun, f" {group[0].theme}".rstrip()), differing=True)
+    return replace(row, details=(_example(group[0]),)) if group[0].details else row
+
+
+def _example(row: Row) -> Detail:
+    return Detail("", (Span(f"e.g. {row.subject}: {'; '.join(map(str, row.details))}", Mark.REMARK),))
+
+
+def _joined(group: list[Row], noun: str, phrase: str = "") -> Row:
+    members = tuple(member for row in group for member in row.members)
+    return Row(group[0].symbol, members, label=f"{counted(len(members), noun)}{phrase}", depth=group[0].depth)
+
+
+def _capped(rows: list[Row], noun: str) -> list[Row]:
+    if len(rows) <= MOST:
+        return rows
+    rest = _joined(rows[MOST:], noun)
+    label = f"{number(len(rest.members))} more {counted(2, noun).removeprefix('2 ')}"
+    return [*rows[:MOST], replace(rest, label=label, differing=True)]

@@ -1,0 +1,56 @@
+"""Findings → SARIF 2.1.0, which code-scanning pages read; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from syncengine import __version__
+from syncengine.errors import Diagnostic
+from syncengine.render.diagnostics import message
+from syncengine.render.gitlab import fingerprints
+from syncengine.render.json import Document, dumped
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.outcomes import findings
+from syncengine.render.places import repository_line, repository_path
+from syncengine.render.visible import visible
+from syncengine.report import Report
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def report_sarif(report: Report, look: Look = PLAIN) -> str:
+    return diagnostics_sarif(findings(report), look)
+
+
+def diagnostics_sarif(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(found, look)]})
+
+
+def _run(found: Sequence[Diagnostic], look: Look) -> Document:
+    rules = {code: index for index, code in enumerate(dict.fromkeys(diagnostic.code for diagnostic in found))}
+    prints = fingerprints(found)
+    return {
+        "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": [{"id": code} for code in rules]}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(d, rules[d.code], mark, look) for d, mark in zip(found, prints, strict=True)],
+    }
+
+
+def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> Document:
+    return {
+        "ruleId": diagnostic.code,
+        "ruleIndex": rule,
+        "level": diagnostic.severity.value,
+        "message": {"text": visible(message(diagnostic))},
+        "locations": [{"physicalLocation": _location(diagnostic, look)}],
+        "partialFingerprints": {"syncengine/v1": fingerprint},
+    }
+
+
+def _location(diagnostic: Diagnostic, look: Look) -> Document:
+    """A location is always given: code-scanning pages refuse a whole file for one result without."""
+    region = {"startLine": repository_line(diagnostic)}
+    if diagnostic.line and diagnostic.column:
+        region["startColumn"] = diagnostic.column
+    return {"artifactLocation": {"uri": quote(repository_path(diagnostic, look))}, "region": region}

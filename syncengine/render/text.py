@@ -1,0 +1,155 @@
+"""Plan → text for people at a terminal; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from syncengine.diff import Action
+from syncengine.gate import Gate
+from syncengine.plan import Plan
+from syncengine.render.diagnostics import diagnostic_lines
+from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.view import NOTE_SYMBOL, PlanView, plan_view
+from syncengine.render.visible import cells, visible, wrapped
+from syncengine.render.words import listed
+
+SYMBOL_TONES = {
+    Action.CREATE.value: Tone.CREATE,
+    Action.UPDATE.value: Tone.UPDATE,
+    Action.DELETE.value: Tone.REMOVE,
+    Action.RETIRE.value: Tone.REMOVE,
+    Action.FORGET.value: Tone.REMOVE,
+    NOTE_SYMBOL: Tone.NOTE,
+}
+
+ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
+
+_INDENT = "  "
+_GAP = "  "
+
+
+def plan_text(plan: Plan, look: Look = PLAIN) -> str:
+    """The summary first, then what removes, what comes, what changes, notes, the gate and diagnostics."""
+    view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    blocks = (
+        _opening(view, look),
+        *(_section(section, look) for section in view.sections),
+        paragraph(ABRIDGED, look, Tone.QUIET) if view.abridged else (),
+        _gate(view.gate, look),
+        diagnostic_lines(view.diagnostics, look),
+    )
+    return joined(blocks)
+
+
+def joined(blocks: Iterable[Iterable[str]]) -> str:
+    """Blocks of lines with an empty line between them; the end is a line's end."""
+    texts = ["\n".join(block) for block in blocks]
+    return "\n\n".join(text for text in texts if text) + "\n"
+
+
+def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "") -> list[str]:
+    """Wrapped to the width, each line in the tone."""
+    lines = wrapped(lettered(text, look), look.width - len(indent))
+    return [indent + painted(line, tone, look) for line in lines]
+
+
+def _opening(view: PlanView, look: Look) -> Iterator[str]:
+    yield from paragraph(view.headline, look, Tone.HEADING)
+    if view.among:
+        yield from paragraph(view.among, look)
+    yield from paragraph(view.scope, look, Tone.QUIET)
+
+
+# --- sections and rows ------------------------------------------------------------------------------------------------
+
+
+def _section(section: Section, look: Look) -> Iterator[str]:
+    yield painted(lettered(section.title, look), Tone.HEADING, look)
+    for sentence in section.says:
+        yield from paragraph(sentence, look, Tone.QUIET, _INDENT)
+    rows = [_prepared(row, look) for row in section.rows]
+    limit = look.width - max((cells(row.place) for row in rows if cells(row.place) <= look.width // 2), default=0)
+    heads = [row.head(limit - len(_GAP)) for row in rows]
+    column = max((cells(head) for head in heads if cells(head) <= limit - len(_GAP)), default=0) + len(_GAP)
+    yield from chain.from_iterable(row.lines(head, column, look) for row, head in zip(rows, heads, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """One row in letters that the terminal has. `name` carries indentation and symbol; `inline` is all on one line."""
+
+    symbol: str
+    name: str
+    inline: str
+    details: tuple[str, ...]
+    names: tuple[str, ...]
+    place: str
+    indent: str
+
+    def head(self, room: int) -> str:
+        """The row in one line if it fits in the room, else what must be there: the name."""
+        return self.inline if cells(self.inline) <= room else self.name
+
+    def lines(self, head: str, column: int, look: Look) -> Iterator[str]:
+        tail = self._tail(head, column, look)
+        yield self._coloured(head, look) + tail
+        for text in (*(() if len(head) > len(self.name) else self.details), *self.names):
+            yield from paragraph(text, look, None, self.indent)
+        if self.place and not tail:
+            yield self.indent + painted(self.place, Tone.QUIET, look)
+
+    def _tail(self, head: str, column: int, look: Look) -> str:
+        """The place in the section's column, unless this row has no room for it."""
+        blank = " " * (column - cells(head))
+        if not self.place or len(blank) < len(_GAP) or column + cells(self.place) > look.width:
+            return ""
+        return blank + painted(self.place, Tone.QUIET, look)
+
+    def _coloured(self, head: str, look: Look) -> str:
+        margin, rest = head.split(self.symbol, 1)
+        return margin + painted(self.symbol, SYMBOL_TONES[self.symbol], look) + rest
+
+
+def _prepared(row: Row, look: Look) -> _Prepared:
+    indent = _INDENT * (row.depth + 1)
+    name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
+    details = tuple(lettered(str(detail), look) for detail in row.details)
+    beside = (": " if row.label else _GAP) + "; ".join(details) if details and not row.differing else ""
+    return _Prepared(
+        symbol=row.symbol,
+        name=name,
+        inline=name + beside,
+        details=details,
+        names=(lettered(listed(row.names), look),) if row.label else (),
+        place=lettered(row.place, look),
+        indent=indent + _INDENT * 2,
+    )
+
+
+# --- gate -------------------------------------------------------------------------------------------------------------
+
+
+def _gate(gate: Gate, look: Look) -> Iterator[str]:
+    if not gate.tripped:
+        return
+    yield painted("The gate is closed: these removals need an approval.", Tone.ERROR, look)
+    for reason in gate.reasons:
+        first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
+        yield from (f"{_INDENT}- {first.lstrip()}", *more)
+    if gate.approve:
+        yield from approval_lines(gate.approve)
+
+
+def approval_lines(approve: str) -> tuple[str, ...]:
+    """How to approve exactly this (engine.md 5); never wrapped, since it is copied."""
+    approve = visible(approve)
+    return (
+        f"{_INDENT}Approve exactly these, and nothing else, with",
+        f"{_INDENT * 2}syncengine apply --approve-deletes {approve}",
+        f"{_INDENT}or in the project file, so that it is reviewed with them:",
+        f"{_INDENT * 2}approvals:",
+        f"{_INDENT * 2}  - {approve}",
+    )

@@ -1,0 +1,270 @@
+"""Plan → what people are told about it: sections and rows, most dangerous first; pure.
+
+Every rendering for people is made from this view, so that they say the same in the same order. All texts in it are
+safe to show (`visible.py`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from syncengine.diff import Action, Change
+from syncengine.errors import Diagnostic
+from syncengine.gate import Gate
+from syncengine.plan import Plan
+from syncengine.policy import Note
+from syncengine.render import difference
+from syncengine.render.difference import Detail, Mark, Span
+from syncengine.render.look import Tone
+from syncengine.render.rows import Fold, Folding, Member, Row, Section, folded
+from syncengine.render.visible import quoted, visible
+from syncengine.render.words import NOUNS, among, counted, number, planned
+from syncengine.resource import Key, Kind
+
+Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan in people's words. `abridged`: some rows stand for resources whose own details are not shown."""
+
+    headline: str
+    scope: str
+    among: str
+    sections: tuple[Section, ...]
+    gate: Gate
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def abridged(self) -> bool:
+        return any(row.differing for section in self.sections for row in section.rows)
+
+
+def plan_view(plan: Plan, fold: Fold = Fold.LONG) -> PlanView:
+    changes = _bucketed(plan.changes)
+    sections = (
+        *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
+        *_category_deletes(plan.changes, fold),
+        *(section for part in PARTS for section in _part(part, changes, fold)),
+        *_notes(plan.notes, fold),
+    )
+    return PlanView(
+        headline=headline(plan),
+        scope=scope(plan),
+        among=among(plan.summary),
+        sections=sections,
+        gate=plan.gate,
+        diagnostics=plan.diagnostics,
+    )
+
+
+def headline(plan: Plan) -> str:
+    if plan.changes or plan.sweep:
+        return f"Plan: {planned(plan.summary)}."
+    if not plan.summary.unchanged:
+        return "No changes."
+    verb = "matches" if plan.summary.unchanged == 1 else "match"
+    return f"No changes. {counted(plan.summary.unchanged, 'resource')} {verb} the recorded state."
+
+
+def scope(plan: Plan) -> str:
+    """Which service, and whose, the plan speaks of."""
+    where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
+    return f"{where}, team {quoted(plan.basis.team)}." if plan.basis.team else f"{where}."
+
+
+def _bucketed(changes: Sequence[Change]) -> Buckets:
+    """By kind and action. Cascaded tags are told with their category."""
+    buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
+    for change in changes:
+        if not change.cascade:
+            buckets[change.key.kind, change.action].append(change)
+    return buckets
+
+
+def _row(change: Change, details: tuple[Detail, ...], theme: str = "", depth: int = 0) -> Row:
+    member = Member(visible(change.key.name), change.source)
+    return Row(change.action.value, (member,), details, theme=theme, depth=depth)
+
+
+# --- parts: one section each, from changes of one kind and action ----------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A section: which changes, how it is headed (`{}` is the count and noun), and what it says of each.
+
+    `details` answers None for a change that this part has nothing to say of.
+    """
+
+    kind: Kind
+    action: Action
+    title: str
+    tone: Tone
+    says: tuple[str, ...]
+    details: Callable[[Change], tuple[Detail, ...] | None]
+
+
+def _taking(aspect: Callable[[Change], tuple[Detail, ...]]) -> Callable[[Change], tuple[Detail, ...] | None]:
+    """One thing that an update takes away, for the changes that do."""
+
+    def details(change: Change) -> tuple[Detail, ...] | None:
+        return (*found, *difference.reason(change)) if (found := aspect(change)) else None
+
+    return details
+
+
+def _remaining(change: Change) -> tuple[Detail, ...] | None:
+    """What is left of an update once its taking parts are told; a change that only takes needs no second row."""
+    rest = difference.updated(change)
+    if not rest and difference.takes(change):
+        return None
+    return (*rest, *difference.reason(change)) or (difference.remark("sent again as it is"),)
+
+
+def _created(change: Change) -> tuple[Detail, ...]:
+    return difference.created_details(change, verbose=False)
+
+
+FORGET = "Forgotten: the tag stays on the service and goes on tagging time; this project lets go of it."
+RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its metadata stays for reports."
+DELETE = "Deleted: the tag is gone from the service."
+OPEN = "What only authorized members could read becomes readable for the whole team."
+
+PARTS: tuple[Part, ...] = (
+    Part(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), difference.removed_details),
+    Part(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), difference.removed_details),
+    Part(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), difference.removed_details),
+    *(
+        Part(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), difference.removed_details)
+        for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
+        for action in (Action.RETIRE, Action.FORGET)
+    ),
+    Part(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(difference.keywords_deleted)),
+    Part(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(difference.metadata_deleted)),
+    *(Part(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(difference.cleared)) for kind in Kind),
+    Part(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(difference.opened)),
+    *(Part(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
+    *(Part(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
+)
+"""Everything but deleted categories and activity types, in the order in which people should read it."""
+
+
+def _part(part: Part, changes: Buckets, fold: Fold) -> Iterator[Section]:
+    rows = list(_part_rows(part, changes.get((part.kind, part.action), ()), fold))
+    if rows:
+        noun = NOUNS[part.kind]
+        title = part.title.format(counted(len(rows), noun))
+        folding = Folding(noun, same=part.action is Action.UPDATE)
+        yield Section(title, part.tone, part.says, folded(rows, folding, fold), len(rows))
+
+
+def _part_rows(part: Part, changes: Sequence[Change], fold: Fold) -> Iterator[Row]:
+    details = part.details
+    if part.action is Action.CREATE and fold is Fold.NOTHING:
+        details = _created_whole
+    for change in changes:
+        if (said := details(change)) is not None:
+            yield _row(change, said, _theme(change, said))
+
+
+def _created_whole(change: Change) -> tuple[Detail, ...]:
+    return difference.created_details(change, verbose=True)
+
+
+def _theme(change: Change, details: tuple[Detail, ...]) -> str:
+    """What a change is folded by: an update by what differs, others by their category; without one, by their file."""
+    if change.action is Action.UPDATE:
+        return f"({', '.join(d.label for d in details if d.label) or 'sent again'})"
+    if category := next((f.after for f in change.fields if f.name == "category"), None):
+        return f"in category {visible(str(category))}"
+    return ""
+
+
+# --- the sweep --------------------------------------------------------------------------------------------------------
+
+SWEEP = (
+    "Completing the sync session deletes every activity type of the team that these manifests do not declare: "
+    "{} recorded here, and any that this project does not know."
+)
+FIRST_SWEEP = "It is the first sync session of this state: approving it means that this project owns the whole list."
+
+
+def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Section]:
+    """Deleting activity types is a destructive act on the whole team, and stands by itself (engine.md 3.1)."""
+    if not (plan.sweep or deletes):
+        return
+    rows = [_row(change, difference.reason(change), _theme(change, ())) for change in deletes]
+    told = {change.key.name for change in deletes}
+    known = plan.sweep.known if plan.sweep else ()
+    rows += [Row(Action.DELETE.value, (Member(visible(code), None),)) for code in known if code not in told]
+    says = _sweep_says(len(rows), first=plan.sweep.first) if plan.sweep else ()
+    yield Section(
+        f"Sweep: delete {counted(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
+        Tone.REMOVE,
+        says,
+        folded(rows, Folding("activity type", same=False), fold),
+        len(rows),
+    )
+
+
+def _sweep_says(known: int, *, first: bool) -> tuple[str, ...]:
+    said = SWEEP.format(number(known))
+    return (said, FIRST_SWEEP) if first else (said,)
+
+
+# --- categories that take tags along ----------------------------------------------------------------------------------
+
+CATEGORY = "The service deletes a category with every tag that is still in it."
+UNKNOWN_TAGS = "any tag of it made outside this project"
+
+
+def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section]:
+    """Each deleted category with the tags that go with it (engine.md 2.2)."""
+    cascades = _cascades(changes)
+    deleted = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
+    rows = [row for change in deleted for row in _category_rows(change, cascades.pop(change.key, []), fold)]
+    rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, fold)]
+    if rows:
+        along = f" and {counted(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
+        title = f"Delete {counted(len(deleted), 'category')}{along}"
+        yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows), len(deleted))
+
+
+def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
+    cascades: dict[Key, list[Change]] = defaultdict(list)
+    for change in changes:
+        if change.cascade:
+            cascades[change.cascade].append(change)
+    return cascades
+
+
+def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
+    along = f"takes {counted(len(members), 'tag')} along, and {UNKNOWN_TAGS}"
+    yield _row(change, (Detail("", (Span(along, Mark.REMARK),)), *difference.reason(change)))
+    yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
+
+
+def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
+    rows = [_row(change, difference.reason(change), f"with {visible(category)}", depth=1) for change in members]
+    yield from folded(rows, Folding("tag", same=False), fold)
+
+
+# --- notes ------------------------------------------------------------------------------------------------------------
+
+NOTE_SYMBOL = "*"
+NOTES = "Said, not done: nothing is sent for these."
+
+
+def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
+    if notes:
+        rows = [_note(note) for note in notes]
+        title = counted(len(notes), "note").capitalize()
+        yield Section(title, Tone.NOTE, (NOTES,), folded(rows, Folding("resource", same=True), fold), len(notes))
+
+
+def _note(note: Note) -> Row:
+    said = Detail(note.kind, (Span(visible(note.message)),))
+    return Row(NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (said,), theme=f"({visible(note.kind)})")

@@ -1,0 +1,96 @@
+"""Text that came from outside → text that is safe to show, measured and cut in terminal cells; pure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from itertools import takewhile
+
+_JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
+_WIDE = frozenset("WF")
+_LONGEST = 60
+_CONTEXT = 12
+
+
+def visible(text: str) -> str:
+    """The text with control characters, terminal escapes, direction overrides and line ends written out."""
+    return text if text.isprintable() else "".join(map(_visible_letter, text))
+
+
+def _visible_letter(letter: str) -> str:
+    if letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs":
+        return letter
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def quoted(text: str) -> str:
+    return f'"{visible(text)}"'
+
+
+def cells(text: str) -> int:
+    """How many columns the text takes on a terminal."""
+    return len(text) if text.isascii() else sum(map(_letter_cells, text))
+
+
+def _letter_cells(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in _WIDE else 1
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` columns of the text."""
+    if cells(text) <= width:
+        return text
+    kept, room = [], width - 1
+    for letter in text:
+        room -= _letter_cells(letter)
+        if room < 0:
+            break
+        kept.append(letter)
+    return "".join(kept) + "…"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, broken between words where that is possible."""
+    lines = [""]
+    for word in _words(text, width):
+        if lines[-1] and cells(lines[-1]) + 1 + cells(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
+    return lines
+
+
+def _words(text: str, width: int) -> Iterator[str]:
+    """The words, those that fill more than a line in pieces."""
+    for word in text.split(" "):
+        rest = word
+        while cells(rest) > width:
+            piece = cut(rest, width)[:-1] or rest[0]
+            yield piece
+            rest = rest[len(piece) :]
+        yield rest
+
+
+def excerpts(before: str, after: str) -> tuple[str, str]:
+    """Two texts, or where one is long the parts that differ with a little of what stands around them."""
+    if max(len(before), len(after)) <= _LONGEST:
+        return before, after
+    head = _shared(before, after)
+    tail = _shared(before[head:][::-1], after[head:][::-1])
+    return _window(before, head, tail), _window(after, head, tail)
+
+
+def _shared(one: str, other: str) -> int:
+    """How many letters both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _window(text: str, head: int, tail: int) -> str:
+    """The text without its common head and tail, save some context."""
+    start = max(0, head - _CONTEXT)
+    end = len(text) - max(0, tail - _CONTEXT)
+    if end - start > _LONGEST:
+        end = start + _LONGEST - 1
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

@@ -1,0 +1,71 @@
+"""Numbers and lists as people write them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncengine.diff import Action
+from syncengine.plan import Summary
+from syncengine.render.visible import visible
+from syncengine.resource import Kind, Source
+
+FEW = 5
+"""Names that a folded line shows."""
+
+_PLURALS = {"category": "categories", "retry": "retries", "tag of it": "tags of it"}
+
+NOUNS = {Kind.CATEGORY: "category", Kind.ACTIVITY_TYPE: "activity type", Kind.TAG: "tag"}
+
+TO_DO = {action: f"to {action.word}" for action in Action}
+
+_AMONG = (
+    ("cascaded_tags", "{} deleted with the category", "tag"),
+    ("keyword_adds", "{} added", "keyword"),
+    ("keyword_deletes", "{} deleted", "keyword"),
+    ("metadata_deletes", "{} deleted", "metadata name"),
+    ("kept", "{} kept", "resource"),
+)
+
+
+def number(count: int) -> str:
+    return f"{count:,}"
+
+
+def plural(noun: str) -> str:
+    return _PLURALS.get(noun, f"{noun}s")
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 tag`, `2 categories`."""
+    return f"{number(count)} {noun if count == 1 else plural(noun)}"
+
+
+def listed(texts: Sequence[str], most: int = FEW) -> str:
+    """The first few and how many more there are; one alone is not worth hiding."""
+    if len(texts) <= most + 1:
+        return ", ".join(texts)
+    return f"{', '.join(texts[:most])} … and {number(len(texts) - most)} more"
+
+
+def place(source: Source | None) -> str:
+    """`manifests/acme.yaml:12`, with the data row behind it where the resource was generated."""
+    if source is None:
+        return ""
+    data = f" ({source.data.file}:{source.data.row})" if source.data else ""
+    return visible(f"{source}{data}")
+
+
+def planned(summary: Summary) -> str:
+    """The plan in one line. What is not there is not said, save what stays as it is."""
+    does = [f"{number(count)} {word}" for action, word in TO_DO.items() if (count := getattr(summary, action.word))]
+    return f"{', '.join(does) or 'no changes'}; {number(summary.unchanged)} unchanged; {requests(summary.requests)}"
+
+
+def among(summary: Summary) -> str:
+    """The counts inside those changes, or nothing."""
+    said = [form.format(counted(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
+    return f"Among them: {', '.join(said)}." if said else ""
+
+
+def requests(count: int) -> str:
+    return counted(count, "request")

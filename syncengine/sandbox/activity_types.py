@@ -1,0 +1,112 @@
+"""The service's rules for activity types and sync sessions (specification §3, service-facts §2). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from syncengine.sandbox.requests import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
+from syncengine.sandbox.world import ActivityType, Draft, Json, Session
+
+UPLOAD: dict[str, Shape] = {
+    "code": TEXT,
+    "label": TEXT,
+    "description": TEXT,
+    "enableIfNew": FLAG,
+    "reenableIfArchived": FLAG,
+}
+SESSION: dict[str, Shape] = {"syncSessionId": TEXT}
+
+
+def start(draft: Draft, asked: Asked) -> Answer:
+    """Several sessions may be open at once."""
+    session = Session(asked.new_id(), asked.now)
+    draft.sessions.put(session.id, session)
+    return Answer(200, {"syncSessionId": session.id})
+
+
+def upload(draft: Draft, asked: Asked) -> Answer:
+    session_id = checked(asked.body, SESSION).get("syncSessionId")
+    if session_id is not None and not _is_open(draft, session_id):
+        raise Refused(400, "the sync session is unknown or closed")
+    return each(draft, asked, "activityTypes", _into(session_id))
+
+
+def _into(session_id: str | None) -> Callable[[Draft, Any, Asked], None]:
+    def put(draft: Draft, item: Any, asked: Asked) -> None:
+        given = checked(item, UPLOAD)
+        code, label = required(given, "code"), required(given, "label")
+        before = draft.activity_types.get(code)
+        after = _updated(before, given) if before else _created(code, label, given)
+        sessions = {id_ for id_ in after.sessions if _is_open(draft, id_)} | {session_id}
+        draft.activity_types.put(
+            code, replace(after, touched=asked.now, sessions=tuple(sorted(id_ for id_ in sessions if id_)))
+        )
+
+    return put
+
+
+def _created(code: str, label: str, given: Json) -> ActivityType:
+    """Only here do `label` and `enableIfNew` count."""
+    return ActivityType(code, label, given.get("description", ""), enabled=given.get("enableIfNew", False))
+
+
+def _updated(before: ActivityType, given: Json) -> ActivityType:
+    """A deleted one stays deleted, although the upload is acknowledged, unless it is to be revived."""
+    after = replace(before, description=given.get("description", before.description))
+    if before.deleted and given.get("reenableIfArchived"):
+        return replace(after, deleted=False, enabled=True)
+    return after
+
+
+def complete(draft: Draft, asked: Asked) -> Answer:
+    """Deletes every activity type that was not taken in this session: all of them, if none was."""
+    session = _closing(draft, asked)
+    for code, known in draft.world.activity_types.items():
+        if not known.deleted and session.id not in known.sessions:
+            draft.activity_types.put(code, deleted(known))
+    return _closed(draft, session, "completed")
+
+
+def cancel(draft: Draft, asked: Asked) -> Answer:
+    return _closed(draft, _closing(draft, asked), "cancelled")
+
+
+def expire(draft: Draft, session_id: str | None) -> None:
+    """The service loses its patience with a session; without an id, with all of them."""
+    ids = [session_id] if session_id else list(draft.world.sessions)
+    for session in map(draft.sessions.get, ids):
+        if session and session.state == "open":
+            draft.sessions.put(session.id, replace(session, state="expired"))
+
+
+def delete(draft: Draft, asked: Asked) -> Answer:
+    """What a person can do in the console, and no connector outside a sync session."""
+    code = required(checked(asked.body, {"code": TEXT}), "code")
+    known = draft.activity_types.get(code)
+    if known is None or known.deleted:
+        raise Refused(404, f"there is no activity type {code}")
+    draft.activity_types.put(code, deleted(known))
+    return Answer(200, {})
+
+
+def deleted(known: ActivityType) -> ActivityType:
+    return replace(known, deleted=True, enabled=False, sessions=())
+
+
+def _is_open(draft: Draft, session_id: str) -> bool:
+    session = draft.sessions.get(session_id)
+    return session is not None and session.state == "open"
+
+
+def _closing(draft: Draft, asked: Asked) -> Session:
+    session = draft.sessions.get(required(checked(asked.body, SESSION), "syncSessionId"))
+    if session is None or session.state != "open":
+        raise Refused(404, "the sync session is unknown or closed")
+    return session
+
+
+def _closed(draft: Draft, session: Session, state: str) -> Answer:
+    draft.sessions.put(session.id, replace(session, state=state))
+    return Answer(200, {"syncSessionId": session.id})

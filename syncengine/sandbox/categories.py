@@ -1,0 +1,84 @@
+"""The service's rules for tag categories (specification 2.2, service-facts §1). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from syncengine.sandbox.requests import TEXT, TEXTS, Answer, Asked, Refused, Shape, checked, items, required
+from syncengine.sandbox.world import Category, Draft, Json
+
+FIELDS: dict[str, Shape] = {"label": TEXT, "description": TEXT, "keywords": TEXTS}
+UPSERT: dict[str, Shape] = {"id": TEXT, "externalId": TEXT, **FIELDS}
+
+
+def upsert_categories(draft: Draft, asked: Asked) -> Answer:
+    """All or nothing: the first item that is refused refuses the batch."""
+    upserted: list[str] = []
+    displaced: set[str] = set()
+    for index, item in enumerate(items(draft, asked, "tagCategories")):
+        try:
+            category = _upserted(draft, item, asked)
+        except Refused as why:
+            raise Refused(400, f"tagCategories[{index}]: {why.message}") from why
+        displaced |= _put(draft, category)
+        upserted.append(category.id)
+    _each_external_id_once(draft, displaced.union(upserted))
+    held = (draft.categories.get(id_) for id_ in upserted)
+    return Answer(200, {"tagCategories": [shown(category) for category in held if category]})
+
+
+def _upserted(draft: Draft, item: Any, asked: Asked) -> Category:
+    given = checked(item, UPSERT)
+    before = _identified(draft, given) or Category(asked.new_id(), required(given, "externalId"))
+    merged = {**before.fields, **{name: given[name] for name in FIELDS if name in given}}
+    return replace(
+        before,
+        external_id=given.get("externalId") or before.external_id,
+        fields={name: value for name, value in merged.items() if value not in ("", [])},
+    )
+
+
+def _identified(draft: Draft, given: Json) -> Category | None:
+    """By id when there is one, which makes a new externalId a rename; else by externalId."""
+    if not given.get("id"):
+        return draft.categories.get(draft.category_ids.get(required(given, "externalId")) or "")
+    category = draft.categories.get(given["id"])
+    if category is None:
+        raise Refused(400, f"there is no category with id {given['id']}")
+    return category
+
+
+def _put(draft: Draft, category: Category) -> set[str]:
+    """Put it into the draft; the answer is the category whose externalId it took."""
+    before = draft.categories.get(category.id)
+    if before and draft.category_ids.get(before.external_id) == category.id:
+        draft.category_ids.drop(before.external_id)
+    taken = draft.category_ids.get(category.external_id)
+    draft.category_ids.put(category.external_id, category.id)
+    draft.categories.put(category.id, category)
+    return {taken} if taken else set()
+
+
+def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
+    """Looked at when the batch is through, so that two categories can swap theirs."""
+    for category in map(draft.categories.get, ids):
+        if category and draft.category_ids.get(category.external_id) != category.id:
+            raise Refused(400, f"externalId {category.external_id} belongs to another category")
+
+
+def shown(category: Category) -> Json:
+    return {"id": category.id, "externalId": category.external_id, **category.fields}
+
+
+def delete_category(draft: Draft, asked: Asked) -> Answer:
+    """Takes every tag that is still in it along (service-facts §1)."""
+    external_id = required(checked(asked.body, {"externalId": TEXT}), "externalId")
+    id_ = draft.category_ids.get(external_id)
+    if id_ is None:
+        raise Refused(404, f"there is no category {external_id}")
+    draft.categories.drop(id_)
+    for name in draft.world.members.get(id_, ()):
+        draft.tags.drop(name)
+    return Answer(200, {})

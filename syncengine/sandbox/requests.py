@@ -1,0 +1,111 @@
+"""A request as the rules see it, and the reading of its body: what has the wrong shape is refused. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from syncengine.sandbox.world import Draft, Json
+
+
+class Refused(Exception):
+    """The request, or the item at hand, is not done."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request: its body, when it came, where new ids come from, and the items that a fault makes fail."""
+
+    body: Json
+    now: int
+    new_id: Callable[[], str]
+    failing: Mapping[int, str] = field(default_factory=dict)
+
+
+class Answer(NamedTuple):
+    """`status` below 400: what the draft holds has happened."""
+
+    status: int
+    body: Any
+
+
+class Shape(NamedTuple):
+    """What a field must be, in words and as a test. Null always passes: it means "not given"."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_text_map(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+TEXT = Shape("a string", lambda value: isinstance(value, str))
+FLAG = Shape("true or false", lambda value: isinstance(value, bool))
+TEXTS = Shape("an array of strings", _is_texts)
+TEXT_MAP = Shape("an object of strings", _is_text_map)
+INTEGER = Shape("an integer", _is_integer)
+VISIBILITY = Shape("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
+COUNT = Shape("an integer from 0", lambda value: _is_integer(value) and value >= 0)
+
+
+def checked(item: Any, shapes: Mapping[str, Shape]) -> Json:
+    """The item's fields that are given and known. An unknown field is passed over, as JSON readers of services do."""
+    if not isinstance(item, dict):
+        raise Refused(400, "an object is expected")
+    given = {name: item[name] for name in shapes if item.get(name) is not None}
+    for name, value in given.items():
+        if not shapes[name].fits(value):
+            raise Refused(400, f"{name} must be {shapes[name].words}")
+    return given
+
+
+def required(given: Json, name: str) -> Any:
+    """A field that must be there and not blank."""
+    value = given.get(name)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        raise Refused(400, f"{name} is missing")
+    return value
+
+
+def items(draft: Draft, asked: Asked, name: str) -> list[Any]:
+    """The batch's items; more than the limit are refused whole."""
+    found = asked.body.get(name)
+    if not isinstance(found, list):
+        raise Refused(400, f"{name} must be an array")
+    limit = draft.chosen.batch_limit
+    if len(found) > limit:
+        raise Refused(400, f"{name}: {len(found)} items, at most {limit} are allowed")
+    return found
+
+
+def each(draft: Draft, asked: Asked, name: str, rule: Callable[[Draft, Any, Asked], None]) -> Answer:
+    """A batch whose items fail one by one (specification 7.1).
+
+    A service that answers 400 for them (service-facts §1) has applied nothing of the batch.
+    """
+    refused: dict[int, str] = {}
+    for index, item in enumerate(items(draft, asked, name)):
+        if index in asked.failing:
+            continue
+        try:
+            rule(draft, item, asked)
+        except Refused as why:
+            refused[index] = why.message
+    errors = sorted({**refused, **asked.failing}.items())
+    status = draft.chosen.status_for_item_errors if refused else 200
+    return Answer(status, {"errors": [{"index": index, "errorDescription": words} for index, words in errors]})

@@ -1,0 +1,42 @@
+"""The table of rules: operation id → what the service does when it is asked for it. Data, and one pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from syncengine.sandbox import activity_types, categories, tags
+from syncengine.sandbox.requests import Answer, Asked, Refused
+from syncengine.sandbox.world import Changes, Draft, World
+
+Rule = Callable[[Draft, Asked], Answer]
+
+
+def _team_info(draft: Draft, _asked: Asked) -> Answer:
+    return Answer(200, {"teamName": draft.chosen.team_name})
+
+
+RULES: dict[str, Rule] = {
+    "teamInfo": _team_info,
+    "upsertTag": tags.upsert_tag,
+    "upsertTags": tags.upsert_tags,
+    "deleteTagMetadata": tags.delete_metadata,
+    "addKeywords": tags.add_keywords,
+    "deleteKeyword": tags.delete_keyword,
+    "deleteTag": tags.delete_tag,
+    "upsertTagCategories": categories.upsert_categories,
+    "deleteTagCategory": categories.delete_category,
+    "startSyncSession": activity_types.start,
+    "completeSyncSession": activity_types.complete,
+    "cancelSyncSession": activity_types.cancel,
+    "uploadActivityTypes": activity_types.upload,
+}
+
+
+def decide(world: World, rule: Rule, asked: Asked) -> tuple[Answer, Changes]:
+    """The answer and what it changes; a refusal changes nothing. The world itself is left alone."""
+    draft = Draft(world)
+    try:
+        answer = rule(draft, asked)
+    except Refused as refused:
+        answer = Answer(refused.status, {"message": refused.message})
+    return answer, draft.changes() if answer.status < 400 else {}

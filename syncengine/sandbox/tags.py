@@ -1,0 +1,138 @@
+"""The service's rules for tags (specification 2.1, service-facts §2). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from syncengine.sandbox.requests import (
+    FLAG,
+    INTEGER,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    VISIBILITY,
+    Answer,
+    Asked,
+    Refused,
+    Shape,
+    checked,
+    each,
+    required,
+)
+from syncengine.sandbox.world import Draft, Json, Tag
+
+FIELDS: dict[str, Shape] = {
+    "description": TEXT,
+    "tagCategoryId": TEXT,
+    "path": TEXT,
+    "managedBy": TEXT,
+    "externalId": TEXT,
+    "defaultActivityTypeCode": TEXT,
+    "url": TEXT,
+    "visibility": VISIBILITY,
+    "assigneeExternalIds": TEXTS,
+    "createdTimestamp": INTEGER,
+    "modifiedTimestamp": INTEGER,
+    "closedTimestamp": INTEGER,
+}
+"""What a tag holds besides its name, keywords and metadata."""
+
+DEFAULTS: Json = {"path": "/", "visibility": "PUBLIC"}
+
+UPSERT: dict[str, Shape] = {
+    **FIELDS,
+    "name": TEXT,
+    "excludeTagNameKeyword": FLAG,
+    "metadata": TEXT_MAP,
+    "additionalKeywords": TEXTS,
+}
+
+
+def upsert_tag(draft: Draft, asked: Asked) -> Answer:
+    _upsert(draft, asked.body, asked)
+    _within_plan(draft)
+    return Answer(200, {})
+
+
+def upsert_tags(draft: Draft, asked: Asked) -> Answer:
+    answer = each(draft, asked, "tags", _upsert)
+    _within_plan(draft)
+    return answer
+
+
+def _upsert(draft: Draft, item: Any, _asked: Asked) -> None:
+    given = checked(item, UPSERT)
+    name = required(given, "name")
+    category = given.get("tagCategoryId")
+    if category and draft.categories.get(category) is None:
+        raise Refused(400, f"tagCategoryId: there is no category {category}")
+    before = draft.tags.get(name) or Tag(name, DEFAULTS)
+    draft.tags.put(
+        name,
+        Tag(
+            name,
+            fields=_fields(before, given),
+            keywords=before.keywords | _keywords(name, given),
+            metadata={**before.metadata, **given.get("metadata", {})},
+        ),
+    )
+
+
+def _fields(before: Tag, given: Json) -> Json:
+    """An empty value clears, but an empty description is ignored (specification 2.1)."""
+    said = {name: value for name, value in given.items() if name in FIELDS and (value or name != "description")}
+    merged = {**before.fields, **said}
+    return {**DEFAULTS, **{name: value for name, value in merged.items() if value not in ("", [])}}
+
+
+def _keywords(name: str, given: Json) -> frozenset[str]:
+    """What is added: excluding the name leaves a name that is already a keyword where it is (specification 2.1)."""
+    added = frozenset(given.get("additionalKeywords", ()))
+    return added if given.get("excludeTagNameKeyword") else added | {name}
+
+
+def _within_plan(draft: Draft) -> None:
+    limit, growth = draft.chosen.tag_limit, draft.tags.growth()
+    if limit is not None and growth > 0 and len(draft.world.tags) + growth > limit:
+        raise Refused(402, f"the team's plan allows {limit} tags")
+
+
+def add_keywords(draft: Draft, asked: Asked) -> Answer:
+    given = checked(asked.body, {"tagName": TEXT, "externalId": TEXT, "additionalKeywords": TEXTS})
+    tag = _named(draft, required(given, "tagName"))
+    added = frozenset(required(given, "additionalKeywords"))
+    draft.tags.put(tag.name, replace(tag, keywords=tag.keywords | added))
+    return Answer(200, {})
+
+
+def delete_keyword(draft: Draft, asked: Asked) -> Answer:
+    given = checked(asked.body, {"tagName": TEXT, "keyword": TEXT})
+    name, keyword = required(given, "tagName"), required(given, "keyword")
+    tag = _named(draft, name)
+    if keyword not in tag.keywords:
+        raise Refused(404, f"tag {name} has no keyword {keyword}")
+    draft.tags.put(name, replace(tag, keywords=tag.keywords - {keyword}))
+    return Answer(200, {})
+
+
+def delete_metadata(draft: Draft, asked: Asked) -> Answer:
+    """Done also when a name is already gone (service-facts §1)."""
+    given = checked(asked.body, {"tagName": TEXT, "metadataNames": TEXTS})
+    tag, gone = _named(draft, required(given, "tagName")), set(required(given, "metadataNames"))
+    kept = {name: value for name, value in tag.metadata.items() if name not in gone}
+    draft.tags.put(tag.name, replace(tag, metadata=kept))
+    return Answer(200, {})
+
+
+def delete_tag(draft: Draft, asked: Asked) -> Answer:
+    tag = _named(draft, required(checked(asked.body, {"name": TEXT}), "name"))
+    draft.tags.drop(tag.name)
+    return Answer(200, {})
+
+
+def _named(draft: Draft, name: str) -> Tag:
+    tag = draft.tags.get(name)
+    if tag is None:
+        raise Refused(404, f"there is no tag {name}")
+    return tag

@@ -1,0 +1,165 @@
+"""What the service holds, and a draft of what one request changes of it. Plain values; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from syncengine.service.operations import BATCH_LIMIT
+
+Json = dict[str, Any]
+"""An object of a request or an answer."""
+
+SETTINGS = "settings"
+"""The key of the only row of the table `settings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """`fields` holds what is set, by the specification's names; a cleared field is absent."""
+
+    name: str
+    fields: Mapping[str, Any]
+    keywords: frozenset[str] = frozenset()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def category_id(self) -> str | None:
+        return self.fields.get("tagCategoryId")
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """`id` is the service's, `external_id` the connected system's; `fields` are label, description, keywords."""
+
+    id: str
+    external_id: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityType:
+    """`touched` is the last upload, in milliseconds; `sessions` are the open sessions it was uploaded in."""
+
+    code: str
+    label: str
+    description: str = ""
+    enabled: bool = False
+    deleted: bool = False
+    touched: int = 0
+    sessions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A sync session: `state` is open, completed, cancelled or expired."""
+
+    id: str
+    started: int
+    state: str = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this service behaves where it is free to choose. `tag_limit` None: the plan has none."""
+
+    team_name: str = "Sandbox"
+    tag_limit: int | None = None
+    batch_limit: int = BATCH_LIMIT
+    status_for_item_errors: int = 200
+
+
+Row = Tag | Category | ActivityType | Session | Settings
+R = TypeVar("R")
+
+Changes = dict[str, dict[str, Row | None]]
+"""Table → key → the row as it is now; None: it is gone."""
+
+
+class World:
+    """Everything the service holds, with the two indexes that its rules look things up by."""
+
+    def __init__(self) -> None:
+        self.tags: dict[str, Tag] = {}
+        self.categories: dict[str, Category] = {}
+        self.activity_types: dict[str, ActivityType] = {}
+        self.sessions: dict[str, Session] = {}
+        self.settings: dict[str, Settings] = {SETTINGS: Settings()}
+        self.category_ids: dict[str, str] = {}
+        self.members: dict[str, set[str]] = {}
+
+    def apply(self, changes: Changes) -> None:
+        """Take the changes over, and keep the indexes true."""
+        for table, rows in changes.items():
+            held: dict[str, Row] = getattr(self, table)
+            for key, row in rows.items():
+                before = held.pop(key, None) if row is None else held.get(key)
+                self._forget(before)
+                if row is not None:
+                    held[key] = row
+        for rows in changes.values():
+            for row in rows.values():
+                self._index(row)
+
+    def _forget(self, row: Row | None) -> None:
+        if isinstance(row, Tag) and row.category_id:
+            self.members[row.category_id].discard(row.name)
+        elif isinstance(row, Category):
+            self.category_ids.pop(row.external_id, None)
+
+    def _index(self, row: Row | None) -> None:
+        if isinstance(row, Tag) and row.category_id:
+            self.members.setdefault(row.category_id, set()).add(row.name)
+        elif isinstance(row, Category):
+            self.category_ids[row.external_id] = row.id
+
+
+class Drafted(Generic[R]):
+    """One table as a request sees it: its own changes over what is held."""
+
+    def __init__(self, held: Mapping[str, R]) -> None:
+        self.held = held
+        self.changed: dict[str, R | None] = {}
+
+    def get(self, key: str) -> R | None:
+        return self.changed[key] if key in self.changed else self.held.get(key)
+
+    def put(self, key: str, row: R) -> None:
+        self.changed[key] = row
+
+    def drop(self, key: str) -> None:
+        self.changed[key] = None
+
+    def growth(self) -> int:
+        """Rows more than are held."""
+        return sum((row is not None) - (key in self.held) for key, row in self.changed.items())
+
+
+class Draft:
+    """What one request makes of the world. Thrown away, it has not happened: that is how a batch is refused whole."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.tags = Drafted(world.tags)
+        self.categories = Drafted(world.categories)
+        self.activity_types = Drafted(world.activity_types)
+        self.sessions = Drafted(world.sessions)
+        self.settings = Drafted(world.settings)
+        self.category_ids = Drafted(world.category_ids)
+
+    @property
+    def chosen(self) -> Settings:
+        """The settings in force."""
+        return self.settings.get(SETTINGS) or Settings()
+
+    def changes(self) -> Changes:
+        """What was touched; the indexes follow from it."""
+        tables: dict[str, Mapping[str, Row | None]] = {
+            "tags": self.tags.changed,
+            "categories": self.categories.changed,
+            "activity_types": self.activity_types.changed,
+            "sessions": self.sessions.changed,
+            "settings": self.settings.changed,
+        }
+        return {table: dict(rows) for table, rows in tables.items() if rows}

@@ -1,0 +1,430 @@
+"""Project file, environment variables and options → Project. Reads the project file, and secrets only when asked.
+
+Precedence, from the strongest: options, environment variables, the chosen environment, the top level, the defaults
+of product.md §4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from collections.abc import Mapping as AnyMapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncengine.document.findings import Findings, in_order, suggestion
+from syncengine.document.nodes import Mapping, Node, described
+from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.tables import Table, shown
+from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.project_file import (
+    APPROVAL,
+    REFERENCE_KEYS,
+    URL,
+    Level,
+    Limit,
+    MaxDeletes,
+    Overlay,
+    Ownership,
+    PolicySection,
+    ProjectFile,
+    Reference,
+    ServiceSection,
+    base_url_trouble,
+    split_url,
+)
+from syncengine.resource import Removal
+
+FILE_NAME = "syncengine.yaml"
+SANDBOX = "sandbox"
+SANDBOX_KEY = "sandbox"
+"""The key that the embedded service accepts (product.md §5)."""
+__all__ = ["Level", "Limit", "Ownership", "Policy", "Project", "Secret", "Service", "load_project"]
+LINTS: AnyMapping[str, str] = {"insecure-url": "the key would travel in clear text"}
+
+_LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]+){3}|::1")
+_LIMITS = {
+    "tags": Limit(percent=25),
+    "activityTypes": Limit(percent=25),
+    "keywords": Limit(percent=50),
+    "metadata": Limit(percent=50),
+    "fields": Limit(percent=50),
+}
+"""engine.md §5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret stands: `origin` in words; `read` looks every time, so that a file may change."""
+
+    origin: str
+    _look: Callable[[], str] = field(repr=False, compare=False)
+
+    def read(self) -> str:
+        """The secret; Problems when it is not there."""
+        return self._look()
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointOverride:
+    """Where an operation is; None: at its usual place."""
+
+    path: str | None = None
+    method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The time-recording service. `timeout` in seconds."""
+
+    base_url: str | None = None
+    api_key: Secret | None = None
+    team: str | None = None
+    endpoints: AnyMapping[str, EndpointOverride] = field(default_factory=dict)
+    timeout: float = 30.0
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a plan may do. `max_deletes` by what is counted, as in the project file."""
+
+    tag_removal: Removal = Removal.FORGET
+    activity_types: Ownership = Ownership.OWNED
+    max_deletes: AnyMapping[str, Limit] = field(default_factory=lambda: dict(_LIMITS))
+    diagnostics: AnyMapping[str, Level] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Everything that is set. `sources`, `posted_time`, `serve` and `defaults` are nodes for those who read them.
+
+    `warnings` are findings about the project file that did not keep it from being read.
+    """
+
+    root: Path
+    config: Path | None
+    environment: str | None
+    service: Service
+    manifests: tuple[Path, ...]
+    is_sandbox: bool = False
+    policy: Policy = field(default_factory=Policy)
+    approvals: tuple[str, ...] = ()
+    allow_env: tuple[str, ...] = ()
+    variables: AnyMapping[str, str] = field(default_factory=dict)
+    defaults: Node | None = field(default=None, repr=False)
+    sources: Node | None = field(default=None, repr=False)
+    posted_time: Node | None = field(default=None, repr=False)
+    serve: Node | None = field(default=None, repr=False)
+    warnings: tuple[Diagnostic, ...] = ()
+    _state: str | Secret = field(default=".syncengine/state.db", repr=False)
+
+    @property
+    def config_name(self) -> str:
+        """The project file as diagnostics name it: relative to the project's folder."""
+        return self.config.name if self.config else FILE_NAME
+
+    @property
+    def state(self) -> str:
+        """Where the state is: an absolute path, or a URL that may hold a password. Problems when it cannot be told."""
+        if self.is_sandbox:
+            return str(self.root / ".syncengine" / "sandbox" / "state.db")
+        return _located(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
+
+    @property
+    def sandbox_data(self) -> Path:
+        """The embedded service's own file."""
+        return self.root / ".syncengine" / "sandbox" / "service.db"
+
+    def base_url(self) -> str:
+        """The service's URL, `sandbox` for the embedded one; Problems when none is set."""
+        if self.is_sandbox:
+            return SANDBOX
+        if self.service.base_url is None:
+            raise _missing("the service's URL is not set", "service.baseUrl", "SYNCENGINE_BASE_URL")
+        return self.service.base_url
+
+    def api_key(self) -> str:
+        """The key, looked up anew at every call; Problems when there is none."""
+        if self.is_sandbox:
+            return SANDBOX_KEY
+        if self.service.api_key is None:
+            raise _missing(
+                "the API key is not set", "service.apiKey ({env: NAME} or {file: PATH})", "SYNCENGINE_API_KEY"
+            )
+        return self.service.api_key.read()  # fmt: skip
+
+
+def load_project(
+    *,
+    folder: Path,
+    config: Path | None = None,
+    environment: str | None = None,
+    environ: AnyMapping[str, str],
+    sandbox: bool = False,
+    variables: AnyMapping[str, str] | None = None,
+    operations: Collection[str] = (),
+    lints: Collection[str] = (),
+) -> Project:
+    """The project in `folder`, or of the file `config`; Problems with everything that is wrong with its file.
+
+    `operations` and `lints` are the ids that `endpoints` and `policy.diagnostics` may name; empty: any.
+    """
+    path = _file(folder, config)
+    root = (path.parent if path else folder).absolute()
+    findings = Findings(path.name if path else FILE_NAME)
+    chosen = environment or environ.get("SYNCENGINE_ENV") or None
+    settings = _settings(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
+    assembly = _Assembly(root, environ, settings, findings)
+    project = assembly.project(path, chosen, sandbox, variables or {})
+    errors = [d for d in findings.found if d.severity is Severity.ERROR]
+    if errors:
+        raise Problems(in_order(findings.found))
+    return project
+
+
+def _file(folder: Path, config: Path | None) -> Path | None:
+    if config is not None:
+        return config
+    default = folder / FILE_NAME
+    return default if default.exists() or default.is_symlink() else None
+
+
+def _settings(
+    path: Path | None, chosen: str | None, findings: Findings, operations: Collection[str], lints: Collection[str]
+) -> Overlay:
+    """What the file says for the chosen environment; nothing as soon as anything is wrong."""
+    root = _root(path, findings) if path else None
+    overlays = _overlays(root)
+    if chosen is not None and chosen not in overlays:
+        hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
+        findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
+    if root is None or findings.found:
+        return Overlay()
+    _check_project(root, findings)
+    for overlay in overlays.values():
+        _check_overlay(overlay, findings)
+    for part in (root, *overlays.values()):
+        _check_names(part, ("service", "endpoints"), "operation", operations, findings)
+        _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
+    if findings.found:
+        return Overlay()
+    merged = merge(root, overlays[chosen]) if chosen else root
+    assert isinstance(merged, Mapping)
+    return ProjectFile.model_construct(**_PROJECT.read(merged, findings))
+
+
+def _root(path: Path, findings: Findings) -> Mapping | None:
+    try:
+        with path.open("rb") as file:
+            documents = read(file.read(MAX_BYTES + 1), findings)
+    except OSError as error:
+        findings.at("unreadable-file", None, None, f"the project file cannot be read: {error.strerror or error}")
+        return None
+    if not documents.roots and not findings.found:
+        findings.at("missing-field", 1, 1, "the project file needs `version: 1`")
+    for extra in documents.roots[1:]:
+        findings.error("wrong-type", extra, "the project file holds one document only")
+    root = documents.roots[0] if documents.roots else None
+    if root is None or isinstance(root, Mapping):
+        return root
+    findings.error("wrong-type", root, f"the project file must be a mapping of settings, not {described(root)}")
+    return None
+
+
+def _overlays(root: Mapping | None) -> dict[str, Node]:
+    environments = root.get("environments") if root else None
+    if not isinstance(environments, Mapping):
+        return {}
+    return {key.text: value for key, value in zip(environments.keys, environments.values, strict=True)}
+
+
+def _check_project(root: Mapping, findings: Findings) -> None:
+    kept = [
+        n for n, key in enumerate(root.keys) if key.text != "environments" or not isinstance(root.values[n], Mapping)
+    ]
+    values = _PROJECT.read(Mapping([root.keys[n] for n in kept], [root.values[n] for n in kept], root.mark), findings)
+    _PROJECT.missing(values, root, findings)
+
+
+def _check_overlay(overlay: Node, findings: Findings) -> None:
+    if isinstance(overlay, Mapping):
+        _ENVIRONMENT.read(overlay, findings)
+    else:
+        findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
+
+
+def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[str], findings: Findings) -> None:
+    """That a mapping's keys are among the known; it may be absent."""
+    node: Node | None = root
+    for name in at:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    for key in node.keys if known and isinstance(node, Mapping) else ():
+        if key.text not in known:
+            hint = suggestion(key.text, sorted(known))
+            findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")
+
+
+def merge(under: Node, over: Node) -> Node:
+    """`over` laid deeply over `under`: mappings merge, all else and references ({env}, {file}) replace."""
+    if not isinstance(under, Mapping) or not isinstance(over, Mapping) or _is_reference(under) or _is_reference(over):
+        return over
+    keys = {key.text: key for key in (*under.keys, *over.keys)}
+    below = {key.text: value for key, value in zip(under.keys, under.values, strict=True)}
+    above = {key.text: value for key, value in zip(over.keys, over.values, strict=True)}
+    values = [
+        merge(below[name], above[name]) if name in below and name in above else above.get(name, below.get(name))
+        for name in keys
+    ]
+    return Mapping(list(keys.values()), [value for value in values if value is not None], under.mark)
+
+
+def _is_reference(node: Mapping) -> bool:
+    return len(node.keys) == 1 and node.keys[0].text in REFERENCE_KEYS
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    """The file's settings under environment variables and options."""
+
+    root: Path
+    environ: AnyMapping[str, str]
+    settings: Overlay
+    findings: Findings
+
+    def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, str]) -> Project:
+        settings = self.settings
+        service = self._service(settings.service or ServiceSection())
+        return Project(
+            root=self.root,
+            config=path,
+            environment=chosen,
+            service=service,
+            manifests=tuple(self.root / name for name in settings.manifests or ("manifests",)),
+            is_sandbox=sandbox or service.base_url == SANDBOX,
+            policy=_policy(settings.policy or PolicySection()),
+            approvals=(*(settings.approvals or ()), *self._approvals()),
+            allow_env=settings.allow_env or (),
+            variables={**(settings.variables or {}), **variables},
+            defaults=settings.defaults,
+            sources=settings.sources,
+            posted_time=settings.posted_time,
+            serve=settings.serve,
+            warnings=tuple(d for d in self.findings.found if d.severity is Severity.WARNING),
+            _state=self._state(),
+        )
+
+    def _service(self, section: ServiceSection) -> Service:
+        return Service(
+            base_url=self._base_url(section),
+            api_key=self._api_key(section),
+            team=section.team,
+            endpoints={id: EndpointOverride(o.path, o.method) for id, o in (section.endpoints or {}).items()},
+            timeout=section.timeout or _SERVICE.timeout,
+            concurrency=section.concurrency or _SERVICE.concurrency,
+        )
+
+    def _base_url(self, section: ServiceSection) -> str | None:
+        given = self.environ.get("SYNCENGINE_BASE_URL")
+        if given and given != SANDBOX and (trouble := base_url_trouble(given)):
+            self._error("bad-value", f"SYNCENGINE_BASE_URL {trouble}")
+            return None
+        url = given.rstrip("/") if given else section.base_url
+        if (
+            url
+            and (parts := split_url(url))
+            and parts.scheme == "http"
+            and not _LOOPBACK.fullmatch(parts.hostname or "")
+        ):
+            self.findings.at(
+                "insecure-url",
+                None,
+                None,
+                "the service's URL is http://, so the key travels in clear text",
+                severity=Severity.WARNING,
+            )
+        return url  # fmt: skip
+
+    def _api_key(self, section: ServiceSection) -> Secret | None:
+        if self.environ.get("SYNCENGINE_API_KEY"):
+            return self._secret(Reference(env="SYNCENGINE_API_KEY"), "the API key")
+        return self._secret(section.api_key, "the API key") if section.api_key else None
+
+    def _state(self) -> str | Secret:
+        if self.environ.get("SYNCENGINE_STATE"):
+            return self._secret(Reference(env="SYNCENGINE_STATE"), "the state's place")
+        setting = self.settings.state
+        if isinstance(setting, Reference):
+            return self._secret(setting, "the state's place")
+        return setting or ".syncengine/state.db"
+
+    def _secret(self, reference: Reference, what: str) -> Secret:
+        if reference.env is not None:
+            name, environ = reference.env, self.environ
+            return Secret(f"environment variable {name}", lambda: _from_environment(name, environ, what))
+        path = self.root / (reference.file or "")
+        return Secret(f"file {reference.file}", lambda: _from_file(path, what))
+
+    def _approvals(self) -> list[str]:
+        given = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
+        for text in given:
+            if text and not APPROVAL.fullmatch(text):
+                self._error("bad-value", "SYNCENGINE_APPROVE_DELETES must be COUNT@HASH, as the plan prints it")
+        return [text for text in given if text]
+
+    def _error(self, code: str, message: str) -> None:
+        self.findings.found.append(Diagnostic(severity=Severity.ERROR, code=code, message=message))
+
+
+def _policy(section: PolicySection) -> Policy:
+    return Policy(
+        tag_removal=section.tag_removal or _POLICY.tag_removal,
+        activity_types=section.activity_types or _POLICY.activity_types,
+        max_deletes={**_LIMITS, **_given(section.max_deletes)},
+        diagnostics=section.diagnostics or {},
+    )
+
+
+def _given(limits: MaxDeletes | None) -> dict[str, Limit]:
+    names = {name: info.alias or name for name, info in MaxDeletes.model_fields.items()}
+    found = {names[name]: getattr(limits, name, None) for name in names}
+    return {name: limit for name, limit in found.items() if limit is not None}
+
+
+def _located(text: str, root: Path) -> str:
+    """Relative paths are relative to the project, in `sqlite:///relative` too."""
+    if (match := re.match(r"(sqlite(?:\+[a-z]+)?:///)(?!/)(?!:memory:)(.+)", text)) is not None:
+        return f"{match[1]}{root / match[2]}"
+    return text if URL.match(text) else str(root / Path(text).expanduser())
+
+
+def _from_environment(name: str, environ: AnyMapping[str, str], what: str) -> str:
+    if not (value := environ.get(name, "").strip()):
+        raise _problem("missing-setting", f"{what} is expected in the environment variable {name}, which is not set")
+    return value
+
+
+def _from_file(path: Path, what: str) -> str:
+    try:
+        value = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise _problem("missing-setting", f"{what} is expected in the file {path}: {reason}") from None
+    if not value:
+        raise _problem("missing-setting", f"{what} is expected in the file {path}, which is empty")
+    return value
+
+
+def _missing(what: str, setting: str, variable: str) -> Problems:
+    return _problem(
+        "missing-setting", f"{what}: set `{setting}` in {FILE_NAME}, or the environment variable {variable}"
+    )
+
+
+def _problem(code: str, message: str) -> Problems:
+    return Problems([Diagnostic(severity=Severity.ERROR, code=code, message=message)])
+
+
+_SERVICE, _POLICY = Service(), Policy()
+_PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
+_ENVIRONMENT = Table.of(Overlay, "an environment")

@@ -1,0 +1,128 @@
+"""Recorded ↔ a row of plain values, and the digest of a recorded resource; pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value
+
+COLUMNS = (
+    "kind",
+    "name",
+    "category",
+    "status",
+    "doubtful",
+    "confirmed",
+    "server_id",
+    "protect",
+    "former",
+    "file",
+    "line",
+    "data_file",
+    "data_row",
+    "run",
+    "plan",
+    "body",
+)
+"""The order of a row's values."""
+
+KINDS = {kind.value: kind for kind in Kind}
+STATUSES = {status.value: status for status in Status}
+ABSENT = "absent"
+"""The digest of a resource that is not recorded."""
+
+
+def to_json(value: object) -> str:
+    """Canonical JSON: names sorted, nothing between tokens."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def from_json(text: str | None) -> dict[str, Any]:
+    return orjson.loads(text) if text else {}
+
+
+def to_values(recorded: Recorded) -> dict[str, object]:
+    """A row as the table takes it; nobody's yet, so without `run` and `plan`.
+
+    `category` repeats a tag's first reference, so that members are found by an index. `former` is not None wherever
+    that one does not say it all.
+    """
+    key, body, source = recorded.key, recorded.body, recorded.source
+    data = source.data if source else None
+    references = recorded.category_references() if key.kind is Kind.TAG else ()
+    return {
+        "kind": key.kind.value,
+        "name": key.name,
+        "category": references[0] if references else None,
+        "status": recorded.status.value,
+        "doubtful": recorded.doubtful,
+        "confirmed": recorded.confirmed,
+        "server_id": recorded.server_id,
+        "protect": recorded.protect,
+        "former": to_json(recorded.former_categories) if len(references) > 1 or recorded.former_categories else None,
+        "file": source.file if source else None,
+        "line": source.line if source else None,
+        "data_file": data.file if data else None,
+        "data_row": data.row if data else None,
+        "body": to_json({"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}),
+    }
+
+
+def from_values(row: Sequence[Any]) -> Recorded:
+    """A row in the order of COLUMNS, as a value."""
+    kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
+    return Recorded(
+        Key(KINDS[kind], name),
+        _body(orjson.loads(body)),
+        STATUSES[status],
+        doubtful,
+        confirmed,
+        server_id,
+        _source(*place),
+        protect,
+        tuple(orjson.loads(former)) if former else (),
+        run,
+        plan,
+    )
+
+
+def _source(file: str | None, line: int, data_file: str | None, data_row: int) -> Source | None:
+    if file is None:
+        return None
+    return Source(file, line, None if data_file is None else Row(data_file, data_row))
+
+
+def _body(document: Mapping[str, Any]) -> Body:
+    fields = document["fields"]
+    for name, value in fields.items():
+        if type(value) is list:  # a million rows are read here: most hold none, and keep their dict
+            fields[name] = tuple(value)
+    return Body(fields, tuple(document["keywords"]), document["metadata"])
+
+
+def frozen(value: Any) -> Value:
+    """A field's value as read from JSON: lists are tuples here."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def digest(row: Recorded | None) -> str:
+    """What a saved plan stands on (engine.md 6): equal for rows that mean the same, whoever wrote them last."""
+    if row is None:
+        return ABSENT
+    body = row.body
+    parts = (
+        str(row.key),
+        row.status.value,
+        row.doubtful,
+        row.server_id,
+        row.protect,
+        sorted(row.former_categories),
+        body.fields,
+        sorted(body.keywords),
+        body.metadata,
+    )
+    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

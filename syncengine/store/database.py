@@ -1,0 +1,229 @@
+"""A state's URL → a database that is open for reading or for writing.
+
+SQLite at rest is one file in rollback mode: it can be copied, cached by a pipeline and read in a read-only folder.
+While someone writes it is in WAL mode, so that a `plan` reads on while an `apply` commits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+from sqlalchemy.engine import make_url
+from sqlalchemy.pool import QueuePool, StaticPool
+
+from syncengine.store import tables
+from syncengine.store.trouble import (
+    FOREIGN,
+    NO_DRIVER,
+    TOO_NEW,
+    TOO_OLD,
+    UNSUPPORTED,
+    sqlite_code,
+    told,
+)
+
+BUSY_SECONDS = 20.0
+"""How long SQLite waits for another writer; well under a lease."""
+
+POSTGRESQL = ("postgres", "postgresql")
+
+MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(7305806421)"}
+"""What keeps two first runs from creating the same tables; released with the transaction."""
+
+
+@dataclass(slots=True)
+class Database:
+    """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory."""
+
+    name: str
+    engine: sa.Engine
+    absent: bool = False
+    at_rest: Callable[[], None] | None = None
+    kept: ExitStack = field(default_factory=ExitStack)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sa.Connection]:
+        """One transaction; every failure of the database is told in our words."""
+        with told(self.name), self.engine.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        self.engine.dispose()
+        if self.at_rest:
+            with suppress(exc.SQLAlchemyError, sqlite3.Error):
+                self.at_rest()
+        self.engine.dispose()
+        self.kept.close()
+
+
+def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> Database:
+    """Open the state that a path or URL names, and create or migrate it if `write`."""
+    path = sqlite_path(url)
+    database = _open_server(url, write) if path is None else _open_file(path, write)
+    try:
+        prepared = _prepared(database, write, new_lineage)
+        if write and path is not None:
+            _share(prepared)
+    except BaseException:
+        database.close()
+        raise
+    return prepared
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file that a path or a `sqlite:///` URL names; None for another URL."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        return Path(url)
+    if not scheme.startswith("sqlite"):
+        return None
+    if not rest.strip("/") or rest == "/:memory:":
+        raise UNSUPPORTED.error(url)
+    return Path(rest.removeprefix("/").partition("?")[0])
+
+
+def _open_server(url: str, write: bool) -> Database:
+    try:
+        parsed = make_url(url)
+    except (exc.ArgumentError, ValueError):
+        raise UNSUPPORTED.error(f"{url.partition('://')[0]}://…") from None
+    name = parsed.render_as_string(hide_password=True)
+    backend, _, driver = parsed.drivername.partition("+")
+    if backend not in POSTGRESQL:
+        raise UNSUPPORTED.error(name)
+    try:
+        engine = sa.create_engine(parsed.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
+    except (ImportError, exc.NoSuchModuleError):
+        raise NO_DRIVER.error(name) from None
+    return Database(name, engine if write else engine.execution_options(postgresql_readonly=True))
+
+
+def _open_file(path: Path, write: bool) -> Database:
+    with told(str(path)):
+        if write:
+            return _open_writable(path)
+        return _open_readable(path) if path.exists() else _empty(str(path))
+
+
+def _open_writable(path: Path) -> Database:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    return Database(str(path), _sqlite(path, "rw"))
+
+
+def _open_readable(path: Path) -> Database:
+    """Read in place; or a copy, where SQLite had to write for that: a crash left its journal in a read-only folder."""
+    engine = _sqlite(path, "ro")
+    try:
+        _pragma(engine, "schema_version")
+    except sqlite3.OperationalError as error:
+        engine.dispose()
+        if sqlite_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        return _open_copy(path)
+    return Database(str(path), engine)
+
+
+def _open_copy(path: Path) -> Database:
+    with ExitStack() as kept:
+        folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="syncengine-")))
+        for suffix in ("", "-wal", "-journal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", folder / f"copy{suffix}")
+        return Database(str(path), _sqlite(folder / "copy", "rw"), kept=kept.pop_all())
+
+
+def _sqlite(path: Path, mode: str) -> sa.Engine:
+    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool, paramstyle="named")
+    event.listen(engine, "connect", _synchronous)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _synchronous(connection: sqlite3.Connection, _record: object) -> None:
+    # An intent must be on the disk before its call is sent; WAL's default would lose it in a power cut.
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _begin(connection: sa.Connection) -> None:
+    # The driver would begin at the first write only; then reads before it were of another snapshot.
+    if not connection.get_execution_options().get("began"):
+        connection.exec_driver_sql("BEGIN")
+
+
+def _share(database: Database) -> None:
+    """Let others read while this process writes. A reader in the way at this moment costs that, and nothing else."""
+    engine = database.engine
+    with told(database.name):
+        try:
+            _pragma(engine, "journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if sqlite_code(error) != sqlite3.SQLITE_BUSY:
+                raise
+    database.at_rest = lambda: _pragma(engine, "busy_timeout = 0", "journal_mode = DELETE")
+
+
+def _pragma(engine: sa.Engine, *pragmas: str) -> None:
+    """Pragmas that must stand outside any transaction."""
+    connection = engine.raw_connection()
+    try:
+        for pragma in pragmas:
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA {pragma}")
+            cursor.fetchall()
+            cursor.close()
+    finally:
+        connection.close()
+
+
+def _empty(name: str) -> Database:
+    engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+    with engine.begin() as connection:
+        tables.upgrade(connection, lambda: "")
+    return Database(name, engine, absent=True)
+
+
+def _prepared(database: Database, write: bool, new_lineage: Callable[[], str]) -> Database:
+    if database.absent:
+        return database
+    with database.transaction() as connection:
+        found = tables.version(connection)
+        foreign = found == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
+    if foreign:
+        raise FOREIGN.error(database.name)
+    if found > tables.VERSION:
+        raise TOO_NEW.error(database.name)
+    if found < tables.VERSION:
+        return _migrated(database, new_lineage) if write else _without_migrating(database, found)
+    return database
+
+
+def _migrated(database: Database, new_lineage: Callable[[], str]) -> Database:
+    exclusive = sa.text(MIGRATING[database.engine.dialect.name])
+    with told(database.name), database.engine.connect().execution_options(began=True) as connection, connection.begin():
+        connection.execute(exclusive)
+        tables.upgrade(connection, new_lineage)
+    return database
+
+
+def _without_migrating(database: Database, found: int) -> Database:
+    if found:
+        raise TOO_OLD.error(database.name)
+    database.close()
+    return _empty(database.name)

@@ -1,0 +1,88 @@
+"""What a journal line says happened to one row: before, after → JSON, and back as a value; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncengine.resource import Recorded, Status, Value
+from syncengine.store.codec import STATUSES, from_json, frozen, to_json
+
+MESSAGE_LIMIT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """Differences between two states of a row. A field's pair is before and after, None where it was not held."""
+
+    fields: Mapping[str, tuple[Value | None, Value | None]] = field(default_factory=dict)
+    keywords_added: tuple[str, ...] = ()
+    keywords_deleted: tuple[str, ...] = ()
+    metadata_set: Mapping[str, str] = field(default_factory=dict)
+    metadata_deleted: tuple[str, ...] = ()
+    status: tuple[Status | None, Status] | None = None
+    message: str | None = None
+
+
+def difference(before: Recorded | None, after: Recorded) -> str | None:
+    """The detail of a line as JSON, with what differs only; None where nothing does."""
+    if before is None:
+        return _written(_appearance(after))
+    old, new = before.body, after.body
+    kept, held = set(new.keywords), set(old.keywords)
+    return _written(
+        {
+            "fields": {
+                name: (old.fields.get(name), new.fields.get(name))
+                for name in {**old.fields, **new.fields}
+                if old.fields.get(name) != new.fields.get(name)
+            },
+            "added": [keyword for keyword in new.keywords if keyword not in held],
+            "deleted": [keyword for keyword in old.keywords if keyword not in kept],
+            "set": {name: value for name, value in new.metadata.items() if old.metadata.get(name) != value},
+            "unset": [name for name in old.metadata if name not in new.metadata],
+            "status": (before.status.value, after.status.value) if before.status is not after.status else None,
+        }
+    )
+
+
+def _appearance(after: Recorded) -> dict[str, object]:
+    body = after.body
+    return {
+        "fields": {name: (None, value) for name, value in body.fields.items()},
+        "added": body.keywords,
+        "set": body.metadata,
+        "status": (None, after.status.value),
+    }
+
+
+def message(text: str) -> str | None:
+    """The detail of a failed line: the service's words, cut."""
+    return _written({"message": text[:MESSAGE_LIMIT]})
+
+
+def _written(parts: Mapping[str, object]) -> str | None:
+    said = {name: value for name, value in parts.items() if value}
+    return to_json(said) if said else None
+
+
+def read(text: str | None) -> Detail:
+    """A line's detail as a value; parts that a later engine added are passed over."""
+    parts = from_json(text)
+    return Detail(
+        fields={name: (frozen(before), frozen(after)) for name, (before, after) in parts.get("fields", {}).items()},
+        keywords_added=tuple(parts.get("added", ())),
+        keywords_deleted=tuple(parts.get("deleted", ())),
+        metadata_set=parts.get("set", {}),
+        metadata_deleted=tuple(parts.get("unset", ())),
+        status=_status(parts.get("status")),
+        message=parts.get("message"),
+    )
+
+
+def _status(pair: list[Any] | None) -> tuple[Status | None, Status] | None:
+    if pair is None:
+        return None
+    before, after = pair
+    return (None if before is None else STATUSES[before], STATUSES[after])

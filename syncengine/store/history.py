@@ -1,0 +1,176 @@
+"""What the journal and the runs tell: runs, a resource's history, what a saved plan already did (engine.md 1.3, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.resource import Key, Source
+from syncengine.store.codec import from_json, to_json
+from syncengine.store.detail import Detail, read
+from syncengine.store.journal import FAILED, INTENDED, SETTLED
+from syncengine.store.tables import JOURNAL, RUNS
+
+DIED = "died"
+UNFINISHED = (DIED, "interrupted", "refused", "unreachable")
+"""Outcomes that do not use up a saved plan: it may be applied again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own."""
+
+    id: str
+    started: float
+    command: str
+    plan: str | None
+    host: str
+    user: str
+    job_url: str | None
+    commit: str | None
+    clean: bool | None
+    ended: float | None = None
+    outcome: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryEntry:
+    """One thing that happened, or may have, to one resource.
+
+    `outcome`: intended (nobody knows), settled, failed, recorded, doubted or forgotten. `detail` says what was to
+    become of the row, and why not.
+    """
+
+    at: float
+    outcome: str
+    run: str | None = None
+    command: str | None = None
+    commit: str | None = None
+    user: str | None = None
+    host: str | None = None
+    job_url: str | None = None
+    call: str | None = None
+    operation: str | None = None
+    source: Source | None = None
+    detail: Detail = field(default_factory=Detail)
+
+
+def open_run(connection: sa.Connection, run: Run, now: float) -> None:
+    """Write a run's beginning; any other without an end is dead, since this one has the lock."""
+    connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
+    connection.execute(
+        sa.insert(RUNS).values(
+            id=run.id,
+            started=run.started,
+            command=run.command,
+            plan=run.plan,
+            host=run.host,
+            who=run.user,
+            job_url=run.job_url,
+            revision=run.commit,
+            clean=run.clean,
+        )
+    )
+
+
+def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
+    values = {"ended": now, "outcome": outcome, "counts": to_json(dict(counts))}
+    connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
+
+
+def runs(connection: sa.Connection, limit: int) -> list[Run]:
+    """The last runs, latest first."""
+    query = sa.select(RUNS).order_by(RUNS.c.started.desc(), RUNS.c.id.desc()).limit(limit)
+    return [_run(row) for row in connection.execute(query)]
+
+
+def _run(row: sa.Row[Any]) -> Run:
+    return Run(
+        id=row.id,
+        started=row.started,
+        command=row.command,
+        plan=row.plan,
+        host=row.host,
+        user=row.who,
+        job_url=row.job_url,
+        commit=row.revision,
+        clean=row.clean,
+        ended=row.ended,
+        outcome=row.outcome,
+        counts=from_json(row.counts),
+    )
+
+
+def plan_ended(connection: sa.Connection, plan: str) -> bool:
+    used = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
+    return connection.execute(sa.select(RUNS.c.id).where(used).limit(1)).first() is not None
+
+
+def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
+    """Calls of a plan whose every key settled last, in whichever of its runs."""
+    runs_of_plan = sa.select(RUNS.c.id).where(RUNS.c.plan == plan)
+    last = (
+        sa.select(sa.func.max(JOURNAL.c.id))
+        .where(JOURNAL.c.run.in_(runs_of_plan), JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
+        .group_by(JOURNAL.c.call, JOURNAL.c.kind, JOURNAL.c.name)
+    )
+    verbs = sa.func.min(JOURNAL.c.verb), sa.func.max(JOURNAL.c.verb)
+    query = (
+        sa.select(JOURNAL.c.call)
+        .where(JOURNAL.c.id.in_(last))
+        .group_by(JOURNAL.c.call)
+        .having(verbs[0] == SETTLED, verbs[1] == SETTLED)
+    )
+    return set(connection.execute(query).scalars())
+
+
+def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
+    """What happened to one resource, oldest first."""
+    query = (
+        sa.select(JOURNAL, RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
+        .join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
+        .where(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
+        .order_by(JOURNAL.c.id)
+    )
+    return _folded(connection.execute(query))
+
+
+def _folded(lines: Iterable[sa.Row[Any]]) -> list[HistoryEntry]:
+    """Lines as entries: the end of a call is told with its beginning."""
+    entries: list[HistoryEntry] = []
+    begun: dict[tuple[str, str], int] = {}
+    for line in lines:
+        if line.verb in (SETTLED, FAILED) and (line.run, line.call) in begun:
+            at = begun.pop((line.run, line.call))
+            entries[at] = _ended(entries[at], line)
+            continue
+        if line.verb == INTENDED:
+            begun[line.run, line.call] = len(entries)
+        entries.append(_entry(line))
+    return entries
+
+
+def _ended(entry: HistoryEntry, line: sa.Row[Any]) -> HistoryEntry:
+    message = read(line.detail).message
+    return replace(entry, outcome=line.verb, detail=replace(entry.detail, message=message))
+
+
+def _entry(line: sa.Row[Any]) -> HistoryEntry:
+    return HistoryEntry(
+        at=line.at,
+        outcome=line.verb,
+        run=line.run,
+        command=line.command,
+        commit=line.revision,
+        user=line.who,
+        host=line.host,
+        job_url=line.job_url,
+        call=line.call,
+        operation=line.operation,
+        source=Source(line.file, line.line) if line.file is not None else None,
+        detail=read(line.detail),
+    )

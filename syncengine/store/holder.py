@@ -1,0 +1,130 @@
+"""Who holds a lock: a process, told apart from others on this machine and elsewhere, and whether it still lives."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+JOBS = (
+    "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
+    "{CI_JOB_URL}",
+    "{SYSTEM_TEAMFOUNDATIONCOLLECTIONURI}{SYSTEM_TEAMPROJECT}/_build/results?buildId={BUILD_BUILDID}",
+    "https://bitbucket.org/{BITBUCKET_REPO_FULL_NAME}/pipelines/results/{BITBUCKET_BUILD_NUMBER}",
+    "{CIRCLE_BUILD_URL}",
+    "{BUILDKITE_BUILD_URL}",
+    "{TRAVIS_JOB_WEB_URL}",
+    "{BUILD_URL}",
+)
+"""Where CI services show a job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Travis, Jenkins."""
+
+
+def job_url(environ: Mapping[str, str]) -> str | None:
+    """The page of the CI job that runs this process."""
+    for template in JOBS:
+        try:
+            return template.format_map(environ)
+        except KeyError:
+            continue
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """A process that may hold a lock.
+
+    `boot` tells machines and boots apart that share a host name, `space` is the process id's namespace (containers),
+    `start` the process's start: an id that was given out again is not the holder.
+    """
+
+    host: str
+    user: str
+    command: str
+    pid: int
+    start: str | None = None
+    boot: str | None = None
+    space: str | None = None
+    job_url: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def here(cls, command: str, environ: Mapping[str, str]) -> Holder:
+        """This process."""
+        return cls(
+            host=socket.gethostname(),
+            user=_user(),
+            command=command,
+            pid=os.getpid(),
+            start=_start(os.getpid()),
+            boot=_boot(),
+            space=_space(),
+            job_url=job_url(environ),
+        )
+
+    def gone(self) -> bool:
+        """Whether the process is known to have ended. Another machine's or container's process never is.
+
+        After a reboot `boot` differs, as it does on another machine of the same name; expiry decides then.
+        """
+        if (self.host, self.boot, self.space) != (socket.gethostname(), _boot(), _space()):
+            return False
+        return not _exists(self.pid) or (self.start is not None and _start(self.pid) not in (None, self.start))
+
+    def __str__(self) -> str:
+        job = f", {self.job_url}" if self.job_url else ""
+        return f"{self.user} on {self.host} (process {self.pid}, {self.command}{job})"
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's numeric user without a name
+        return str(os.getuid()) if hasattr(os, "getuid") else "unknown"
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _state(pid) not in ("Z", "X")
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of proc(5)'s stat from the third on; none where there is no /proc or it hides the process."""
+    try:
+        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _state(pid: int) -> str | None:
+    return next(iter(_stat(pid)), None)
+
+
+def _start(pid: int) -> str | None:
+    fields = _stat(pid)
+    return fields[19] if len(fields) > 19 else None
+
+
+def _boot() -> str:
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return f"{uuid.getnode():x}"
+
+
+def _space() -> str | None:
+    try:
+        return str((PROC / "self/ns/pid").readlink())
+    except OSError:
+        return None

@@ -1,0 +1,268 @@
+"""The two verbs of the journal, and its lesser ones: each writes rows and appends lines in the caller's transaction.
+
+What a verb makes of a row is `leaves.intended` and `leaves.settled`; here is only how that reaches the tables in
+batches: one SELECT a piece of keys, one statement a table (engine.md 1.2).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.leaves import Leave, intended, settled
+from syncengine.resource import Key, Recorded, Source, Status
+from syncengine.store import detail
+from syncengine.store.codec import COLUMNS, to_values
+from syncengine.store.reading import IN_FLIGHT, fetch, keyed
+from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
+
+INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
+RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
+
+ENDED = sa.delete(OPEN).where(
+    OPEN.c.kind == sa.bindparam("of_kind"),
+    OPEN.c.name == sa.bindparam("of_name"),
+    OPEN.c.call == sa.bindparam("of_call"),
+)
+
+SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
+"""All of a row but its flags and its last writer."""
+
+Rows = dict[Key, Recorded]
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A call that is about to be sent, and what it leaves. `call` is unique in its plan."""
+
+    call: str
+    operation: str
+    leaves: tuple[Leave, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a 2xx acknowledged of a call: all of its leaves, or some; and the ids that the service gave."""
+
+    call: str
+    leaves: tuple[Leave, ...]
+    server_ids: Mapping[Key, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What was refused of a call, or has no known outcome for good."""
+
+    call: str
+    keys: tuple[Key, ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Who writes: stands on every row and line."""
+
+    run: str | None
+    plan: str | None
+    epoch: int
+    at: float
+
+    def signed(self, row: Recorded) -> Values:
+        """A row's values with their last writer."""
+        return {**to_values(row), "run": self.run, "plan": self.plan}
+
+    def line(
+        self,
+        verb: str,
+        key: Key,
+        *,
+        call: str | None = None,
+        operation: str | None = None,
+        source: Source | None = None,
+        said: str | None = None,
+    ) -> Values:
+        return {
+            "run": self.run,
+            "epoch": self.epoch,
+            "at": self.at,
+            "verb": verb,
+            "call": call,
+            "operation": operation,
+            "kind": key.kind.value,
+            "name": key.name,
+            "file": source.file if source else None,
+            "line": source.line if source else None,
+            "detail": said,
+        }
+
+
+def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
+    """Before sending: rows gain what the calls add, and every key of the calls is open."""
+    rows = fetch(connection, _intended_keys(entries))
+    changed: Rows = {}
+    lines: list[Values] = []
+    for entry in entries:
+        for leave in entry.leaves:
+            before = rows.get(leave.key)
+            after = _renamed(intended(before, leave), leave, rows)
+            rows[leave.key] = changed[leave.key] = after
+            said = detail.difference(before, settled(after, leave) if _takes(leave) else after)
+            lines.append(
+                stamp.line(
+                    INTENDED, leave.key, call=entry.call, operation=entry.operation, source=leave.source, said=said
+                )
+            )
+    _write(connection, stamp, changed.values())
+    _open(connection, entries)
+    _append(connection, lines)
+
+
+def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
+    """After a 2xx: rows lose what the calls removed, and what was acknowledged is open no more."""
+    known = fetch(connection, (leave.key for entry in entries for leave in entry.leaves))
+    rows = dict(known)
+    for entry in entries:
+        for leave in entry.leaves:
+            # A row that somebody forgot meanwhile is nevertheless held by the service.
+            row = rows.get(leave.key) or intended(None, leave)
+            rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
+    _rewrite(connection, stamp, known, rows)
+    _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in entries for leave in entry.leaves])
+
+
+def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[Failure]) -> None:
+    """After a refusal: rows keep what they have, doubtful, and are open no more."""
+    doubt(connection, (key for entry in entries for key in entry.keys))
+    ends = [(entry.call, key, detail.message(entry.message)) for entry in entries for key in entry.keys]
+    _end(connection, stamp, FAILED, ends)
+
+
+def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Leave]) -> None:
+    """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
+    rows = fetch(connection, (leave.key for leave in leaves))
+    changed: Rows = {}
+    lines = []
+    for leave in leaves:
+        if before := rows.get(leave.key):
+            after = _recorded(before, leave)
+            rows[leave.key] = changed[leave.key] = after
+            said = detail.difference(before, after)
+            lines.append(stamp.line(RECORDED, leave.key, source=leave.source, said=said))
+    _write(connection, stamp, changed.values())
+    _append(connection, lines)
+
+
+def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
+    """Write whole rows, as `adopt` and `state import` bring them."""
+    rows = fetch(connection, (row.key for row in recorded))
+    _write(connection, stamp, {row.key: row for row in recorded}.values())
+    lines = [
+        stamp.line(RECORDED, row.key, source=row.source, said=detail.difference(rows.get(row.key), row))
+        for row in recorded
+    ]
+    _append(connection, lines)
+
+
+def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
+    for part in keyed(ROWS, keys):
+        connection.execute(sa.update(ROWS).where(part, ROWS.c.doubtful.is_(False)).values(doubtful=True))
+
+
+def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
+    """Append lines that say no more than the verb."""
+    _append(connection, [stamp.line(verb, key) for key in keys])
+
+
+def forget(connection: sa.Connection, keys: Iterable[Key]) -> list[Key]:
+    """Drop rows and whatever is open for them; the keys that had one."""
+    dropped = list(fetch(connection, keys))
+    for table in (ROWS, OPEN):
+        for part in keyed(table, dropped):
+            connection.execute(sa.delete(table).where(part))
+    return dropped
+
+
+def abandon(connection: sa.Connection) -> None:
+    """The run is over, or dead: what is open stays unknown, so its rows are doubtful for good."""
+    connection.execute(sa.update(ROWS).where(IN_FLIGHT, ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    connection.execute(sa.delete(OPEN))
+
+
+def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
+    for entry in entries:
+        for leave in entry.leaves:
+            yield leave.key
+            if leave.former:
+                yield leave.former
+
+
+def _takes(leave: Leave) -> bool:
+    """Whether the row after the answer differs from the row before in more than its doubt."""
+    return bool(leave.status or leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
+
+
+def _renamed(row: Recorded, leave: Leave, rows: Rows) -> Recorded:
+    """A renamed category goes on under its former id (engine.md 2.2)."""
+    former = rows.get(leave.former) if leave.former else None
+    return _identified(row, row.server_id or (former.server_id if former else None))
+
+
+def _identified(row: Recorded, server_id: str | None) -> Recorded:
+    if server_id is None or server_id == row.server_id or row.status is Status.DELETED:
+        return row
+    return replace(row, server_id=server_id)
+
+
+def _recorded(row: Recorded, leave: Leave) -> Recorded:
+    after = settled(intended(row, leave), leave)
+    status = leave.status or row.status
+    return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
+
+
+def _write(connection: sa.Connection, stamp: Stamp, rows: Iterable[Recorded]) -> None:
+    statement = insert(connection, ROWS)
+    new = {name: statement.excluded[name] for name in COLUMNS if not ROWS.c[name].primary_key}
+    upsert = statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
+    many(connection, upsert, [stamp.signed(row) for row in rows])
+
+
+def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
+    """Write what changed; rows that were only confirmed, as nearly all are, without their bodies."""
+    confirmed: dict[tuple[bool, bool], list[Key]] = defaultdict(list)
+    others: list[Recorded] = []
+    for key, row in rows.items():
+        before = known.get(key)
+        if before is None or SUBSTANCE(before) != SUBSTANCE(row):
+            others.append(row)
+        elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
+            confirmed[row.doubtful, row.confirmed].append(key)
+    _write(connection, stamp, others)
+    for (doubtful, certain), keys in confirmed.items():
+        values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
+        for part in keyed(ROWS, keys):
+            connection.execute(sa.update(ROWS).where(part).values(**values))
+
+
+def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:
+    # A call that is tried again, or names a key twice, is open once.
+    once = insert(connection, OPEN).on_conflict_do_nothing()
+    many(connection, once, [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves])
+
+
+def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tuple[str, Key, str | None]]) -> None:
+    many(connection, ENDED, [{f"of_{name}": v for name, v in _place(call, key).items()} for call, key, _ in ends])
+    _append(connection, [stamp.line(verb, key, call=call, said=said) for call, key, said in ends])
+
+
+def _place(call: str, key: Key) -> Values:
+    return {"kind": key.kind.value, "name": key.name, "call": call}
+
+
+def _append(connection: sa.Connection, lines: Sequence[Values]) -> None:
+    many(connection, sa.insert(JOURNAL), lines)

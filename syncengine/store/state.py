@@ -1,0 +1,259 @@
+"""The cached prior state, as the engine uses it: rows and history to read, and verbs that write under a lease."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.store import history, journal, reading
+from syncengine.store.database import Database, open_database
+from syncengine.store.history import HistoryEntry, Run
+from syncengine.store.journal import Failure, Intent, Settlement, Stamp
+from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.store.tables import FACTS, ROWS, SESSIONS
+
+__all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
+
+LEASE_SECONDS = 60.0
+REQUEST_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a state knows of itself. `commit`: of the last run that applied."""
+
+    lineage: str
+    base_url: str | None
+    team: str | None
+    owns_activity_types: bool
+    commit: str | None
+
+
+def _new_lineage() -> str:
+    return str(uuid.uuid4())
+
+
+def open_state(
+    url: str,
+    *,
+    write: bool,
+    now: Callable[[], float] = time.time,
+    new_lineage: Callable[[], str] = _new_lineage,
+) -> State:
+    """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
+
+    With `write` it is created or migrated; without, nothing is written and a missing one reads as empty.
+    """
+    return State(open_database(url, write=write, new_lineage=new_lineage), now)
+
+
+class State:
+    """Recorded rows, their journal, runs and the lock. Also a context manager that closes."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self.database = database
+        self.exists = not database.absent
+        self.lease: Lease | None = None
+        self._now = now
+        self._locks = Locks(database, now)
+        self._run: Run | None = None
+
+    def facts(self) -> Facts:
+        columns = (FACTS.c.lineage, FACTS.c.base_url, FACTS.c.team, FACTS.c.owns_activity_types, FACTS.c.revision)
+        with self.database.transaction() as connection:
+            return Facts(*connection.execute(sa.select(*columns)).one())
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        """All rows, or a kind's, by kind and name, read as they are asked for."""
+        with self.database.transaction() as connection:
+            yield from reading.stream(connection, kind)
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        """The rows of these keys; a key that is not recorded is left out."""
+        with self.database.transaction() as connection:
+            return reading.fetch(connection, keys, reading.SEEN)
+
+    def members(self, categories: Iterable[str]) -> list[Recorded]:
+        """Tags of these categories that the service may still hold, whatever their status, by name."""
+        with self.database.transaction() as connection:
+            return reading.members(connection, categories)
+
+    def counts(self) -> dict[tuple[Kind, Status], int]:
+        with self.database.transaction() as connection:
+            return reading.counts(connection)
+
+    def open_sessions(self) -> list[str]:
+        """Sync sessions that were opened and never said to be over, oldest first."""
+        query = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
+        with self.database.transaction() as connection:
+            return list(connection.execute(query).scalars())
+
+    def plan_ended(self, plan_id: str) -> bool:
+        """Whether a run of this plan ran to its end: it is used up (engine.md 6)."""
+        with self.database.transaction() as connection:
+            return history.plan_ended(connection, plan_id)
+
+    def settled_calls(self, plan_id: str) -> set[str]:
+        """Calls of this plan that need not be sent again: all that they intended has settled."""
+        with self.database.transaction() as connection:
+            return history.settled_calls(connection, plan_id)
+
+    def runs(self, limit: int) -> list[Run]:
+        """The last runs, latest first."""
+        with self.database.transaction() as connection:
+            return history.runs(connection, limit)
+
+    def history(self, key: Key) -> list[HistoryEntry]:
+        """What happened to one resource, oldest first."""
+        with self.database.transaction() as connection:
+            return history.history(connection, key)
+
+    def current_lock(self) -> LockInfo | None:
+        return self._locks.current()
+
+    def lock(
+        self,
+        holder: Holder,
+        *,
+        wait: float,
+        request_timeout: float,
+        sleep: Callable[[float], None] = time.sleep,
+        lease_seconds: float = LEASE_SECONDS,
+        new_id: Callable[[], str] = short_id,
+    ) -> Lease:
+        """Take the lock, so that the verbs below may write; LockHeld names who has it after `wait` seconds."""
+        self.lease = self._locks.acquire(
+            holder, lock_id=new_id(), wait=wait, request_timeout=request_timeout, sleep=sleep, seconds=lease_seconds
+        )
+        return self.lease
+
+    def hold(self, holder: Holder, reason: str, *, new_id: Callable[[], str] = short_id) -> LockInfo:
+        """Lock by hand, until `force_unlock`."""
+        return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
+
+    def force_unlock(self, lock_id: str) -> bool:
+        """End the lock of this id, whoever holds it; what the holder writes next fails. False: no such lock."""
+        return self._locks.break_open(lock_id)
+
+    def begin_run(self, run: Run) -> None:
+        """Start a run: what follows is written in its name. Runs that died are closed, and their intents doubted."""
+        with self._writing() as connection:
+            journal.abandon(connection)
+            history.open_run(connection, run, self._now())
+        self._run = run
+
+    def intend(self, entries: Sequence[Intent]) -> None:
+        """Before sending: write what the calls add, and that they are under way."""
+        with self._writing() as connection:
+            self._mark_applied(connection)
+            journal.intend(connection, self._stamp(), entries)
+
+    def settle(self, entries: Sequence[Settlement]) -> None:
+        """After a 2xx: write what the calls removed. Leaves that are not passed stay under way."""
+        with self._writing() as connection:
+            journal.settle(connection, self._stamp(), entries)
+
+    def fail(self, entries: Sequence[Failure]) -> None:
+        """After a refusal: the rows are doubtful and keep all that they may hold."""
+        with self._writing() as connection:
+            journal.fail(connection, self._stamp(), entries)
+
+    def record(self, leaves: Sequence[Leave]) -> None:
+        """Write what needs no request; a leave whose key is not recorded is passed over."""
+        with self._writing() as connection:
+            journal.record(connection, self._stamp(), leaves)
+
+    def put(self, rows: Sequence[Recorded]) -> None:
+        """Write whole rows in place of whatever is recorded: `adopt`, `state import`."""
+        with self._writing() as connection:
+            journal.put(connection, self._stamp(), rows)
+
+    def doubt(self, keys: Iterable[Key]) -> None:
+        """Have these sent again by the next plan."""
+        doubted = list(keys)
+        with self._writing() as connection:
+            journal.doubt(connection, doubted)
+            journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
+
+    def doubt_all(self) -> int:
+        """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
+        held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
+        with self._writing() as connection:
+            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True)).rowcount
+
+    def forget(self, keys: Iterable[Key]) -> int:
+        """Drop rows; their journal stays. How many there were."""
+        with self._writing() as connection:
+            dropped = journal.forget(connection, keys)
+            journal.note(connection, self._stamp(), journal.FORGOTTEN, dropped)
+        return len(dropped)
+
+    def session_opened(self, session: str) -> None:
+        run = self._run.id if self._run else None
+        with self._writing() as connection:
+            connection.execute(sa.insert(SESSIONS).values(id=session, run=run, opened=self._now()))
+
+    def session_closed(self, session: str) -> None:
+        with self._writing() as connection:
+            connection.execute(sa.update(SESSIONS).where(SESSIONS.c.id == session).values(closed=self._now()))
+
+    def set_facts(
+        self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
+    ) -> None:
+        """Remember; None leaves what is known."""
+        facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
+        known = {name: value for name, value in facts.items() if value is not None}
+        with self._writing() as connection:
+            if known:
+                connection.execute(sa.update(FACTS).values(**known))
+
+    def end_run(self, outcome: str, counts: Mapping[str, int]) -> None:
+        """Close the run; whatever is still under way is doubtful from now on."""
+        run = self._current()
+        with self._writing() as connection:
+            journal.abandon(connection)
+            history.close_run(connection, run.id, self._now(), outcome, counts)
+            if outcome == "complete":
+                self._mark_applied(connection)
+        self._run = None
+
+    def close(self) -> None:
+        """Give the lock back, and leave the state at rest."""
+        if self.lease:
+            self.lease.release()
+        self.database.close()
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction that proves the lock's epoch before anything else (engine.md 1.5)."""
+        with self.database.transaction() as connection:
+            prove(connection, self.lease)
+            yield connection
+
+    def _current(self) -> Run:
+        if self._run is None:
+            raise RuntimeError("begin_run comes first")
+        return self._run
+
+    def _stamp(self) -> Stamp:
+        run, lease = self._run, self.lease
+        return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
+
+    def _mark_applied(self, connection: sa.Connection) -> None:
+        """From the first intent on, an older commit must not win over this run's (engine.md 1.7)."""
+        commit = self._current().commit
+        if commit is not None:
+            connection.execute(sa.update(FACTS).values(revision=commit))

@@ -1,0 +1,181 @@
+"""The tables of a state, and how a state of an older schema becomes one of this (engine.md 1.4).
+
+One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code point in both. Names begin with
+`state_`, so that a team's database may hold a state beside other things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+METADATA = sa.MetaData()
+
+NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+"""Text that sorts by code point, as SQLite does by itself."""
+
+SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+FACTS = sa.Table(
+    "state_facts",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("lineage", sa.Text, nullable=False),
+    sa.Column("base_url", sa.Text),
+    sa.Column("team", sa.Text),
+    sa.Column("owns_activity_types", sa.Boolean, nullable=False),
+    sa.Column("revision", sa.Text),
+    comment="One row. `version` is read by engines of every age: it stays where it is.",
+)
+
+LOCK = sa.Table(
+    "state_lock",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("lock_id", sa.Text),
+    sa.Column("holder", sa.Text),
+    sa.Column("acquired", sa.Double),
+    sa.Column("expires", sa.Double, comment="NULL: held by hand, never expires"),
+    sa.Column("released", sa.Double),
+    comment="One row. Whoever takes the lock raises `epoch`; whoever writes proves it.",
+)
+
+MOVING: sa.ColumnElement[bool] = sa.literal_column("former", sa.Text).is_not(None)
+"""The rows of an index that is nearly empty: tags that may be in more than one category."""
+
+ROWS = sa.Table(
+    "state_rows",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("category", NAME, index=True),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("doubtful", sa.Boolean, nullable=False),
+    sa.Column("confirmed", sa.Boolean, nullable=False),
+    sa.Column("server_id", sa.Text),
+    sa.Column("protect", sa.Boolean, nullable=False),
+    sa.Column("former", sa.Text, comment="NULL unless `category` does not say every category that may hold the tag"),
+    sa.Column("file", sa.Text),
+    sa.Column("line", sa.Integer),
+    sa.Column("data_file", sa.Text),
+    sa.Column("data_row", sa.Integer),
+    sa.Column("run", sa.Text),
+    sa.Column("plan", sa.Text),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Index("state_rows_moving", "kind", sqlite_where=MOVING, postgresql_where=MOVING),
+    comment="What the service was last asked to hold; columns as in codec.COLUMNS.",
+)
+
+OPEN = sa.Table(
+    "state_open",
+    METADATA,
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("name", NAME, primary_key=True),
+    sa.Column("call", sa.Text, primary_key=True),
+    comment="Intents of the run without an end that neither settled nor failed: as large as what is in flight.",
+)
+
+JOURNAL = sa.Table(
+    "state_journal",
+    METADATA,
+    sa.Column("id", SERIAL, primary_key=True, autoincrement=True),
+    sa.Column("run", sa.Text, index=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("verb", sa.Text, nullable=False),
+    sa.Column("call", sa.Text),
+    sa.Column("operation", sa.Text),
+    sa.Column("kind", NAME, nullable=False),
+    sa.Column("name", NAME, nullable=False),
+    sa.Column("file", sa.Text),
+    sa.Column("line", sa.Integer),
+    sa.Column("detail", sa.Text),
+    sa.Index("state_journal_key", "kind", "name"),
+    comment="Append-only: one line for each call, key and verb.",
+)
+
+RUNS = sa.Table(
+    "state_runs",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("started", sa.Double, nullable=False, index=True),
+    sa.Column("ended", sa.Double),
+    sa.Column("command", sa.Text, nullable=False),
+    sa.Column("plan", sa.Text, index=True),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("job_url", sa.Text),
+    sa.Column("revision", sa.Text),
+    sa.Column("clean", sa.Boolean),
+    sa.Column("outcome", sa.Text),
+    sa.Column("counts", sa.Text),
+)
+
+SESSIONS = sa.Table(
+    "state_sessions",
+    METADATA,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("run", sa.Text),
+    sa.Column("opened", sa.Double, nullable=False),
+    sa.Column("closed", sa.Double),
+)
+
+Migration = Callable[[sa.Connection], None]
+
+
+MIGRATIONS: tuple[Migration, ...] = ()
+"""The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
+Append; never edit one that was released."""
+
+
+VERSION = len(MIGRATIONS) + 1
+"""The schema of this engine."""
+
+
+def version(connection: sa.Connection) -> int:
+    """The schema that the database holds; 0 when it holds no state."""
+    if not sa.inspect(connection).has_table(FACTS.name):
+        return 0
+    return int(connection.execute(sa.select(FACTS.c.version)).scalar_one())
+
+
+def create(connection: sa.Connection, lineage: str, last: int) -> None:
+    """Write an empty state."""
+    METADATA.create_all(connection)
+    connection.execute(sa.insert(LOCK).values(id=1, epoch=0))
+    connection.execute(sa.insert(FACTS).values(id=1, version=last, lineage=lineage, owns_activity_types=False))
+
+
+def upgrade(
+    connection: sa.Connection, new_lineage: Callable[[], str], migrations: Sequence[Migration] = MIGRATIONS
+) -> None:
+    """Bring what the database holds to the last version. The caller holds others off."""
+    found, last = version(connection), len(migrations) + 1
+    if found == 0:
+        return create(connection, new_lineage(), last)
+    for migration in migrations[found - 1 :]:
+        migration(connection)
+    connection.execute(sa.update(FACTS).values(version=last))
+    return None
+
+
+Insert = sqlite.Insert | postgresql.Insert
+
+
+def insert(connection: sa.Connection, table: sa.Table) -> Insert:
+    """The database's own INSERT, since ON CONFLICT is spelt alike in both but is not in SQLAlchemy's common part."""
+    return (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(table)
+
+
+def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[Mapping[str, object]]) -> None:
+    """Execute for every one of `values`, which all have the same names.
+
+    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply.
+    """
+    if values:
+        text = str(statement.compile(connection, column_keys=list(values[0])))
+        connection.exec_driver_sql(text, list(values))

@@ -1,0 +1,89 @@
+"""A database's errors → SyncengineError with one plain sentence; no driver's traceback, no password."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from sqlalchemy import exc
+
+from syncengine.errors import SyncengineError
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What an error is called, and what is said of the state (`{state}` is its path or URL)."""
+
+    code: str
+    sentence: str
+
+    def error(self, state: str) -> SyncengineError:
+        return SyncengineError(self.sentence.format(state=state), code=self.code)
+
+
+TOO_NEW = Trouble(
+    "state-too-new", "state {state} was written by a newer syncengine; upgrade this one. Nothing was changed"
+)
+TOO_OLD = Trouble(
+    "state-too-old", "state {state} was written by an older syncengine; the next apply brings it up to date"
+)
+FOREIGN = Trouble("state-foreign", "{state} is a database, but not a state of syncengine")
+MISSING = Trouble("state-unreadable", "state {state} cannot be opened: no such file, or no permission")
+UNSUPPORTED = Trouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
+NO_DRIVER = Trouble("state-driver", "state {state} needs a database driver that is not installed")
+UNREACHABLE = Trouble("state-unreachable", "state {state}: the database cannot be reached, or it ended the connection")
+REFUSED = Trouble("state-refused", "state {state}: the database refused a statement")
+UNFIT = Trouble("state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or NUL")
+BUSY = Trouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
+
+SQLITE = {
+    sqlite3.SQLITE_FULL: Trouble("state-full", "state {state} cannot be written: the disk is full"),
+    sqlite3.SQLITE_NOTADB: Trouble("state-foreign", "{state} is not a SQLite database"),
+    sqlite3.SQLITE_CORRUPT: Trouble("state-damaged", "state {state} is damaged; restore it from a backup"),
+    sqlite3.SQLITE_CANTOPEN: MISSING,
+    sqlite3.SQLITE_PERM: MISSING,
+    sqlite3.SQLITE_AUTH: MISSING,
+    sqlite3.SQLITE_READONLY: Trouble("state-read-only", "state {state} cannot be written: no permission"),
+    sqlite3.SQLITE_IOERR: Trouble("state-io", "state {state}: the disk reported an error"),
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: BUSY,
+    sqlite3.SQLITE_PROTOCOL: BUSY,
+    sqlite3.SQLITE_TOOBIG: UNFIT,
+}
+"""By SQLite's primary result code."""
+
+BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
+    (exc.DataError, UNFIT),
+    (exc.OperationalError, UNREACHABLE),
+    (exc.InterfaceError, UNREACHABLE),
+    (exc.TimeoutError, BUSY),
+    (exc.SQLAlchemyError, REFUSED),
+    (UnicodeEncodeError, UNFIT),
+    (PermissionError, MISSING),
+    (FileNotFoundError, MISSING),
+    (OSError, SQLITE[sqlite3.SQLITE_IOERR]),
+)
+"""Where SQLite's codes do not decide; the first class that fits."""
+
+
+def sqlite_code(error: BaseException) -> int | None:
+    """The primary result code, if SQLite is what failed."""
+    cause = getattr(error, "orig", None) or error
+    code = getattr(cause, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def diagnose(error: Exception) -> Trouble:
+    known = SQLITE.get(sqlite_code(error) or 0)
+    return known or next(trouble for family, trouble in BY_CLASS if isinstance(error, family))
+
+
+@contextmanager
+def told(state: str) -> Iterator[None]:
+    """Turn whatever the database or the disk raises inside into one of ours."""
+    try:
+        yield
+    except (exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeEncodeError) as error:
+        raise diagnose(error).error(state) from error

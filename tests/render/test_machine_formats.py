@@ -1,0 +1,311 @@
+"""JSON, JUnit, SARIF, GitHub and GitLab: what machines read."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from syncengine.diff import Action, Change
+from syncengine.errors import (
+    AuthFailed,
+    Diagnostic,
+    GateTripped,
+    Interrupted,
+    LockHeld,
+    Problems,
+    Severity,
+    StalePlan,
+    SyncengineError,
+    Unreachable,
+    Usage,
+    WrongTeam,
+)
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.github import diagnostics_github, report_github
+from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
+from syncengine.render.json import diagnostics_document, dumped, plan_document, plan_json, report_document
+from syncengine.render.junit import report_junit
+from syncengine.render.look import PLAIN, Look
+from syncengine.render.outcomes import TROUBLES, findings, report_of
+from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.report import Outcome, Status
+from syncengine.resource import Key, Kind
+from tests.render.samples import FOUND, HOSTILE, PLANS, REPORTS, everything, field, mixed, plan_limit, plan_of, tag
+
+# --- the registry -----------------------------------------------------------------------------------------------------
+
+
+def test_every_published_format_is_there() -> None:
+    """The names that product.md promises, in the order in which help lists them."""
+    assert list(PLAN_FORMATS) == ["text", "json", "markdown", "html"]
+    assert list(REPORT_FORMATS) == ["text", "json", "junit", "sarif", "github", "gitlab", "markdown"]
+    assert list(DIAGNOSTIC_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
+
+
+@pytest.mark.parametrize("sample", PLANS)
+@pytest.mark.parametrize("name", PLAN_FORMATS)
+def test_every_rendering_of_a_plan_ends_with_a_line_end(sample: str, name: str) -> None:
+    assert PLAN_FORMATS[name](PLANS[sample](), PLAIN).endswith("\n")
+
+
+@pytest.mark.parametrize("sample", REPORTS)
+@pytest.mark.parametrize("name", REPORT_FORMATS)
+def test_every_rendering_of_a_report_ends_with_a_line_end(sample: str, name: str) -> None:
+    assert REPORT_FORMATS[name](REPORTS[sample](), PLAIN).endswith("\n")
+
+
+@pytest.mark.parametrize("name", DIAGNOSTIC_FORMATS)
+def test_every_rendering_of_diagnostics_ends_with_a_line_end(name: str) -> None:
+    assert DIAGNOSTIC_FORMATS[name](FOUND, PLAIN).endswith("\n")
+
+
+def test_every_outcome_but_applied_has_a_name() -> None:
+    assert set(TROUBLES) == set(Outcome) - {Outcome.APPLIED}
+
+
+# --- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_has_the_published_keys_in_their_order() -> None:
+    document = plan_document(everything())
+    assert " ".join(document) == "format id created service summary gate sweep notes commit changes diagnostics"
+    assert " ".join(document["summary"]) == (
+        "create update delete retire forget unchanged "
+        "keywordAdds keywordDeletes metadataDeletes cascadedTags kept requests"
+    )
+    assert document["sweep"] == {"known": ["A999"], "unknown": True}
+    assert document["gate"]["approve"] == "12@0123456789ab"
+    assert {" ".join(note) for note in document["notes"]} == {"address kind message source"}
+
+
+def test_a_change_has_the_published_keys_in_their_order() -> None:
+    changes = {change["address"]: change for change in plan_document(everything())["changes"]}
+    assert " ".join(changes["tag/ACME-0044"]) == "address kind action source fields keywords metadata reason"
+    generated = changes["tag/ACME-0043"]
+    assert generated["source"]["data"] == {"file": "data/matters.csv", "row": 4711}
+    assert generated["fields"][2] == {
+        "name": "assigneeExternalIds", "before": ("jd", "kl"), "after": ("kl", "mm"), "effect": "applies"
+    }  # fmt: skip
+    assert generated["keywords"] == {"add": ["CA 7654321"], "delete": ["EP 7654321"]}
+    assert generated["metadata"] == {"set": {"Client": "ACME Canada"}, "delete": ["Billing Group"]}
+
+
+def test_only_cascaded_and_renamed_resources_say_so() -> None:
+    changes = plan_document(everything())["changes"]
+    assert {c["address"]: c["cascade"] for c in changes if "cascade" in c} == {
+        "tag/OLD-1": "category/old-client",
+        "tag/OLD-2": "category/old-client",
+    }
+    assert {c["address"]: c["previously"] for c in changes if "previously" in c} == {
+        "category/acme": "acme-ltd",
+        "tag/ACME-0042": "ACME-42",
+    }
+
+
+def test_a_report_has_the_published_keys_in_their_order() -> None:
+    document = report_document(mixed())
+    assert " ".join(document) == "format plan status summary session results diagnostics"
+    assert " ".join(document["summary"]) == "applied failed skipped unknown requests retries"
+    failed = next(each for each in document["results"] if each["outcome"] == "failed")
+    assert " ".join(failed) == "address action outcome source error"
+    assert failed["error"] == {"operation": "upsertTags", "message": "url is not a URL", "index": 7, "status": 200}
+
+
+def test_diagnostics_have_the_published_keys_in_their_order() -> None:
+    document = diagnostics_document(FOUND)
+    assert (document["format"], len(document["diagnostics"])) == ("syncengine.diagnostics/v1", 3)
+    assert " ".join(document["diagnostics"][0]) == "severity code message file line column address"
+
+
+@pytest.mark.parametrize("value", ["half \ud800 a pair", 2**70])
+def test_json_is_printed_whatever_a_value_holds(value: str | int) -> None:
+    """What the fast writer refuses is escaped by the slow one."""
+    change = Change(key=tag("A"), action=Action.UPDATE, source=None, fields=(field("closedTimestamp", None, value),))
+    assert json.loads(plan_json(plan_of(change)))["changes"][0]["fields"][0]["after"] == value
+
+
+def test_json_keeps_hostile_text_as_it_is() -> None:
+    assert json.loads(dumped({"text": HOSTILE})) == {"text": HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (GateTripped("no"), Status.REFUSED),
+        (StalePlan("no"), Status.REFUSED),
+        (LockHeld("no"), Status.REFUSED),
+        (WrongTeam("no"), Status.REFUSED),
+        (Usage("no"), Status.REFUSED),
+        (Problems(FOUND), Status.REFUSED),
+        (AuthFailed("no"), Status.FAILED),
+        (Unreachable("no"), Status.FAILED),
+        (Interrupted("no"), Status.FAILED),
+        (SyncengineError("no"), Status.FAILED),
+    ],
+)
+def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, status: Status) -> None:
+    """Machines get one document on every path."""
+    report = report_of(error, plan="p-1")
+    assert (report.status, report.plan, report.results) == (status, "p-1", ())
+    assert report.diagnostics == error.diagnostics()
+    assert {name: bool(render(report, PLAIN)) for name, render in REPORT_FORMATS.items()} == dict.fromkeys(
+        REPORT_FORMATS, True
+    )
+
+
+# --- JUnit ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", REPORTS)
+def test_junit_is_xml_with_a_case_for_each_change(sample: str) -> None:
+    suite = ElementTree.fromstring(report_junit(REPORTS[sample]()))[0]
+    assert len(suite.findall("testcase")) == int(suite.get("tests", "")) == len(REPORTS[sample]().results)
+    for attribute, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert int(suite.get(attribute, "")) == len(suite.findall(f"testcase/{element}"))
+
+
+def test_junit_tells_the_outcomes_apart() -> None:
+    suite = ElementTree.fromstring(report_junit(mixed()))[0]
+    assert [[child.tag for child in case] for case in suite][11:] == [["failure"], ["skipped"], ["error"]]
+    assert suite[11].get("name") == "update tag/ACME-0042"
+
+
+def test_junit_shows_an_error_of_the_whole_run() -> None:
+    suite = ElementTree.fromstring(report_junit(report_of(Unreachable("the service does not answer"))))[0]
+    assert [(case.get("name"), case[0].get("message")) for case in suite] == [
+        ("unreachable", "the service does not answer")
+    ]
+
+
+# --- SARIF and GitLab -------------------------------------------------------------------------------------------------
+
+
+def test_sarif_has_what_code_scanning_asks_for() -> None:
+    document = json.loads(report_sarif(mixed()))
+    run = document["runs"][0]
+    assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "syncengine")
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert [(r["ruleId"], rules[r["ruleIndex"]], r["level"]) for r in run["results"]] == [
+        ("refused", "refused", "error"),
+        ("unknown", "unknown", "error"),
+        ("skipped", "skipped", "warning"),
+        ("path-unknown", "path-unknown", "warning"),
+    ]
+    assert all(r["locations"][0]["physicalLocation"]["region"]["startLine"] >= 1 for r in run["results"])
+
+
+def test_sarif_names_files_as_uris() -> None:
+    document = json.loads(report_sarif(REPORTS["bitten"]()))
+    uri = document["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri.isascii()
+    assert set(uri) & set(' <>"\\\n') == set()
+    assert unquote(uri) == HOSTILE.replace("\\", "/")
+
+
+def test_sarif_points_at_the_column() -> None:
+    result = json.loads(diagnostics_sarif(FOUND))["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 2, "startColumn": 5}
+
+
+def test_gitlab_has_what_code_quality_asks_for() -> None:
+    issues = json.loads(report_gitlab(mixed()))
+    assert {" ".join(issue) for issue in issues} == {"description check_name fingerprint severity location"}
+    assert [issue["severity"] for issue in issues] == ["major", "major", "minor", "minor"]
+    assert issues[0]["location"] == {"path": "manifests/acme.yaml", "lines": {"begin": 12}}
+    assert issues[3]["location"]["path"] == "syncengine.yaml"
+
+
+def test_each_place_is_kept_and_each_fingerprint_is_its_own() -> None:
+    """Folding is for people: machines get every failed change, also where two are alike in every word."""
+    issues = json.loads(report_gitlab(plan_limit()))
+    assert len({issue["location"]["lines"]["begin"] for issue in issues}) == 812
+    twice = json.loads(diagnostics_gitlab((FOUND[0], FOUND[0])))
+    assert len({issue["fingerprint"] for issue in (*issues, *twice)}) == 814
+
+
+def test_a_fingerprint_outlives_a_moved_line() -> None:
+    moved = Diagnostic(severity=Severity.ERROR, code=FOUND[0].code, message=FOUND[0].message, file=FOUND[0].file,
+                       line=99, address=FOUND[0].address)  # fmt: skip
+    here, there = (json.loads(diagnostics_gitlab([each]))[0]["fingerprint"] for each in (FOUND[0], moved))
+    assert here == there
+
+
+def test_paths_are_told_from_the_root_of_the_repository() -> None:
+    """A project in a subfolder is annotated where its files are."""
+    look = Look(prefix="time/project")
+    assert json.loads(diagnostics_gitlab(FOUND, look))[0]["location"]["path"] == "time/project/manifests/acme.yaml"
+    assert "file=time/project/manifests/acme.yaml," in diagnostics_github(FOUND, look)
+
+
+# --- GitHub -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_workflow_command_points_at_its_line() -> None:
+    assert diagnostics_github(FOUND).splitlines() == [
+        "::error file=manifests/acme.yaml,line=2,col=5,title=unknown-field::"
+        "unknown field `descripton`; did you mean `description`?",
+        "::warning file=manifests/a.yaml,title=source-slow::the source took 40 s",
+        "::error title=unreachable::tag/ACME-0043: no route",
+    ]
+
+
+def test_a_workflow_command_cannot_be_broken_out_of() -> None:
+    found = Diagnostic(severity=Severity.ERROR, code="c", message="100%\r\n::error::x\x1b", file="a,b:c%.yaml", line=1)
+    assert diagnostics_github([found]) == (
+        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A::error::x\\x1b\n"
+    )
+
+
+@pytest.mark.parametrize("sample", REPORTS)
+def test_every_finding_is_one_workflow_command(sample: str) -> None:
+    """No service's words start a line of their own."""
+    lines = report_github(REPORTS[sample]()).splitlines()
+    assert len(lines) == 1 + len(findings(REPORTS[sample]()))
+    assert lines[0].startswith("::notice title=syncengine apply::Applied ")
+    assert all(line.startswith(("::error ", "::warning ")) for line in lines[1:])
+
+
+# --- size -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLAN_FORMATS)
+def test_work_grows_with_the_plan_and_not_with_its_square(name: str) -> None:
+    """Twice the changes cost about twice the steps, counted as values of changes that are read."""
+    reads = [_reads(name, count) for count in (500, 1_000, 2_000)]
+    assert all(more <= 3 * less for less, more in pairwise(reads))
+
+
+def _reads(name: str, count: int) -> int:
+    counter = _Counting()
+    changes = [_change(number, counter) for number in range(count)]
+    PLAN_FORMATS[name](plan_of(*changes), PLAIN)
+    return counter.reads
+
+
+class _Counting:
+    reads = 0
+
+
+class _CountedName(str):
+    """A name that counts how often it is printed."""
+
+    __slots__ = ("counter",)
+    counter: _Counting
+
+    def isprintable(self) -> bool:
+        self.counter.reads += 1
+        return super().isprintable()
+
+    def __str__(self) -> str:
+        self.counter.reads += 1
+        return super().__str__()
+
+
+def _change(number: int, counter: _Counting) -> Change:
+    name = _CountedName(f"T-{number}")
+    name.counter = counter
+    return Change(key=Key(Kind.TAG, name), action=Action.UPDATE, source=None, fields=(field("url", "a", str(number)),))

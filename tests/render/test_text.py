@@ -1,0 +1,289 @@
+"""Plans, reports and diagnostics as text for people."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from syncengine.diff import Action, Change, Effect
+from syncengine.render.diagnostics import diagnostics_text
+from syncengine.render.look import Look
+from syncengine.render.report_text import report_text
+from syncengine.render.text import plan_text
+from syncengine.render.visible import cells, cut, excerpts, visible, wrapped
+from syncengine.report import CallError, Outcome
+from syncengine.resource import Source
+from tests.render.samples import (
+    FOUND,
+    LONG,
+    PLANS,
+    REPORTS,
+    at,
+    empty,
+    everything,
+    field,
+    hostile,
+    plan_limit,
+    plan_of,
+    report_of,
+    result,
+    tag,
+    uniform,
+)
+
+DIAGNOSTIC = re.compile(r"(error|warning)\[")
+
+
+def update(name: str, *fields_: object, line: int = 1) -> Change:
+    return Change(key=tag(name), action=Action.UPDATE, source=at(line), fields=fields_)  # type: ignore[arg-type]
+
+
+# --- width ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+@pytest.mark.parametrize("sample", ["empty", "everything", "uniform"])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_line_of_a_plan_is_wider_than_the_terminal(sample: str, width: int, verbose: bool) -> None:
+    """Diagnostics alone keep their one line, since editors read them."""
+    text = plan_text(PLANS[sample](), Look(width=width, verbose=verbose))
+    assert [line for line in text.splitlines() if cells(line) > width and not DIAGNOSTIC.search(line)] == []
+
+
+def test_a_name_is_never_cut() -> None:
+    """A name that is wider than the terminal stands whole, alone on its line, with its place below."""
+    name = "N" * 100
+    lines = plan_text(plan_of(update(name, field("url", "a", "b"))), Look(width=80)).splitlines()
+    assert f"  ~ {name}" in lines
+    assert "      manifests/acme.yaml:1" in lines
+
+
+def test_places_stand_in_one_column() -> None:
+    """In a section, the places of all rows that fit begin in the same column."""
+    text = plan_text(plan_of(update("A", field("url", "a", "b")), update("LONGER", field("url", "a", "b"))))
+    assert len({line.index("manifests/") for line in text.splitlines() if "manifests/" in line}) == 1
+
+
+def test_wide_letters_count_for_two_columns() -> None:
+    """East Asian letters take two columns, combining marks none."""
+    assert (cells("日本"), cells("e\N{COMBINING ACUTE ACCENT}"), cells("abc")) == (4, 1, 3)
+    assert cut("日本語", 5) == "日本…"
+
+
+def test_a_word_without_spaces_is_broken() -> None:
+    """What has no place to break is broken where the line ends, and nothing is lost."""
+    lines = wrapped("a " + "b" * 25, 10)
+    assert max(map(len, lines)) <= 10
+    assert "".join(lines).replace(" ", "") == "a" + "b" * 25
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_without_changes_says_that_in_its_first_line() -> None:
+    assert plan_text(empty()).startswith("No changes. 43 resources match the recorded state.\n")
+
+
+def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
+    """What takes something away is read before what adds."""
+    text = plan_text(everything(), Look(width=200))
+    assert text.startswith("Plan: 3 to create, 5 to update, 5 to delete, 1 to retire, 1 to forget; 41 unchanged;")
+    headings = [
+        "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
+        "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
+        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes", "The gate is closed",
+        "warning[keyword-too-broad]",
+    ]  # fmt: skip
+    positions = [text.index(heading) for heading in headings]
+    assert positions == sorted(positions)
+
+
+def test_each_part_of_an_update_is_told_once() -> None:
+    """What an update takes away stands with the removals and is not repeated with the rest of it."""
+    text = plan_text(everything(), Look(width=200))
+    assert text.count("EP 7654321") == text.count("Billing Group") == text.count("PRIVATE → PUBLIC\n") == 1
+    assert text.count('added "CA 7654321"') == 1
+
+
+def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
+    text = plan_text(everything(), Look(width=200))
+    assert "takes 2 tags along, and any tag of it made outside this project" in text
+    assert re.search(r"^    - OLD-1 +manifests/old\.yaml:9$", text, re.M)
+
+
+def test_a_tripped_gate_shows_how_it_is_approved() -> None:
+    text = plan_text(everything())
+    assert "    syncengine apply --approve-deletes 12@0123456789ab\n" in text
+    assert "    approvals:\n      - 12@0123456789ab\n" in text
+
+
+def test_a_sweep_of_nothing_known_is_still_told() -> None:
+    """A sweep asked for by hand removes what the service holds beyond the manifests."""
+    from tests.render.samples import sweep_of
+
+    text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
+    assert "Sweep: delete 0 activity types and all unknown ones" in text
+    assert "0 recorded here, and any that this project does not know." in text
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (field("description", "old", "new"), 'description: "old" → "new"'),
+        (field("url", None, "new"), 'url: (none) → "new"'),
+        (field("visibility", "PUBLIC", "PRIVATE"), "visibility: PUBLIC → PRIVATE"),
+        (field("excludeTagNameKeyword", False, True), "excludeTagNameKeyword: false → true"),
+        (field("closedTimestamp", None, 0), "closedTimestamp: (none) → 1970-01-01T00:00:00Z"),
+        (field("closedTimestamp", 1, 10**18), f"closedTimestamp: 1970-01-01T00:00:00.001Z → {10**18}"),
+        (field("assigneeExternalIds", ("a", "b"), ("b", "c")), 'assigneeExternalIds: added "c"; removed "a"'),
+        (field("assigneeExternalIds", ("a", "b"), ("b", "a")), "assigneeExternalIds: only the order or repeats differ"),
+        (field("description", "old", None, Effect.IGNORED), 'description: "old" → (none) (cannot be cleared)'),
+        (field("label", "a", "b", Effect.CREATE_ONLY), 'label: "a" → "b" (no effect on an existing type)'),
+        (
+            field("description", LONG, LONG.replace("European", "Canadian")),
+            'description: "…against the European patent EP…" → "…against the Canadian patent EP…"',
+        ),
+    ],
+)
+def test_a_difference_shows_only_what_differs(change: object, said: str) -> None:
+    assert said in plan_text(plan_of(update("A", change)), Look(width=200))
+
+
+def test_an_excerpt_of_texts_that_overlap_themselves_keeps_both_apart() -> None:
+    """The common head and the common tail never cover the same letters."""
+    before, after = excerpts("a" * 80, "a" * 90)
+    assert len(before) < len(after) <= 62
+
+
+# --- folding ----------------------------------------------------------------------------------------------------------
+
+
+def test_equal_changes_are_one_line_with_a_count() -> None:
+    text = plan_text(uniform())
+    assert "~ 812 tags: visibility: PUBLIC → PRIVATE" in text
+    assert "ACME-0001, ACME-0002, ACME-0003, ACME-0004, ACME-0005 … and 807 more" in text
+    assert "ACME-0006" not in text
+
+
+def test_many_creates_are_folded_by_category_or_file() -> None:
+    text = plan_text(uniform())
+    assert re.search(r"\+ 20 tags in category acme +manifests/new\.yaml", text)
+    assert re.search(r"\+ 10 tags +manifests/new\.yaml", text)
+    assert "--verbose" in text
+
+
+def test_verbose_lists_every_change() -> None:
+    text = plan_text(uniform(), Look(verbose=True))
+    names = [f"ACME-{n:04} " for n in range(1, 813)] + [f"OWN-{n} " for n in range(1, 31)]
+    assert [name for name in names if f"~ {name}" not in text] == []
+    assert "--verbose" not in text
+
+
+def test_a_long_plan_stays_short() -> None:
+    """Thousands of changes in thousands of files fold into a bounded number of lines, and all are counted."""
+    changes = [
+        Change(key=tag(f"T-{n}"), action=Action.FORGET, source=Source(f"manifests/{n}.yaml", 1)) for n in range(5_000)
+    ]
+    text = plan_text(plan_of(*changes))
+    assert "Forget 5,000 tags" in text
+    assert re.search(r"o 4,800 more tags +4,800 files", text)
+    assert len(text.splitlines()) < 220
+
+
+# --- safety and looks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("look", [Look(), Look(verbose=True), Look(width=200), Look(unicode=False)])
+def test_nothing_from_outside_reaches_the_terminal_raw(look: Look) -> None:
+    """Terminal escapes, bells, direction overrides and line ends in names and values are written out."""
+    assert set("\x1b\x07\u202e") & set(plan_text(hostile(), look)) == set()
+    assert set("\x1b\x07\u202e") & set(report_text(REPORTS["bitten"](), look)) == set()
+    assert "\n::" not in plan_text(hostile(), look)
+
+
+def test_half_a_letter_is_written_out() -> None:
+    """A lone surrogate cannot be encoded, so that it must not be printed."""
+    assert visible("a\ud800b\x9bc\u2028d") == "a\\ud800b\\x9bc\\u2028d"
+
+
+def test_colour_is_only_colour() -> None:
+    """Without its escapes, the coloured text is the plain text."""
+    coloured = plan_text(everything(), Look(colour=True))
+    assert "\x1b[31m-\x1b[0m A999" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == plan_text(everything())
+
+
+@pytest.mark.parametrize("sample", PLANS)
+def test_a_terminal_without_unicode_gets_ascii(sample: str) -> None:
+    assert plan_text(PLANS[sample](), Look(unicode=False)).isascii()
+
+
+# --- reports ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_refused_change_reads_as_published() -> None:
+    text = report_text(REPORTS["mixed"]())
+    assert "manifests/acme.yaml:12: error[refused]: tag/ACME-0042: url is not a URL (upsertTags, item 7)\n" in text
+    assert "manifests/acme.yaml:20: warning[skipped]: tag/ACME-0043: its category was not applied\n" in text
+
+
+def test_a_report_begins_with_its_counts_and_ends_with_the_next_step() -> None:
+    text = report_text(REPORTS["mixed"](), Look(width=200))
+    assert text.startswith(
+        "Applied 11 of 14 changes; 1 failed, 1 skipped, 1 of unknown outcome. 5 requests, 1 retry.\n"
+    )
+    assert text.endswith("What is in doubt is sent again; every operation is safe to repeat.\n")
+    assert (
+        "Sync session s-7 was cancelled: no activity type was deleted. Reason: activity-type/A103 was refused." in text
+    )
+
+
+def test_a_complete_report_is_short() -> None:
+    assert report_text(report_of(result("A", Outcome.APPLIED))) == "Applied 1 change. 5 requests, 1 retry.\n"
+
+
+def test_one_error_on_many_changes_is_told_once() -> None:
+    text = report_text(plan_limit())
+    assert text.count("the plan's tag limit is reached") == 1
+    assert "error[refused]: 812 changes: the plan's tag limit is reached (upsertTags)" in text
+    assert (text.count("tag/ACME-"), "… and 792 more" in text) == (20, True)
+    assert report_text(plan_limit(), Look(verbose=True)).count("tag/ACME-") == 812
+
+
+def test_thousands_of_different_errors_are_told_in_part() -> None:
+    results = [result(f"A-{n}", Outcome.FAILED, CallError(f"no {n}", "upsertTags", n)) for n in range(1_000)]
+    text = report_text(report_of(*results))
+    assert "… and 900 more changes not applied; the JSON report lists all." in text
+
+
+# --- diagnostics ------------------------------------------------------------------------------------------------------
+
+
+def test_a_caret_points_at_the_column() -> None:
+    lines = {"manifests/acme.yaml": ["tags:", "  - descripton: Opposition"]}
+    text = diagnostics_text(FOUND, Look(lines=lines.get))
+    heading = "manifests/acme.yaml:2:5: error[unknown-field]: unknown field `descripton`; did you mean `description`?"
+    assert text.startswith(f"{heading}\n      - descripton: Opposition\n        ^\n")
+
+
+@pytest.mark.parametrize("line", ["x" * 500, "\t" * 500, "日" * 500, "\x1b[2J" * 100, "short"])
+def test_a_caret_never_leaves_the_page(line: str) -> None:
+    """Long lines are cut around the column, and nothing in them reaches the terminal raw."""
+    found = [d.__class__(severity=d.severity, code="c", message="m", file="f", line=1, column=300) for d in FOUND[:1]]
+    text = diagnostics_text(found, Look(lines=lambda _: [line]))
+    _, shown, caret, *_ = text.splitlines()
+    assert max(cells(shown), cells(caret)) <= 80
+    assert caret.strip() == "^"
+    assert "\x1b" not in text
+
+
+def test_a_diagnostic_without_a_place_names_its_resource() -> None:
+    text = diagnostics_text(FOUND)
+    assert "error[unreachable]: tag/ACME-0043: no route\n" in text
+    assert "manifests/a.yaml: warning[source-slow]: the source took 40 s\n" in text
+    assert text.endswith("\n\n2 errors, 1 warning.\n")
+
+
+def test_no_diagnostics_is_said() -> None:
+    assert diagnostics_text(()) == "No problems found.\n"
