@@ -117,14 +117,7 @@ def _totals(recorded: Mapping[Key, Recorded], removals: Iterable[Removal]) -> Co
 
 
 def _trips(of: str, count: int, total: int, limits: Mapping[str, Limit]) -> bool:
-    return of in ALWAYS_ASKS or count >= total or _exceeds(limits[of], count, total)
-
-
-def _exceeds(limit: Limit, count: int, total: int) -> bool:
-    """A share says nothing about one resource: it trips from two on (engine.md §5)."""
-    if limit.count is not None:
-        return count > limit.count
-    return count >= 2 and limit.percent is not None and count * 100 > limit.percent * total
+    return of in ALWAYS_ASKS or count >= total or limits[of].is_exceeded(count, total)
 
 
 def _limit_text(of: str, limits: Mapping[str, Limit]) -> str:

@@ -14,11 +14,12 @@ from typing import NamedTuple
 from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
-from syncengine.errors import Diagnostic, Problems
+from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, gate
 from syncengine.leaves import Leave
+from syncengine.manifest.lints import levelled
 from syncengine.policy import Aim, Note, Rules, Scope, Way, aim, may_be_held
-from syncengine.project_file import ActivityTypes, Limit
+from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
 from syncengine.store.codec import digest
@@ -95,6 +96,7 @@ class Options:
     scope: Scope = field(default_factory=Scope)
     sweep: bool = False
     reassert: bool = False
+    levels: Mapping[str, Level] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +152,8 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
     """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
     rows = _reasserted(recorded) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
-    diagnostics = (*desired.diagnostics, *aimed.warnings)
-    if aimed.problems:
+    diagnostics = (*desired.diagnostics, *levelled(aimed.warnings, options.levels))
+    if aimed.problems or any(d.severity is Severity.ERROR for d in diagnostics):
         raise Problems((*aimed.problems, *diagnostics))
     found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
     needed = list(_needed(found.differences, aimed))
@@ -280,7 +282,7 @@ def _sweep(
 
 def _sweeps_anyway(found: Diff, options: Options) -> bool:
     touched = any(_is_type(difference.change.key) for difference in found.differences)
-    return options.sweep or (options.rules.activity_types is ActivityTypes.EXACT and touched)
+    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
 
 
 def _is_type(key: Key) -> bool:

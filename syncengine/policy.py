@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.leaves import Leave
-from syncengine.project_file import ActivityTypes
+from syncengine.project_file import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status
 
 
@@ -32,7 +32,7 @@ class Rules:
     """What the project allows. `deletes_tags`: the endpoint of deleteTag is configured."""
 
     tag_removal: Removal = Removal.FORGET
-    activity_types: ActivityTypes = ActivityTypes.OWNED
+    activity_types: Ownership = Ownership.OWNED
     deletes_tags: bool = False
 
 
@@ -70,6 +70,10 @@ class Scope:
 
 def _is_below(file: str, path: str) -> bool:
     return path == "." or PurePosixPath(file).is_relative_to(path)
+
+
+RENAME_SUSPECTED = "rename-suspected"
+"""The lint of this station; the project file may set it off, or make it an error."""
 
 
 class Way(StrEnum):
@@ -298,7 +302,7 @@ def _judge_activity_types(j: _Judgement) -> None:
     for row in j.gone(Kind.ACTIVITY_TYPE):
         if row.protect:
             j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
-        elif j.rules.activity_types is ActivityTypes.ADDITIVE:
+        elif j.rules.activity_types is Ownership.ADDITIVE:
             j.keep(row, "policy.activityTypes is additive: it stays on the service")
         elif j.scope.no_delete:
             j.note(row, "left-out", "--no-delete leaves the activity type as it is")
@@ -440,7 +444,7 @@ def _suggest_renames(j: _Judgement) -> None:
         old = going.get(resource.body.fields.get("externalId", "")) if key.kind is Kind.TAG else None
         if old is not None and key not in j.recorded:
             message = f"same externalId as {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
-            j.aim.warnings.append(_problem(resource, "rename-suspected", message, Severity.WARNING))
+            j.aim.warnings.append(_problem(resource, RENAME_SUSPECTED, message, Severity.WARNING))
 
 
 def release(row: Recorded) -> Leave:

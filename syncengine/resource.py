@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 Value = str | bool | int | tuple[str, ...]
 """A field's value: text, flag, milliseconds since epoch, or a list of texts."""
@@ -35,6 +38,16 @@ class Key(NamedTuple):
         if not slash or not name:
             raise ValueError(f"{address!r} is not an address: KIND/NAME")
         return cls(Kind(kind), name)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
+        """In a saved plan a key is its address."""
+        from pydantic_core import core_schema
+
+        read = core_schema.no_info_plain_validator_function(lambda v: v if isinstance(v, Key) else cls.parse(v))
+        return core_schema.json_or_python_schema(
+            read, read, serialization=core_schema.plain_serializer_function_ser_schema(str)
+        )
 
 
 class Row(NamedTuple):

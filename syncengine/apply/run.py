@@ -12,7 +12,7 @@ from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.calls import Item
 from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
-from syncengine.resource import Key, Recorded
+from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
 from syncengine.service.operations import TEAM_INFO, Operation
 from syncengine.store.journal import Failure, Intent, Settlement
@@ -30,7 +30,7 @@ class Service(Protocol):
 class Ledger(Protocol):
     """What applying needs of the state (engine.md 1.2)."""
 
-    def rows(self, kind: object = None) -> Iterable[Recorded]: ...
+    def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
     def members(self, categories: Iterable[str]) -> list[Recorded]: ...
     def open_sessions(self) -> list[str]: ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from yaml import MarkedYAMLError, events
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs do not re-export it
@@ -38,6 +38,7 @@ _TAGS = {
 }
 _UNUSUAL_KEYS = frozenset({None, "", "<<"})
 _CUT = re.compile(r"[^\s#] +#\w")
+_NOT_TEXT = frozenset({"", "true", "false"})
 _CUT_AFTER = re.compile(r" +#\w")
 
 
@@ -75,7 +76,9 @@ def _cut(text: str, roots: tuple[Node, ...]) -> list[Scalar]:
         node
         for root in roots
         for node in scalars(root)
-        if not node.style and node.text and _CUT_AFTER.match(lines[node.mark.line], node.mark.column + len(node.text))
+        if not node.style
+        and node.text.casefold() not in _NOT_TEXT
+        and _CUT_AFTER.match(lines[node.mark.line], node.mark.column + len(node.text))
     ]
 
 
@@ -117,17 +120,22 @@ class _Building:
         except _Hopeless:
             return False
         except MarkedYAMLError as error:
-            syntax.report(error, self.source.text, self.findings)
+            syntax.report(error, self.source.text, self._opened(), self.findings)
             return False
         except ReaderError as error:
             self.findings.at("yaml-syntax", 1, 1, f"the file cannot be read as YAML: {error.reason}")
             return False
         return True
 
+    def _opened(self) -> Mark | None:
+        event = self.stack[-1][1] if self.stack else None
+        return event.start_mark if event is not None and event.flow_style else None
+
     def _events(self) -> None:
         """Plain scalars, nearly all events, take the short way; the rest goes through the table."""
         next_event: Callable[[], Event] = self.parser.get_event
-        simple, scalar_event = not self.source.originals, events.ScalarEvent
+        scalar_event: Any = events.ScalarEvent
+        simple = not self.source.originals
         append = self.items.append
         while True:
             event = next_event()
@@ -168,13 +176,15 @@ class _Building:
         self._closes(Sequence(self.items, self.stack[-1][1].start_mark))
 
     def _mapping_ends(self, event: Event) -> None:
-        keys, values = self.items[::2], self.items[1::2]
-        names = [key.text for key in keys]
-        if len(unique := set(names)) < len(names) or not _UNUSUAL_KEYS.isdisjoint(unique):
+        keys, values, mark = self.items[::2], self.items[1::2], self.stack[-1][1].start_mark
+        names = {key.text for key in keys}
+        if len(names) < len(keys) or not _UNUSUAL_KEYS.isdisjoint(names):
             keys, values = self._checked(keys, values)
-        self._closes(Mapping(keys, values, self.stack[-1][1].start_mark))  # type: ignore[arg-type] # keys are scalars: _UNUSUAL_KEYS has None
+        # An unquoted {{ … }} is one mistake: what is left of it is not worth another.
+        lost = names == {None} and not keys
+        self._closes(Refused(mark) if lost else Mapping(cast("list[Scalar]", keys), values, mark))
 
-    def _closes(self, node: Sequence | Mapping) -> None:
+    def _closes(self, node: Sequence | Mapping | Refused) -> None:
         outer, event, nodes_before = self.stack.pop()
         self.nodes += len(self.items)
         result = node if event.tag is None else self._tagged(node, event.tag, event.start_mark)
@@ -201,7 +211,7 @@ class _Building:
                 )
             self.items.append(anchored.node)  # fmt: skip
 
-    def _tagged(self, node: Scalar | Sequence | Mapping, tag: str | None, mark: Mark) -> Node:
+    def _tagged(self, node: Node, tag: str | None, mark: Mark) -> Node:
         if tag is None:
             return node
         kind, style = _TAGS.get(tag, (None, ""))
@@ -222,7 +232,9 @@ class _Building:
         kept: list[Node] = []
         for key, value in zip(keys, values, strict=True):
             if isinstance(key, Sequence | Mapping):
-                self._error("complex-key", key.mark, "a key must be text; quote it if it starts with `{` or `[`")
+                self._error(
+                    "complex-key", key.mark, "a key must be text; put text that starts with `{` or `[` in quotes"
+                )
             elif isinstance(key, Scalar) and self._key_is_good(key, first):
                 first[key.text] = key
                 kept.append(value)

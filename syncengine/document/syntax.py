@@ -7,6 +7,7 @@ from typing import NamedTuple
 from yaml import MarkedYAMLError
 
 from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mark
 from syncengine.document.text import lines_of
 
 
@@ -32,9 +33,7 @@ SENTENCES = (
     Sentence(
         "did not find expected key", "this line does not fit: check its indentation, and quotes that end too early"
     ),
-    Sentence(
-        "expected '-' indicator", "a list stands here, so this line must start with `- `, or be indented differently"
-    ),
+    Sentence("expected '-' indicator", "a list stands here: start this line with `- `, or check its indentation"),
     Sentence("block sequence entries are not allowed", "a list item cannot start here; begin it on a line of its own"),
     Sentence("block mapping entries are not allowed", "a key cannot start here; begin it on a line of its own"),
     Sentence("mapping keys are not allowed", "a key cannot start here; begin it on a line of its own"),
@@ -68,12 +67,15 @@ _STARTERS = {
 }
 
 
-def report(error: MarkedYAMLError, text: str, findings: Findings) -> None:
-    """One diagnostic for a syntax error."""
+def report(error: MarkedYAMLError, text: str, opened: Mark | None, findings: Findings) -> None:
+    """One diagnostic for a syntax error; `opened` is where the innermost open `[` or `{` stands."""
     problem = str(error.problem or error.context or error)
     known = next((s for s in SENTENCES if s.problem in problem), None)
     mark = (error.context_mark if known and known.at_start else None) or error.problem_mark or error.context_mark
     message = known.message if known else problem
+    if opened and mark and "node content" in problem and mark.line >= len(lines_of(text)) - 1:
+        findings.at("yaml-syntax", opened.line + 1, opened.column + 1, "the bracket that opens here is never closed")
+        return
     if mark is None:
         findings.at("yaml-syntax", 1, 1, message)
         return

@@ -43,6 +43,8 @@ class TagCategory(Model):
 class ActivityType(Model):
     """A kind of work that time can be posted as."""
 
+    model_config = ConfigDict(json_schema_extra={"required": ["code"]})  # the label may be a default
+
     code: Identity = Field(description="Identity of the activity type.")
     label: Filled = Field(description="Shown in the console; the service takes it on creation only.")
     description: Prose | None = None

@@ -15,8 +15,8 @@ from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Member, Row, Section
 from syncengine.render.stylesheet import STYLESHEET
-from syncengine.render.text import ABRIDGED, approval_lines
-from syncengine.render.view import PlanView, plan_view
+from syncengine.render.text import approval_lines
+from syncengine.render.view import ABRIDGED, PlanView, plan_view
 from syncengine.render.visible import visible
 from syncengine.render.words import FEW, TO_DO, number
 from syncengine.render.words import place as placed

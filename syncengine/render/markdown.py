@@ -17,7 +17,7 @@ from syncengine.plan import Plan, Summary
 from syncengine.render.diagnostics import message, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Row, Section
-from syncengine.render.view import plan_view
+from syncengine.render.view import ABRIDGED, PlanView, plan_view
 from syncengine.render.visible import cut, visible
 from syncengine.render.words import FEW, TO_DO, number
 
@@ -44,7 +44,7 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
     view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
     blocks = (
-        Block(f"### {prose(view.headline)}\n", (prose(view.scope), "", *_table(plan.summary))),
+        Block(f"### {prose(view.headline)}\n", _opening(view, plan.summary)),
         *_gate(view.gate),
         *diagnostic_blocks(view.diagnostics),
         *(_section(section) for section in view.sections),
@@ -88,6 +88,12 @@ def prose(text: str) -> str:
     """A sentence with no markup, no HTML, and no mention or reference that a host would act on."""
     escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
     return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
+
+
+def _opening(view: PlanView, summary: Summary) -> Iterator[str]:
+    yield from (prose(view.scope), "", *_table(summary))
+    if view.abridged:
+        yield from ("", prose(ABRIDGED))
 
 
 def _table(summary: Summary) -> Iterator[str]:

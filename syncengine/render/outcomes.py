@@ -140,7 +140,7 @@ def session_sentence(session: Session) -> str:
         return ""
     name = visible(session.id) if session.id else "of this run"
     form = _SESSIONS.get(session.outcome, f"Sync session {{id}}: {visible(session.outcome)}.")
-    return form.format(id=name) + (f" Reason: {visible(session.reason)}." if session.reason else "")
+    return form.format(id=name) + (f" Reason: {visible(session.reason).rstrip('.')}." if session.reason else "")
 
 
 def next_step(report: Report) -> str:

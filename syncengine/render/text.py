@@ -12,7 +12,7 @@ from syncengine.plan import Plan
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.rows import Fold, Row, Section
-from syncengine.render.view import NOTE_SYMBOL, PlanView, plan_view
+from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
 from syncengine.render.visible import cells, visible, wrapped
 from syncengine.render.words import listed
 
@@ -24,8 +24,6 @@ SYMBOL_TONES = {
     Action.FORGET.value: Tone.REMOVE,
     NOTE_SYMBOL: Tone.NOTE,
 }
-
-ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
 
 _INDENT = "  "
 _GAP = "  "

@@ -24,6 +24,8 @@ from syncengine.render.visible import quoted, visible
 from syncengine.render.words import NOUNS, among, counted, number, planned
 from syncengine.resource import Key, Kind
 
+ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
+
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.requests import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
+from syncengine.sandbox.asked import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
 from syncengine.sandbox.world import ActivityType, Draft, Json, Session
 
 UPLOAD: dict[str, Shape] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncengine.sandbox import activity_types, categories, tags
-from syncengine.sandbox.requests import Answer, Asked, Refused
+from syncengine.sandbox.asked import Answer, Asked, Refused
 from syncengine.sandbox.world import Changes, Draft, World
 
 Rule = Callable[[Draft, Asked], Answer]
@@ -38,5 +38,5 @@ def decide(world: World, rule: Rule, asked: Asked) -> tuple[Answer, Changes]:
     try:
         answer = rule(draft, asked)
     except Refused as refused:
-        answer = Answer(refused.status, {"message": refused.message})
+        answer = refused.answer()
     return answer, draft.changes() if answer.status < 400 else {}

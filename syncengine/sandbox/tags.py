@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.requests import (
+from syncengine.sandbox.asked import (
     FLAG,
     INTEGER,
     TEXT,

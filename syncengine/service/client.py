@@ -76,10 +76,14 @@ class Answer:
 
 @dataclass(slots=True)
 class Traffic:
-    """What a run has sent, teamInfo aside: requests and repeats; for each operation the statuses that came."""
+    """What a run has sent, teamInfo aside: requests and repeats; for each operation the statuses that came.
+
+    `reached`: some request may have reached the service.
+    """
 
     requests: int = 0
     retries: int = 0
+    reached: bool = False
     statuses: dict[str, set[int]] = field(default_factory=dict)
 
 
@@ -185,6 +189,7 @@ class Client:
         earlier.append(answer)
         if operation is not TEAM_INFO:
             self.traffic.requests += 1
+            self.traffic.reached |= answer.reached
             if answer.status is not None:
                 self.traffic.statuses.setdefault(operation.id, set()).add(answer.status)
         return answer

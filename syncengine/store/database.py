@@ -24,6 +24,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 from syncengine.store import tables
 from syncengine.store.trouble import (
     FOREIGN,
+    MISSING,
     NO_DRIVER,
     TOO_NEW,
     TOO_OLD,
@@ -110,6 +111,8 @@ def _open_server(url: str, write: bool) -> Database:
 
 def _open_file(path: Path, write: bool) -> Database:
     with told(str(path)):
+        if path.is_dir():  # which SQLite would open, and then fail to read
+            raise MISSING.error(str(path))
         if write:
             return _open_writable(path)
         return _open_readable(path) if path.exists() else _empty(str(path))

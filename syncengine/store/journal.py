@@ -225,11 +225,20 @@ def _recorded(row: Recorded, leave: Leave) -> Recorded:
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
-def _write(connection: sa.Connection, stamp: Stamp, rows: Iterable[Recorded]) -> None:
-    statement = insert(connection, ROWS)
+def upsert(dialect: str) -> sa.UpdateBase:
+    """Write a row, whether there is one or not."""
+    statement = insert(dialect, ROWS)
     new = {name: statement.excluded[name] for name in COLUMNS if not ROWS.c[name].primary_key}
-    upsert = statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
-    many(connection, upsert, [stamp.signed(row) for row in rows])
+    return statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
+
+
+def open_once(dialect: str) -> sa.UpdateBase:
+    """Open an intent; a call that is tried again, or names a key twice, is open once."""
+    return insert(dialect, OPEN).on_conflict_do_nothing()
+
+
+def _write(connection: sa.Connection, stamp: Stamp, rows: Iterable[Recorded]) -> None:
+    many(connection, upsert(connection.dialect.name), [stamp.signed(row) for row in rows])
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
@@ -250,9 +259,8 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
 
 
 def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:
-    # A call that is tried again, or names a key twice, is open once.
-    once = insert(connection, OPEN).on_conflict_do_nothing()
-    many(connection, once, [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves])
+    places = [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves]
+    many(connection, open_once(connection.dialect.name), places)
 
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tuple[str, Key, str | None]]) -> None:

@@ -166,9 +166,9 @@ def upgrade(
 Insert = sqlite.Insert | postgresql.Insert
 
 
-def insert(connection: sa.Connection, table: sa.Table) -> Insert:
+def insert(dialect: str, table: sa.Table) -> Insert:
     """The database's own INSERT, since ON CONFLICT is spelt alike in both but is not in SQLAlchemy's common part."""
-    return (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(table)
+    return (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
 
 
 def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[Mapping[str, object]]) -> None:

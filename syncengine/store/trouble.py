@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import orjson
 from sqlalchemy import exc
 
 from syncengine.errors import SyncengineError
@@ -30,12 +31,14 @@ TOO_OLD = Trouble(
     "state-too-old", "state {state} was written by an older syncengine; the next apply brings it up to date"
 )
 FOREIGN = Trouble("state-foreign", "{state} is a database, but not a state of syncengine")
-MISSING = Trouble("state-unreadable", "state {state} cannot be opened: no such file, or no permission")
+MISSING = Trouble("state-unreadable", "state {state} cannot be opened: it is no file, or there is no permission")
 UNSUPPORTED = Trouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
 NO_DRIVER = Trouble("state-driver", "state {state} needs a database driver that is not installed")
 UNREACHABLE = Trouble("state-unreachable", "state {state}: the database cannot be reached, or it ended the connection")
 REFUSED = Trouble("state-refused", "state {state}: the database refused a statement")
-UNFIT = Trouble("state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or NUL")
+UNFIT = Trouble(
+    "state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or too large a number"
+)
 BUSY = Trouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
 SQLITE = {
@@ -61,11 +64,17 @@ BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
     (exc.TimeoutError, BUSY),
     (exc.SQLAlchemyError, REFUSED),
     (UnicodeEncodeError, UNFIT),
+    (OverflowError, UNFIT),
+    (orjson.JSONEncodeError, UNFIT),
     (PermissionError, MISSING),
     (FileNotFoundError, MISSING),
+    (IsADirectoryError, MISSING),
     (OSError, SQLITE[sqlite3.SQLITE_IOERR]),
 )
 """Where SQLite's codes do not decide; the first class that fits."""
+
+
+FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
 
 def sqlite_code(error: BaseException) -> int | None:
@@ -77,7 +86,7 @@ def sqlite_code(error: BaseException) -> int | None:
 
 def diagnose(error: Exception) -> Trouble:
     known = SQLITE.get(sqlite_code(error) or 0)
-    return known or next(trouble for family, trouble in BY_CLASS if isinstance(error, family))
+    return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 
 
 @contextmanager
@@ -85,5 +94,5 @@ def told(state: str) -> Iterator[None]:
     """Turn whatever the database or the disk raises inside into one of ours."""
     try:
         yield
-    except (exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeEncodeError) as error:
+    except FAILURES as error:
         raise diagnose(error).error(state) from error

@@ -82,111 +82,133 @@ def empty() -> Plan:
     return plan_of(unchanged=43, requests=0)
 
 
+CATEGORY_CHANGES = (
+    Change(
+        key=category("acme"),
+        action=Action.UPDATE,
+        source=at(3),
+        fields=(field("label", "ACME", "ACME Corp."), field("keywords", ("acme", "a"), ("acme", "acme corp"))),
+        previously="acme-ltd",
+    ),
+    Change(key=category("new-client"), action=Action.CREATE, source=at(7), fields=(field("label", None, "New"),)),
+    Change(key=category("old-client"), action=Action.DELETE, source=at(3, "manifests/old.yaml")),
+    Change(key=tag("OLD-1"), action=Action.DELETE, source=at(9, "manifests/old.yaml"), cascade=category("old-client")),
+    Change(key=tag("OLD-2"), action=Action.DELETE, source=at(12, "manifests/old.yaml"), cascade=category("old-client")),
+)
+
+TYPE_CHANGES = (
+    Change(
+        key=activity_type("A101"),
+        action=Action.UPDATE,
+        source=at(2, "manifests/types.yaml"),
+        fields=(
+            field("description", "Plan", "Plan and prepare for"),
+            field("label", "Plan", "Plan it", Effect.CREATE_ONLY),
+        ),
+    ),
+    Change(
+        key=activity_type("A103"),
+        action=Action.CREATE,
+        source=at(8, "manifests/types.yaml"),
+        fields=(field("label", None, "Draft and revise"), field("enableIfNew", None, True)),
+    ),
+    Change(key=activity_type("A999"), action=Action.DELETE, source=at(4, "manifests/types.yaml")),
+)
+
+TAG_CHANGES = (
+    Change(
+        key=tag("ACME-0042"),
+        action=Action.CREATE,
+        source=at(12),
+        fields=(field("description", None, LONG), field("category", None, "acme")),
+        keywords_added=("ACME-0042", "EP 1234567"),
+        metadata_set={"Client": "ACME Corp."},
+        previously="ACME-42",
+    ),
+    Change(
+        key=tag("ACME-0043"),
+        action=Action.UPDATE,
+        source=Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
+        fields=(
+            field("description", LONG, LONG.replace("European", "Canadian")),
+            field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
+            field("assigneeExternalIds", ("jd", "kl"), ("kl", "mm")),
+        ),
+        keywords_added=("CA 7654321",),
+        keywords_deleted=("EP 7654321",),
+        metadata_set={"Client": "ACME Canada"},
+        metadata_deleted=("Billing Group",),
+    ),
+    Change(
+        key=tag("ACME-0044"),
+        action=Action.UPDATE,
+        source=at(44),
+        fields=(
+            field("visibility", "PRIVATE", "PUBLIC"),
+            field("url", "https://pms.example.com/matters/4711", None),
+            field("description", "Filed", "", Effect.IGNORED),
+        ),
+    ),
+    Change(
+        key=tag("ACME-0045"),
+        action=Action.UPDATE,
+        source=at(50),
+        reason="an earlier call for it failed or has no known outcome",
+    ),
+)
+
+TAG_REMOVALS = (
+    Change(key=tag("ACME-0001"), action=Action.FORGET, source=at(60)),
+    Change(
+        key=tag("ACME-42"),
+        action=Action.RETIRE,
+        source=at(12),
+        keywords_deleted=("ACME-42", "EP 1234567"),
+        reason="it is ACME-0042 now",
+    ),
+    Change(key=tag("ACME-0002"), action=Action.DELETE, source=at(61), reason="closed, ticket 77"),
+)
+
+TRIPPED = Gate(
+    tripped=True,
+    reasons=(
+        "1 of 3 categories deleted (limit 0)",
+        "5 of 12 tags forgotten, retired or deleted (limit 25%)",
+        "first sweep of this state: it deletes everything that this project does not know"
+        " among the team's activity types",
+    ),
+    approve="12@0123456789ab",
+)
+
+NOTES = (
+    Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps what it has", at(44)),
+    Note(tag("KEEP-1"), "kept", "it is protected; apply `protect: false` first", at(2, "manifests/keep.yaml")),
+)
+
+TOO_BROAD = (
+    Diagnostic(
+        severity=Severity.WARNING,
+        code="keyword-too-broad",
+        message='the keyword "a" would catch everyone\'s time',
+        file="manifests/acme.yaml",
+        line=4,
+        column=16,
+        address="category/acme",
+    ),
+)
+
+
 def everything() -> Plan:
     """Every action on every kind of resource, and everything that can be said beside it."""
-    acme, old = category("acme"), category("old-client")
     return plan_of(
-        Change(
-            key=acme,
-            action=Action.UPDATE,
-            source=at(3),
-            fields=(field("label", "ACME", "ACME Corp."), field("keywords", ("acme", "a"), ("acme", "acme corp"))),
-            previously="acme-ltd",
-        ),
-        Change(key=category("new-client"), action=Action.CREATE, source=at(7), fields=(field("label", None, "New"),)),
-        Change(key=old, action=Action.DELETE, source=at(3, "manifests/old.yaml")),
-        Change(key=tag("OLD-1"), action=Action.DELETE, source=at(9, "manifests/old.yaml"), cascade=old),
-        Change(key=tag("OLD-2"), action=Action.DELETE, source=at(12, "manifests/old.yaml"), cascade=old),
-        Change(
-            key=activity_type("A101"),
-            action=Action.UPDATE,
-            source=at(2, "manifests/types.yaml"),
-            fields=(
-                field("description", "Plan", "Plan and prepare for"),
-                field("label", "Plan", "Plan it", Effect.CREATE_ONLY),
-            ),
-        ),
-        Change(
-            key=activity_type("A103"),
-            action=Action.CREATE,
-            source=at(8, "manifests/types.yaml"),
-            fields=(field("label", None, "Draft and revise"), field("enableIfNew", None, True)),
-        ),
-        Change(key=activity_type("A999"), action=Action.DELETE, source=at(4, "manifests/types.yaml")),
-        Change(
-            key=tag("ACME-0042"),
-            action=Action.CREATE,
-            source=at(12),
-            fields=(field("description", None, LONG), field("category", None, "acme")),
-            keywords_added=("ACME-0042", "EP 1234567"),
-            metadata_set={"Client": "ACME Corp."},
-            previously="ACME-42",
-        ),
-        Change(
-            key=tag("ACME-0043"),
-            action=Action.UPDATE,
-            source=Source("manifests/acme.yaml", 30, Row("data/matters.csv", 4711)),
-            fields=(
-                field("description", LONG, LONG.replace("European", "Canadian")),
-                field("modifiedTimestamp", 1_714_554_000_000, 1_714_554_000_500),
-                field("assigneeExternalIds", ("jd", "kl"), ("kl", "mm")),
-            ),
-            keywords_added=("CA 7654321",),
-            keywords_deleted=("EP 7654321",),
-            metadata_set={"Client": "ACME Canada"},
-            metadata_deleted=("Billing Group",),
-        ),
-        Change(
-            key=tag("ACME-0044"),
-            action=Action.UPDATE,
-            source=at(44),
-            fields=(
-                field("visibility", "PRIVATE", "PUBLIC"),
-                field("url", "https://pms.example.com/matters/4711", None),
-                field("description", "Filed", "", Effect.IGNORED),
-            ),
-        ),
-        Change(
-            key=tag("ACME-0045"),
-            action=Action.UPDATE,
-            source=at(50),
-            reason="an earlier call for it failed or has no known outcome",
-        ),
-        Change(key=tag("ACME-0001"), action=Action.FORGET, source=at(60)),
-        Change(
-            key=tag("ACME-42"),
-            action=Action.RETIRE,
-            source=at(12),
-            keywords_deleted=("ACME-42", "EP 1234567"),
-            reason="it is ACME-0042 now",
-        ),
-        Change(key=tag("ACME-0002"), action=Action.DELETE, source=at(61), reason="closed, ticket 77"),
+        *CATEGORY_CHANGES,
+        *TYPE_CHANGES,
+        *TAG_CHANGES,
+        *TAG_REMOVALS,
         sweep=sweep_of("A999", first=True),
-        gate=Gate(
-            tripped=True,
-            reasons=(
-                "1 of 3 categories deleted (limit 0)",
-                "5 of 12 tags forgotten, retired or deleted (limit 25%)",
-                "first sweep of this state: it deletes everything that this project does not know"
-                " among the team's activity types",
-            ),
-            approve="12@0123456789ab",
-        ),
-        notes=(
-            Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps what it has", at(44)),
-            Note(tag("KEEP-1"), "kept", "it is protected; apply `protect: false` first", at(2, "manifests/keep.yaml")),
-        ),
-        diagnostics=(
-            Diagnostic(
-                severity=Severity.WARNING,
-                code="keyword-too-broad",
-                message='the keyword "a" would catch everyone\'s time',
-                file="manifests/acme.yaml",
-                line=4,
-                column=16,
-                address="category/acme",
-            ),
-        ),
+        gate=TRIPPED,
+        notes=NOTES,
+        diagnostics=TOO_BROAD,
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.look import PLAIN
-from tests.render.samples import PLANS, REPORTS
+
+from .samples import PLANS, REPORTS
 
 GOLDEN = Path(__file__).parent / "golden"
 

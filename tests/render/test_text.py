@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from syncengine.diff import Action, Change, Effect
+from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.look import Look
 from syncengine.render.report_text import report_text
@@ -14,7 +14,8 @@ from syncengine.render.text import plan_text
 from syncengine.render.visible import cells, cut, excerpts, visible, wrapped
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Source
-from tests.render.samples import (
+
+from .samples import (
     FOUND,
     LONG,
     PLANS,
@@ -28,6 +29,7 @@ from tests.render.samples import (
     plan_of,
     report_of,
     result,
+    sweep_of,
     tag,
     uniform,
 )
@@ -35,8 +37,8 @@ from tests.render.samples import (
 DIAGNOSTIC = re.compile(r"(error|warning)\[")
 
 
-def update(name: str, *fields_: object, line: int = 1) -> Change:
-    return Change(key=tag(name), action=Action.UPDATE, source=at(line), fields=fields_)  # type: ignore[arg-type]
+def update(name: str, *fields: FieldChange) -> Change:
+    return Change(key=tag(name), action=Action.UPDATE, source=at(1), fields=fields)
 
 
 # --- width ------------------------------------------------------------------------------------------------------------
@@ -120,8 +122,6 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 
 def test_a_sweep_of_nothing_known_is_still_told() -> None:
     """A sweep asked for by hand removes what the service holds beyond the manifests."""
-    from tests.render.samples import sweep_of
-
     text = plan_text(plan_of(sweep=sweep_of()), Look(width=200))
     assert "Sweep: delete 0 activity types and all unknown ones" in text
     assert "0 recorded here, and any that this project does not know." in text
@@ -146,7 +146,7 @@ def test_a_sweep_of_nothing_known_is_still_told() -> None:
         ),
     ],
 )
-def test_a_difference_shows_only_what_differs(change: object, said: str) -> None:
+def test_a_difference_shows_only_what_differs(change: FieldChange, said: str) -> None:
     assert said in plan_text(plan_of(update("A", change)), Look(width=200))
 
 

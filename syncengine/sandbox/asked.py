@@ -17,6 +17,9 @@ class Refused(Exception):
         self.status = status
         self.message = message
 
+    def answer(self) -> Answer:
+        return Answer(self.status, {"message": self.message})
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:

@@ -1,0 +1,56 @@
+"""argv → engine → render → exit code. One small module a command group, each imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from syncengine.cli.commands import program
+from syncengine.errors import ExitCode, SyncengineError
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and leave the process with its exit code; no traceback ever reaches a user."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the program; its exit code (product.md §6)."""
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    try:
+        return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False) or 0)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        sys.stderr.write("interrupted\n")
+        return ExitCode.INTERRUPTED
+    except SyncengineError as error:
+        sys.stderr.write(f"error[{error.code}]: {error.message}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader went away, as `head` does: what is left in the buffer has no place to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.ERROR
+    except Exception as error:
+        if os.environ.get("SYNCENGINE_TRACEBACK"):
+            raise
+        sys.stderr.write(_unexpected(error) + "\n")
+        return ExitCode.ERROR
+
+
+def _unexpected(error: Exception) -> str:
+    return (
+        f"error[internal]: {type(error).__name__} in syncengine, which is a defect of ours."
+        " SYNCENGINE_TRACEBACK=1 shows where; please report it."
+    )
+
+
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,153 @@
+"""apply: confirm, show progress, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.cli.planning import selection
+from syncengine.cli.progress import Progress
+from syncengine.cli.requests import SELECTING, announce, request_of
+from syncengine.engine import Application, Applied, Request, Surroundings
+from syncengine.errors import Severity, SyncengineError, Usage
+from syncengine.plan import Plan
+from syncengine.project_file import duration
+from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.report import Report, Session, Status, Totals
+from syncengine.settings import Project
+
+
+class Seconds(click.ParamType[float]):
+    """A duration: 90s, 5m, or a bare number of seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        text = str(value)
+        if text.isdigit() or (text.rstrip("smh").isdigit() and not text.strip("0smh")):
+            return float(text.rstrip("smh"))
+        found = duration(text)
+        return found if found is not None else self.fail(f"{value!r} is no duration: write 90s or 5m", param, ctx)
+
+
+@click.command()
+@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1)
+@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")
+@click.option("--max-errors", type=click.IntRange(min=1), help="Stop once so many items have failed.")
+@click.option("--lock-timeout", type=Seconds(), default="90s", show_default=True, help="Wait so long for the lock.")
+@click.option("--allow-older", is_flag=True, help="Apply a commit that is older than the last applied one.")
+@click.option("--new-state", is_flag=True, help="Begin a state in a CI job.")
+@selection
+@with_globals
+def apply(
+    given: Globals, paths: Sequence[str], auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any
+) -> int:
+    """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
+    targets = report_targets(reports, list(REPORT_FORMATS))
+    applying = _Applying(given, auto_approve, format)
+    try:
+        done = applying.apply(paths, chosen)
+    except SyncengineError as error:
+        status = Status.REFUSED if isinstance(error, Usage) else Status.FAILED
+        done = Applied(None, Report(None, status, Totals(), Session(), (), error.diagnostics()), error.exit_code)
+    applying.show(done)
+    plain = replace(applying.output.look(), colour=False, lines=None)
+    write_reports(applying.output, [(REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
+    return done.exit_code
+
+
+class _Applying:
+    """One call of `apply`: what it asks, shows and tells."""
+
+    def __init__(self, given: Globals, auto_approve: bool, format: str) -> None:
+        self._given = given
+        self._auto_approve = auto_approve
+        self._format = format
+        self._shown: Plan | None = None
+        self.output = Output(given, given.folder)
+
+    def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
+        """Do it; raises SyncengineError for what is refused before there is a project."""
+        project = self._given.project()
+        self.output = Output(self._given, project.root)
+        saved = _saved_plan(self._given, paths, chosen)
+        if saved is None and not self._auto_approve and not sys.stdin.isatty():
+            raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
+        announce(project, self.output)
+        request = _request(project, self._given, () if saved else paths, chosen)
+        with Progress(self.output) as progress:
+            around = Surroundings(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
+            application = Application(project, request, around, lambda: _serving(project))
+            if saved is not None:
+                self._auto_approve = True
+            return application.execute(saved)
+
+    def _confirm(self, planned: Plan, progress: Progress) -> bool:
+        self._show_plan(planned)
+        if self._auto_approve:
+            return True
+        with progress.paused():
+            return click.confirm("Apply this plan?", default=False, err=True)
+
+    def _show_plan(self, planned: Plan) -> None:
+        self._shown = planned
+        if self._format == "text":
+            self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
+        elif not self._auto_approve:
+            sys.stderr.write(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
+
+    def show(self, done: Applied) -> None:
+        """The report; before it the plan, when nobody has seen it yet."""
+        if self._format == "json":
+            self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
+            return
+        planned = done.plan
+        if planned is not None and self._shown is None:
+            self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
+            if not planned.changes_something and done.report.status is Status.COMPLETE:
+                return
+        if done.report.results or done.report.status is Status.COMPLETE:
+            self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
+        else:
+            self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.ERROR])
+
+
+def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
+    """The saved plan that the one argument names, if it does."""
+    from syncengine import saved_plan
+
+    if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
+        return None
+    if any(chosen[name] for name in SELECTING):
+        raise Usage("a saved plan is applied as it is: no selection goes with it")
+    return saved_plan.load(given.folder / paths[0])
+
+
+def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Request:
+    more = {name: chosen[name] for name in ("allow_older", "new_state", "max_errors", "lock_timeout")}
+    return request_of("apply", project, given, paths, chosen, **more)
+
+
+@contextmanager
+def _serving(project: Project) -> Iterator[str]:
+    """The service's base URL, with the embedded one running for the time of the block."""
+    if not project.is_sandbox:
+        yield project.base_url()
+        return
+    from syncengine.sandbox.app import running_sandbox
+
+    project.sandbox_data.parent.mkdir(parents=True, exist_ok=True)
+    with running_sandbox(project.sandbox_data, api_key=project.api_key()) as running:
+        yield running.url

@@ -1,0 +1,77 @@
+"""The table of commands, and the program that finds them in it without importing those that are not called."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import click
+
+from syncengine import __version__
+from syncengine.cli.options import Globals, global_options
+
+
+class Entry(NamedTuple):
+    """Where a command is, and what it does in a few words."""
+
+    module: str
+    help: str
+
+
+COMMANDS: Mapping[str, Entry] = {
+    "validate": Entry("syncengine.cli.planning", "Load and check everything, offline."),
+    "plan": Entry("syncengine.cli.planning", "Show what would change."),
+    "show": Entry("syncengine.cli.planning", "Show a saved plan again."),
+    "apply": Entry("syncengine.cli.applying", "Execute a saved plan, or plan and apply."),
+    "state": Entry("syncengine.cli.recorded", "Look at the cached prior state, lock and mend it."),
+    "schema": Entry("syncengine.cli.planning", "Write the JSON Schemas of all formats."),
+    "sandbox": Entry("syncengine.cli.embedded", "Run the embedded service in the foreground."),
+}
+
+
+class Program(click.Group):
+    """A group whose commands are modules, imported when one is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(entry.module), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(_did_you_mean(error.message, args[0]), ctx) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+
+
+def _did_you_mean(message: str, given: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(given, COMMANDS, n=1)
+    return f"No such command {given!r}." + (f" Did you mean {near[0]!r}?" if near else "") if given else message
+
+
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="syncengine", message="%(prog)s %(version)s")
+@global_options
+@click.pass_context
+def program(ctx: click.Context, /, **given: object) -> None:
+    """Keep a time-recording service in step with YAML files in Git.
+
+    Manifests say which tags, categories and activity types there shall be; `plan` shows what would change,
+    `apply` makes it so.
+    """
+    ctx.obj = Globals.of(given)

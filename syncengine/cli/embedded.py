@@ -1,0 +1,33 @@
+"""sandbox: the embedded service in the foreground."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.errors import ExitCode
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
+@click.option("--data", metavar="FILE", help="Where it keeps what it holds (default: .syncengine/sandbox/service.db).")
+@click.option("--api-key", default="sandbox", show_default=True, help="The key that it accepts.")
+@with_globals
+def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
+    """Run the embedded service in the foreground, until it is interrupted. The interface is under /connect/api."""
+    from syncengine.sandbox.app import RunningSandbox, serve
+
+    output = Output(given, given.folder)
+    file = given.folder / (data or Path(".syncengine", "sandbox", "service.db"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+
+    def ready(running: RunningSandbox) -> None:
+        output.data(f"Sandbox at {running.url} (data in {file})\n")
+        output.say("Stop it with Ctrl-C.")
+
+    serve(host, port, file, api_key, ready=ready)
+    return ExitCode.DONE

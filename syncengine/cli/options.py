@@ -1,0 +1,125 @@
+"""Options that every command takes, before or after its name, and what they come to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from syncengine.settings import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Globals:
+    """The global options. None and empty: not given."""
+
+    directory: str | None = None
+    config: str | None = None
+    sandbox: bool | None = None
+    environment: str | None = None
+    variables: tuple[str, ...] = ()
+    variable_files: tuple[str, ...] = ()
+    no_color: bool | None = None
+    quiet: bool | None = None
+    verbose: bool | None = None
+    log_format: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Globals:
+        """From the options as click parsed them."""
+        return cls(**{field.name: given[field.name] for field in fields(cls) if given.get(field.name) is not None})
+
+    def over(self, others: Globals) -> Globals:
+        """These, and what they do not say from `others`."""
+        mine, theirs = self.said(), others.said()
+        return Globals(**{**theirs, **mine})
+
+    def said(self) -> dict[str, Any]:
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value not in (None, ())}
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.directory or ".")
+
+    def project(self) -> Project:
+        """Load the project that these options name."""
+        from syncengine.manifest.lints import LINTS
+        from syncengine.policy import RENAME_SUSPECTED
+        from syncengine.service.operations import OPERATIONS
+        from syncengine.settings import load_project
+
+        return load_project(
+            folder=self.folder,
+            config=Path(self.config) if self.config else None,
+            environment=self.environment,
+            environ=os.environ,
+            sandbox=bool(self.sandbox),
+            variables=dict(_pair(text) for text in self.variables),
+            operations=OPERATIONS,
+            lints={*LINTS, RENAME_SUSPECTED},
+        )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.UsageError(f"--var {text!r}: write NAME=VALUE")
+    return name, value
+
+
+OPTIONS = (
+    click.option("-C", "directory", metavar="DIR", help="Work in this folder."),
+    click.option("--config", metavar="FILE", help="The project file (default: syncengine.yaml)."),
+    click.option("--sandbox", is_flag=True, default=None, help="Use the embedded service, with a state of its own."),
+    click.option("--env", "environment", metavar="NAME", help="An environment of the project file."),
+    click.option("--var", "variables", metavar="K=V", multiple=True, help="A variable for templates."),
+    click.option("--var-file", "variable_files", metavar="FILE", multiple=True, help="Variables from a YAML file."),
+    click.option("--no-color", is_flag=True, default=None, help="No colour (also NO_COLOR)."),
+    click.option("-q", "--quiet", is_flag=True, default=None, help="No progress and no remarks."),
+    click.option("-v", "--verbose", is_flag=True, default=None, help="List everything, fold nothing."),
+    click.option("--log-format", type=click.Choice(["text", "json"]), help="How messages on stderr are written."),
+)
+
+
+def global_options(command: F) -> F:
+    """Add the global options to a command; its function takes them as keywords."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the global options to a command; its function takes their sum with the program's as `given`."""
+
+    @wraps(command)
+    @click.pass_context
+    def wrapped(ctx: click.Context, /, **options: Any) -> Any:
+        names = {field.name for field in fields(Globals)}
+        own = Globals.of({name: options.pop(name) for name in names})
+        before = ctx.find_object(Globals) or Globals()
+        return command(given=own.over(before), **options)
+
+    return global_options(wrapped)
+
+
+def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str, ...]:
+    """PATHS as the planner knows files: relative to the project's folder. A usage error for what is not there."""
+    return tuple(_relative(path, folder, root) for path in paths)
+
+
+def _relative(path: str, folder: Path, root: Path) -> str:
+    place = (folder / path).resolve()
+    if not place.exists():
+        raise click.UsageError(f"{path}: no such file or folder")
+    if not place.is_relative_to(root.resolve()):
+        raise click.UsageError(f"{path}: not inside the project's folder {root}")
+    return place.relative_to(root.resolve()).as_posix()

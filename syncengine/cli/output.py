@@ -1,0 +1,102 @@
+"""Where data and messages go: data to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from syncengine.cli.options import Globals
+from syncengine.errors import Diagnostic, SyncengineError
+from syncengine.render.formats import DIAGNOSTIC_FORMATS
+from syncengine.render.look import Look
+from syncengine.render.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The two streams, and how things shall look on them."""
+
+    given: Globals
+    root: Path
+
+    def look(self, stream: TextIO | None = None) -> Look:
+        """How a rendering for `stream` (stdout) shall look."""
+        stream = stream or sys.stdout
+        terminal = stream.isatty()
+        coloured = terminal and not self.given.no_color and not os.environ.get("NO_COLOR")
+        return Look(
+            width=shutil.get_terminal_size().columns if terminal else 120,
+            colour=coloured,
+            unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
+            verbose=bool(self.given.verbose),
+            lines=self._lines if terminal else None,
+        )
+
+    def _lines(self, file: str) -> Sequence[str] | None:
+        try:
+            return (self.root / file).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return None
+
+    def data(self, text: str) -> None:
+        """To stdout, whole."""
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def say(self, text: str, *, level: str = "info") -> None:
+        """A message to stderr, unless it is to be quiet."""
+        if self.given.quiet and level == "info":
+            return
+        if self.given.log_format == "json":
+            import orjson
+
+            text = orjson.dumps({"level": level, "message": text}).decode()
+        sys.stderr.write((visible(text) if self.given.log_format != "json" else text) + "\n")
+
+    def diagnostics(self, found: Sequence[Diagnostic]) -> None:
+        """Findings as messages."""
+        if self.given.log_format == "json":
+            for diagnostic in found:
+                self.say(diagnostic.message, level=diagnostic.severity.value)
+        else:
+            sys.stderr.write(DIAGNOSTIC_FORMATS["text"](found, self.look(sys.stderr)))
+
+    def refusal(self, error: SyncengineError, format: str) -> int:
+        """Show an error in the format that was asked for; the exit code."""
+        if format in ("text", "markdown", "html"):
+            self.diagnostics(error.diagnostics())
+        else:
+            self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()))
+        return error.exit_code
+
+
+def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:
+    """`FORMAT=FILE` options as pairs; a usage error for anything else."""
+    pairs = []
+    for value in values:
+        format, equals, file = value.partition("=")
+        if not equals or not file or format not in formats:
+            raise click.UsageError(f"--report {value!r}: write FORMAT=FILE with FORMAT one of {', '.join(formats)}")
+        pairs.append((format, file))
+    return pairs
+
+
+def write_reports(output: Output, rendered: Sequence[tuple[str, str]]) -> None:
+    """Write renderings to their files; `-` is stdout."""
+    for text, file in rendered:
+        if file == "-":
+            output.data(text)
+            continue
+        try:
+            Path(file).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise SyncengineError(
+                f"the report {file} cannot be written: {error.strerror}", code="report-file"
+            ) from None

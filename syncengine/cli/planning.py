@@ -1,0 +1,159 @@
+"""validate, plan, show, schema: what needs no service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncengine.cli.options import Globals, relative_paths, with_globals
+from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.errors import ExitCode, SyncengineError
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
+
+SELECTION = (
+    click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs)."),
+    click.option("--exclude", "excludes", metavar="ADDR", multiple=True, help="Not these addresses (globs)."),
+    click.option("--reassert", is_flag=True, help="Send all that is desired again."),
+    click.option("--sweep", is_flag=True, help="Complete a sync session even if no activity type is removed."),
+    click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
+    click.option("--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve the removals."),
+)
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose what a plan may hold."""
+    for option in reversed(SELECTION):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
+@with_globals
+def validate(given: Globals, paths: Sequence[str], format: str) -> int:
+    """Load and check everything, offline. All manifests are loaded; PATHS narrow what is reported."""
+    from syncengine.desired import load
+
+    output = Output(given, given.folder)
+    try:
+        project = given.project()
+        output = Output(given, project.root)
+        only = relative_paths(paths, given.folder, project.root)
+        desired = load(project)
+    except SyncengineError as error:
+        output.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), output.look()))
+        return error.exit_code
+    found = [d for d in (*project.warnings, *desired.diagnostics) if not only or _is_in(d.file, only)]
+    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
+    if format == "text":
+        output.data(f"Valid: {len(desired.resources)} resources in {len(desired.files)} files.\n")
+    return ExitCode.DONE
+
+
+def _is_in(file: str | None, paths: Sequence[str]) -> bool:
+    return file is not None and any(Path(file).is_relative_to(path) for path in paths)
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--out", metavar="FILE", help="Save the plan for `apply FILE`.")
+@click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
+@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write it so (- is stdout).")
+@click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
+@selection
+@with_globals
+def plan(
+    given: Globals,
+    paths: Sequence[str],
+    out: str | None,
+    format: str,
+    reports: Sequence[str],
+    detailed_exitcode: bool,
+    **chosen: Any,
+) -> int:
+    """Show what would change. PATHS select changes; all manifests are always loaded."""
+    from syncengine import saved_plan
+    from syncengine.cli.requests import announce, request_of
+    from syncengine.engine import Surroundings, approvals_of, make_plan
+    from syncengine.render.json import plan_document
+
+    targets = report_targets(reports, list(PLAN_FORMATS))
+    output = Output(given, given.folder)
+    try:
+        project = given.project()
+        output = Output(given, project.root)
+        announce(project, output)
+        request = request_of("plan", project, given, paths, chosen)
+        planned = make_plan(project, request, Surroundings(os.environ))
+        if out is not None:
+            saved_plan.save(planned, plan_document(planned), Path(out))
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    output.data(PLAN_FORMATS[format](planned, output.look()))
+    plain = replace(output.look(), colour=False)
+    write_reports(output, [(PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
+    if out is not None:
+        output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
+    if not detailed_exitcode:
+        return ExitCode.DONE
+    if planned.gate.refuses(approvals_of(project, request)):
+        return ExitCode.GATE
+    return ExitCode.CHANGES if planned.changes_something else ExitCode.DONE
+
+
+@click.command()
+@click.argument("file")
+@click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
+@click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
+@click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs).")
+@with_globals
+def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
+    """Show a saved plan again, in any format, even when it is stale."""
+    from fnmatch import fnmatchcase
+
+    from syncengine import saved_plan
+    from syncengine.diff import Action
+
+    unknown = [name for name in actions if name not in {action.word for action in Action}]
+    if unknown:
+        raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
+    output = Output(given, given.folder)
+    try:
+        planned = saved_plan.load(given.folder / file)
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    changes = tuple(
+        change
+        for change in planned.changes
+        if (not actions or change.action.word in actions)
+        and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
+    )
+    output.data(PLAN_FORMATS[format](replace(planned, changes=changes), output.look()))
+    return ExitCode.DONE
+
+
+@click.command()
+@click.option("-o", "folder", metavar="DIR", default=".", help="Where to write them.")
+@with_globals
+def schema(given: Globals, folder: str) -> int:
+    """Write the JSON Schemas of manifests, project file, plan, report and diagnostics."""
+    import orjson
+
+    from syncengine.schema import schemas
+
+    output = Output(given, given.folder)
+    place = given.folder / folder
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for name, content in schemas().items():
+            (place / name).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+            output.say(f"{place / name}")
+    except OSError as error:
+        raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
+    return ExitCode.DONE

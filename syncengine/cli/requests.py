@@ -1,0 +1,57 @@
+"""Options of plan and apply → the engine's request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from syncengine.cli.options import Globals, relative_paths
+from syncengine.cli.output import Output
+from syncengine.engine import Request
+from syncengine.policy import Scope
+from syncengine.project_file import APPROVAL
+from syncengine.settings import Project
+
+SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
+
+
+def request_of(
+    command: str, project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
+) -> Request:
+    """What the options ask of the engine. Usage errors for what contradicts itself."""
+    scope = Scope(
+        paths=relative_paths(paths, given.folder, project.root),
+        targets=tuple(chosen["targets"]),
+        excludes=tuple(chosen["excludes"]),
+        no_delete=chosen["no_delete"],
+    )
+    if chosen["sweep"] and not scope.whole:
+        raise click.UsageError("--sweep deletes what the whole team does not upload: it goes with no selection")
+    return Request(
+        command=command,
+        scope=scope,
+        sweep=chosen["sweep"],
+        reassert=chosen["reassert"],
+        approvals=approvals_given(chosen["approvals"]),
+        **more,
+    )
+
+
+def approvals_given(options: Sequence[str]) -> tuple[str, ...]:
+    """Approvals from the command line and the environment."""
+    asked = (*options, *os.environ.get("SYNCENGINE_APPROVE_DELETES", "").replace(",", " ").split())
+    for approval in asked:
+        if not APPROVAL.fullmatch(approval):
+            raise click.UsageError(f"{approval!r} is no approval: the plan prints it as COUNT@HASH")
+    return asked
+
+
+def announce(project: Project, output: Output) -> None:
+    """Say in one line that the embedded service is meant (product.md §4)."""
+    if project.is_sandbox:
+        output.say(
+            f"Using the embedded sandbox; its data is in {project.sandbox_data.parent.relative_to(project.root)}."
+        )

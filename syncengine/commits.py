@@ -1,0 +1,43 @@
+"""What Git says of the project's folder: its commit, whether the tree is clean, and which commit came first."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ASK_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The commit that is checked out; `clean`: the folder has no changes of its own."""
+
+    id: str
+    clean: bool
+
+
+def head(folder: Path) -> Commit | None:
+    """The commit of the folder, None when it is not under Git or Git is not there."""
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if commit is None or commit.returncode != 0:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--", ".")
+    return Commit(commit.stdout.strip(), changes is not None and changes.returncode == 0 and not changes.stdout)
+
+
+def is_older(folder: Path, commit: str, than: str) -> bool | None:
+    """Whether `commit` is a strict ancestor of `than`; None when Git does not know (a shallow clone)."""
+    if commit == than:
+        return False
+    answer = _git(folder, "merge-base", "--is-ancestor", commit, than)
+    return None if answer is None or answer.returncode not in (0, 1) else answer.returncode == 0
+
+
+def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    # The words are ours, the folder is the user's own: nothing of a manifest reaches the command line.
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None

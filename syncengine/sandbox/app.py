@@ -1,0 +1,140 @@
+"""The sandbox as a server: in the foreground for people, in a thread beside an apply or a test."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from syncengine.errors import SyncengineError
+from syncengine.sandbox import control
+from syncengine.sandbox.interface import PREFIX, Interface
+from syncengine.sandbox.replies import CUT
+from syncengine.sandbox.sandbox import Sandbox
+
+LOOPBACK = "127.0.0.1"
+API_KEY = "sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSandbox:
+    """Where a running sandbox answers: `url` is the interface's base URL, `control_url` the control API's."""
+
+    url: str
+    control_url: str
+    api_key: str
+
+
+def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event) -> Starlette:
+    """The application. `stopping` is set when replies under way should wait no longer."""
+    interface = Interface(sandbox, api_key, stopping)
+    routes = [Route("/", _about), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
+    return Starlette(routes=routes)
+
+
+async def _about(_request: Request) -> Response:
+    return PlainTextResponse(f"syncengine sandbox: connector interface under {PREFIX}, control API under /sandbox\n")
+
+
+def serve(
+    host: str,
+    port: int,
+    data: Path | None,
+    api_key: str = API_KEY,
+    *,
+    ready: Callable[[RunningSandbox], None] = lambda running: None,
+) -> None:
+    """Serve until SIGINT or SIGTERM, then return. Port 0 takes a free one: `ready` is told which.
+
+    Raises SyncengineError when the address or the file cannot be had, LockHeld when another sandbox has the file.
+    """
+    with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
+        server = _Server(sandbox, api_key, log_level="error", on_ready=lambda: ready(_running(listening, api_key)))
+        server.run([listening])
+
+
+@contextmanager
+def running_sandbox(
+    data: Path | None = None, *, api_key: str = API_KEY, host: str = LOOPBACK, port: int = 0
+) -> Iterator[RunningSandbox]:
+    """A sandbox in a thread of this process, answering when the block is entered, gone when it is left."""
+    with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
+        started = threading.Event()
+        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set)
+        running = _running(listening, api_key)
+        thread = threading.Thread(target=server.run, args=([listening],), name="sandbox", daemon=True)
+        thread.start()
+        try:
+            started.wait()
+            yield running
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise SyncengineError(f"cannot listen on {host}:{port}: {error.strerror}", code="sandbox-address") from error
+
+
+def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
+    host, port = listening.getsockname()[:2]
+    origin = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key)
+
+
+class _Protocol(H11Protocol):
+    """HTTP/1.1 whose requests can cut their connection, which ASGI has no word for."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        super().connection_made(transport)
+        # Head and body leave in two writes: without this, each answer waits 40 ms for the client's acknowledgement.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.app_state = {**self.app_state, CUT: transport.abort}
+
+
+class _Server(uvicorn.Server):
+    """Tells when it answers, ends delayed replies when it stops, and returns on a signal instead of dying of it."""
+
+    def __init__(self, sandbox: Sandbox, api_key: str, *, log_level: str, on_ready: Callable[[], None]) -> None:
+        self._stopping = asyncio.Event()
+        self._on_ready = on_ready
+        config = uvicorn.Config(
+            build(sandbox, api_key, self._stopping),
+            http=_Protocol,
+            ws="none",
+            loop="asyncio",
+            lifespan="off",
+            log_config=None,
+            log_level=log_level,
+            access_log=False,
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=1,
+        )
+        super().__init__(config)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stopping.set()
+        await super().shutdown(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.should_exit = True

@@ -1,0 +1,154 @@
+"""The control API under /sandbox: look inside, act as somebody else, ask for faults. For this machine only; no key."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from syncengine.sandbox import activity_types, view
+from syncengine.sandbox.asked import COUNT, TEXT, Answer, Asked, Refused, Shape, checked, required
+from syncengine.sandbox.faults import Reply, faults_from
+from syncengine.sandbox.replies import parsed, response
+from syncengine.sandbox.rules import RULES, Rule
+from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.world import SETTINGS, Draft, Json
+
+
+class Heard(NamedTuple):
+    """A request to the control API."""
+
+    body: Any
+    query: Mapping[str, str]
+
+
+Handler = Callable[[Sandbox, Heard], Answer]
+
+
+def _state(sandbox: Sandbox, _heard: Heard) -> Answer:
+    return Answer(200, view.state(sandbox.world))
+
+
+def _requests(sandbox: Sandbox, heard: Heard) -> Answer:
+    since = heard.query.get("since", "0")
+    if not since.isdecimal():
+        raise Refused(400, "since must be the number of a request")
+    return Answer(200, {"requests": list(sandbox.log.since(int(since)))})
+
+
+def _reset(sandbox: Sandbox, _heard: Heard) -> Answer:
+    sandbox.reset()
+    return Answer(200, {})
+
+
+def _add_faults(sandbox: Sandbox, heard: Heard) -> Answer:
+    sandbox.faults.add(faults_from(heard.body))
+    return Answer(200, {})
+
+
+def _clear_faults(sandbox: Sandbox, _heard: Heard) -> Answer:
+    sandbox.faults.clear()
+    return Answer(200, {})
+
+
+_SETTINGS: dict[str, Shape] = {
+    "teamName": TEXT,
+    "tagLimit": COUNT,
+    "batchLimit": COUNT,
+    "statusForItemErrors": Shape("200 or 400", lambda value: value in (200, 400)),
+}
+_SETTING_NAMES = {
+    "teamName": "team_name",
+    "tagLimit": "tag_limit",
+    "batchLimit": "batch_limit",
+    "statusForItemErrors": "status_for_item_errors",
+}
+
+
+def _choose(draft: Draft, asked: Asked) -> Answer:
+    """Only what is named changes; `tagLimit: null` lifts the limit."""
+    given = checked(asked.body, _SETTINGS)
+    if unknown := sorted(asked.body.keys() - _SETTINGS.keys()):
+        raise Refused(400, f"unknown: {', '.join(unknown)}")
+    if "tagLimit" in asked.body:
+        given["tagLimit"] = asked.body["tagLimit"]
+    chosen = replace(draft.chosen, **{_SETTING_NAMES[name]: value for name, value in given.items()})
+    draft.settings.put(SETTINGS, chosen)
+    return Answer(200, view.settings(chosen))
+
+
+_DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
+    "tag": (RULES["deleteTag"], {"name": "name"}),
+    "category": (RULES["deleteTagCategory"], {"name": "externalId"}),
+    "activity-type": (activity_types.delete, {"name": "code"}),
+    "keyword": (RULES["deleteKeyword"], {"tag": "tagName", "name": "keyword"}),
+}
+"""What a person may delete: kind → the rule, and which field of its body each field of the request becomes."""
+
+
+def _delete(sandbox: Sandbox, heard: Heard) -> Answer:
+    given = checked(heard.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
+    kind = required(given, "kind")
+    if kind not in _DELETIONS:
+        raise Refused(400, f"kind must be one of {', '.join(_DELETIONS)}")
+    rule, names = _DELETIONS[kind]
+    return sandbox.do(rule, {theirs: required(given, ours) for ours, theirs in names.items()})
+
+
+def _by_rule(rule: Rule) -> Handler:
+    """Something that another connector or a person does: by the same rules, but not logged and without faults."""
+
+    def handler(sandbox: Sandbox, heard: Heard) -> Answer:
+        return sandbox.do(rule, _object(heard.body))
+
+    return handler
+
+
+def _object(body: Any) -> Json:
+    if not isinstance(body, dict):
+        raise Refused(400, "an object is expected")
+    return body
+
+
+CONTROLS: dict[tuple[str, str], Handler] = {
+    ("GET", "/state"): _state,
+    ("GET", "/requests"): _requests,
+    ("POST", "/reset"): _reset,
+    ("POST", "/settings"): _by_rule(_choose),
+    ("POST", "/faults"): _add_faults,
+    ("DELETE", "/faults"): _clear_faults,
+    ("POST", "/tags"): _by_rule(RULES["upsertTags"]),
+    ("POST", "/categories"): _by_rule(RULES["upsertTagCategories"]),
+    ("POST", "/activity-types"): _by_rule(RULES["uploadActivityTypes"]),
+    ("POST", "/delete"): _delete,
+}
+
+
+def routes(sandbox: Sandbox) -> list[Route]:
+    return [
+        Route(f"/sandbox{path}", _endpoint(sandbox, handler), methods=[method])
+        for (method, path), handler in CONTROLS.items()
+    ]
+
+
+def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        raw = await request.body()
+        try:
+            _from_this_machine(request)
+            answer = handler(sandbox, Heard(parsed(raw), request.query_params))
+        except Refused as refused:
+            answer = refused.answer()
+        return response(Reply(*answer))
+
+    return endpoint
+
+
+def _from_this_machine(request: Request) -> None:
+    if request.client is None or not ip_address(request.client.host).is_loopback:
+        raise Refused(403, "the control API answers this machine only")

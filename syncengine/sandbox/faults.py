@@ -1,0 +1,149 @@
+"""Faults that a test asks for: what they are, which request meets which, and what is answered instead. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncengine.sandbox.asked import COUNT, FLAG, TEXT, TEXT_MAP, Answer, Refused, Shape, checked, required
+from syncengine.service.operations import OPERATIONS
+
+ANY_OPERATION = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What happens to a request.
+
+    `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, the world
+    untouched unless `apply`. `drop`: the connection is cut, before or after the request is processed. `item_errors`:
+    these items fail and the others are applied. `delay`: seconds between what is done and its answer.
+    """
+
+    operation: str
+    times: int | None = 1
+    after: int = 0
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+    delay: float = 0
+    drop: str | None = None
+    apply: bool = False
+    item_errors: Mapping[int, str] = field(default_factory=dict)
+    expire_session: bool = False
+
+    @property
+    def answers(self) -> bool:
+        """Whether the answer is the fault's own. With item errors, `status` is only theirs."""
+        return self.body is not None or (self.status is not None and not self.item_errors)
+
+    @property
+    def processes(self) -> bool:
+        return self.drop == "after" or (self.drop is None and (self.apply or not self.answers))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What goes out. `status` None: nothing, the connection is cut. A text `body` is sent as it is."""
+
+    status: int | None
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0
+
+
+def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> Reply:
+    """The reply to a request that meets `fault`; `handle` processes it, with the items that are to fail."""
+    answer = handle(fault.item_errors) if fault.processes else Answer(0, None)
+    if fault.drop:
+        return Reply(None, delay=fault.delay)
+    if fault.answers:
+        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay)
+    status = fault.status if fault.status and answer.status < 400 else answer.status
+    return Reply(status, answer.body, fault.headers, fault.delay)
+
+
+class Faults:
+    """The faults in force, in the order they were asked for."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+
+    def add(self, faults: list[Fault]) -> None:
+        self._waiting += [_Waiting(fault) for fault in faults]
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def take(self, operation: str) -> Fault | None:
+        """The fault that a request to this operation meets. Every fault counts every request that it could meet."""
+        met = [waiting for waiting in self._waiting if waiting.meets(operation)]
+        due = next((waiting for waiting in met if waiting.is_due()), None)
+        if due is None:
+            return None
+        due.used += 1
+        return due.fault
+
+
+@dataclass(slots=True)
+class _Waiting:
+    fault: Fault
+    seen: int = 0
+    used: int = 0
+
+    def meets(self, operation: str) -> bool:
+        meets = self.fault.operation in (operation, ANY_OPERATION)
+        self.seen += meets
+        return meets
+
+    def is_due(self) -> bool:
+        return self.seen > self.fault.after and (self.fault.times is None or self.used < self.fault.times)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+_SHAPES: dict[str, Shape] = {
+    "operation": Shape("the id of an operation or *", lambda value: value == ANY_OPERATION or value in OPERATIONS),
+    "times": COUNT,
+    "after": COUNT,
+    "status": Shape("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599),
+    "headers": TEXT_MAP,
+    "body": Shape("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
+    "delay": Shape("a number of seconds", _is_number),
+    "drop": Shape("before or after", lambda value: value in ("before", "after")),
+    "apply": FLAG,
+    "itemErrors": Shape("an array of {index, errorDescription}", lambda value: isinstance(value, list)),
+    "expireSession": FLAG,
+}
+_ITEM_ERROR: dict[str, Shape] = {"index": COUNT, "errorDescription": TEXT}
+_WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
+_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session"}
+
+
+def faults_from(body: Any) -> list[Fault]:
+    """Read a list of faults as JSON. Refused when one is not understood: a fault that never happens tests nothing."""
+    if not isinstance(body, list):
+        raise Refused(400, "an array of faults is expected")
+    return [_fault(item) for item in body]
+
+
+def _fault(item: Any) -> Fault:
+    given = checked(item, _SHAPES)
+    if unknown := sorted(item.keys() - _SHAPES.keys()):
+        raise Refused(400, f"unknown: {', '.join(unknown)}")
+    operation = required(given, "operation")
+    if "itemErrors" in given:
+        if operation not in _WITH_ITEM_ERRORS:
+            raise Refused(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
+        given["itemErrors"] = dict(map(_item_error, given["itemErrors"]))
+    if "times" in item:
+        given["times"] = item["times"]
+    return Fault(**{_NAMES.get(name, name): value for name, value in given.items()})
+
+
+def _item_error(item: Any) -> tuple[int, str]:
+    given = checked(item, _ITEM_ERROR)
+    return required(given, "index"), given.get("errorDescription", "injected")

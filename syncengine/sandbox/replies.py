@@ -1,0 +1,51 @@
+"""Replies as HTTP: JSON in, JSON or text out, and the reply that is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from syncengine.sandbox.asked import Refused
+from syncengine.sandbox.faults import Reply
+
+CUT = "cut"
+"""Where the server puts, into each request's state, what cuts its connection."""
+
+
+class Cut(Response):
+    """No answer: the connection ends, as with a service that dies or a proxy that gives up."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"][CUT]()
+        # The server answers 500 for an app that returns before it has noticed that the connection is gone.
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+
+def parsed(raw: bytes) -> Any:
+    """The body as JSON; no body is an empty object (service-facts §1)."""
+    try:
+        return orjson.loads(raw) if raw.strip() else {}
+    except orjson.JSONDecodeError as error:
+        raise Refused(400, f"not JSON: {error}") from error
+
+
+def response(reply: Reply) -> Response:
+    if reply.status is None:
+        return Cut()
+    content, media_type = _content(reply.body)
+    given = {name.lower() for name in reply.headers}
+    kind = None if "content-type" in given else media_type
+    return Response(content, reply.status, dict(reply.headers), media_type=kind)
+
+
+def _content(body: Any) -> tuple[bytes, str | None]:
+    """Text goes out as it is: a gateway's page, or JSON cut short."""
+    if body is None:
+        return b"", None
+    if isinstance(body, str):
+        return body.encode(), "text/html" if body.lstrip().startswith("<") else "text/plain"
+    return orjson.dumps(body), "application/json"

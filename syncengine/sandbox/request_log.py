@@ -1,0 +1,92 @@
+"""What the interface was asked, in order. Headers are not kept, and so no key is."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from syncengine.sandbox.world import Json
+
+ENTRIES = 100_000
+"""Requests remembered, at most."""
+
+BODY_BYTES = 32_000_000
+"""Bodies remembered, in all: the newest of them."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One request. `operation` None: no such path or method. `status` None: not answered, or not yet."""
+
+    seq: int
+    operation: str | None
+    method: str
+    path: str
+    items: int | None
+    session: str | None
+    body: bytes | None
+    status: int | None = None
+
+
+class RequestLog:
+    def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
+        self._entries: deque[Entry] = deque(maxlen=entries)
+        self._with_body: deque[Entry] = deque()
+        self._body_bytes, self._held_bytes = body_bytes, 0
+        self._seq = 0
+
+    def arrived(
+        self, operation: str | None, method: str, path: str, *, items: int | None, session: str | None, body: bytes
+    ) -> Entry:
+        """Remember a request; its `status` is written when it is answered."""
+        self._seq += 1
+        entry = Entry(self._seq, operation, method, path, items, session, body)
+        self._entries.append(entry)
+        self._with_body.append(entry)
+        self._held_bytes += len(body)
+        while self._held_bytes > self._body_bytes or len(self._with_body) > len(self._entries):
+            self._drop_oldest_body()
+        return entry
+
+    def _drop_oldest_body(self) -> None:
+        entry = self._with_body.popleft()
+        self._held_bytes -= len(entry.body or b"")
+        entry.body = None
+
+    def since(self, seq: int) -> Iterator[Json]:
+        """The requests after number `seq`."""
+        first = self._entries[0].seq if self._entries else 1
+        return map(_shown, islice(self._entries, max(0, seq + 1 - first), None))
+
+    def clear(self) -> None:
+        """Forget the requests; numbers go on, so that "since" keeps its meaning."""
+        self._entries.clear()
+        self._with_body.clear()
+        self._held_bytes = 0
+
+
+def _shown(entry: Entry) -> Json:
+    return {
+        "seq": entry.seq,
+        "operation": entry.operation,
+        "method": entry.method,
+        "path": entry.path,
+        "status": entry.status,
+        "items": entry.items,
+        "session": entry.session,
+        "body": _body(entry.body),
+    }
+
+
+def _body(raw: bytes | None) -> Any:
+    if not raw:
+        return None
+    try:
+        return orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return raw.decode(errors="replace")

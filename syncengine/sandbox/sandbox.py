@@ -1,0 +1,70 @@
+"""One sandbox: its world and where that is kept, the faults in force, and the log of what it was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import time
+from types import MappingProxyType
+from uuid import uuid4
+
+from syncengine.sandbox import activity_types
+from syncengine.sandbox.asked import Answer, Asked
+from syncengine.sandbox.faults import Faults
+from syncengine.sandbox.request_log import RequestLog
+from syncengine.sandbox.rules import Rule, decide
+from syncengine.sandbox.storage import Storage
+from syncengine.sandbox.world import Draft, Json, World
+
+_NONE: Mapping[int, str] = MappingProxyType({})
+
+
+def _milliseconds() -> int:
+    return int(time() * 1000)
+
+
+def _uuid() -> str:
+    return str(uuid4())
+
+
+class Sandbox:
+    """`data` None keeps the world in memory. Not for several threads at once."""
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        *,
+        clock: Callable[[], int] = _milliseconds,
+        new_id: Callable[[], str] = _uuid,
+    ) -> None:
+        self._storage = Storage(data)
+        self._clock, self._new_id = clock, new_id
+        self.world = self._storage.load()
+        self.faults = Faults()
+        self.log = RequestLog()
+
+    def do(self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE) -> Answer:
+        """Let the rule decide, and write down what changes before anybody hears of it."""
+        answer, changes = decide(self.world, rule, Asked(body, self._clock(), self._new_id, failing))
+        self._storage.write(changes)
+        self.world.apply(changes)
+        return answer
+
+    def expire(self, session_id: str | None) -> None:
+        """Close a sync session, or all of them, as a service does that lost its patience."""
+
+        def rule(draft: Draft, _asked: Asked) -> Answer:
+            activity_types.expire(draft, session_id)
+            return Answer(200, {})
+
+        self.do(rule, {})
+
+    def reset(self) -> None:
+        """As new: nothing held, default settings, no faults, nothing in the log."""
+        self._storage.clear()
+        self.world = World()
+        self.faults.clear()
+        self.log.clear()
+
+    def close(self) -> None:
+        self._storage.close()

@@ -1,0 +1,56 @@
+"""models → JSON Schemas 2020-12 of everything that people and machines write and read; pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
+from syncengine.manifest.schema import Defaults, Manifest
+from syncengine.project_file import ProjectFile
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class _Untitled(GenerateJsonSchema):
+    """Without titles of fields, which would only repeat their names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+class _Written(_Untitled):
+    """Of files that people write: a field that is absent is absent, never null (product.md §3)."""
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """JSON Schemas by file name."""
+    project = _schema(ProjectFile, _Written)
+    project["$defs"] |= (defaults := _schema(Defaults, _Written)).pop("$defs", {})
+    project["$defs"]["Defaults"] = _bare(defaults)
+    for settings in (project, project["$defs"]["Overlay"]):
+        settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
+    return {
+        "manifest.schema.json": _schema(Manifest, _Written),
+        "project.schema.json": project,
+        "plan.schema.json": _schema(PlanFormat, _Untitled),
+        "report.schema.json": _schema(ReportFormat, _Untitled),
+        "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
+    }
+
+
+def _schema(model: type[BaseModel], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+    return {"$schema": DIALECT, **model.model_json_schema(schema_generator=generator)}
+
+
+def _bare(schema: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in schema.items() if key != "$schema"}

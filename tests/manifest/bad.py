@@ -1,0 +1,166 @@
+"""Manifests with something wrong: the text, and code, line and column of every diagnostic, in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Place = tuple[str, int, int]
+
+
+class Bad(NamedTuple):
+    text: str | bytes
+    found: tuple[Place, ...]
+    says: str = ""
+
+
+BAD: dict[str, Bad] = {
+    # --- syntax
+    "tab as indentation": Bad("tags:\n\t- name: a\n", (("yaml-syntax", 2, 1),), "tab"),
+    "tab inside an item": Bad("tags:\n  - name: a\n\t  url: b\n", (("yaml-syntax", 3, 1),), "tab"),
+    "colon in plain text": Bad("tags:\n  - name: a: b\n", (("yaml-syntax", 2, 12),), "quotes"),
+    "list never closed": Bad(
+        "tags:\n  - name: a\n    keywords: [x, y\n    url: z\n", (("yaml-syntax", 3, 15),), "closed"
+    ),
+    "quote never closed": Bad('tags:\n  - name: "a\n    url: z\n', (("yaml-syntax", 2, 11),), "never closed"),
+    "wrong indentation": Bad("tags:\n  - name: a\n   url: b\n", (("yaml-syntax", 3, 4),), "indentation"),
+    "starts with @": Bad("tags:\n  - name: @a\n", (("yaml-syntax", 2, 11),), "`@`"),
+    "unknown escape": Bad('tags:\n  - name: "\\q"\n', (("yaml-syntax", 2, 12),), "escape"),
+    "half a surrogate pair": Bad('tags:\n  - name: "\\ud83d"\n', (("yaml-syntax", 2, 14),), "surrogate"),
+    "errors before a syntax error": Bad(
+        "tags:\n  - nam: a\n---\ntags:\n  - name: a: b\n",
+        (("unknown-field", 2, 5), ("missing-field", 2, 5), ("yaml-syntax", 5, 12)),
+    ),
+    # --- YAML beyond what is meant
+    "duplicate key": Bad("tags:\n  - name: a\n    url: x\n    url: y\n", (("duplicate-key", 4, 5),), "line 3"),
+    "duplicate section": Bad("tags: []\ntags: []\n", (("duplicate-key", 2, 1),), "line 1"),
+    "duplicate metadata": Bad(
+        "tags:\n  - name: a\n    metadata: {A: x, B: y, A: z}\n", (("duplicate-key", 3, 28),), "line 3"
+    ),
+    "python object": Bad("tags:\n  - name: !!python/object/apply:os.system [id]\n", (("unsupported-tag", 2, 11),)),
+    "binary": Bad("tags:\n  - name: !!binary aGk=\n", (("unsupported-tag", 2, 11),)),
+    "own tag": Bad("tags:\n  - name: !secret x\n", (("unsupported-tag", 2, 11),)),
+    "merge key": Bad("tags:\n  - name: a\n    <<: {url: x}\n", (("merge-key", 3, 5),), "defaults"),
+    "structured key": Bad("tags:\n  - name: a\n    [x]: y\n", (("complex-key", 3, 5),)),
+    "missing key": Bad("tags:\n  - name: a\n    ?\n    : y\n", (("empty-key", 3, 6),)),
+    "missing key on a line of its own": Bad("tags:\n  - name: a\n    : y\n", (("yaml-syntax", 3, 5),)),
+    "list never closed at the end": Bad("tags: [\n", (("yaml-syntax", 1, 7),), "never closed"),
+    "unknown alias": Bad("tags:\n  - name: *a\n", (("unknown-alias", 2, 11),), "&a"),
+    "recursive alias": Bad("tags: &t\n  - *t\n", (("recursive-alias", 2, 5),)),
+    # --- characters
+    "not UTF-8": Bad(b"tags:\n  - name: caf\xe9\n", (("not-utf8", 2, 14),), "0xe9"),
+    "UTF-16": Bad("tags: []\n".encode("utf-16"), (("not-utf8", 1, 1),), "UTF-16"),
+    "NUL in the file": Bad(b"tags:\n  - name: a\x00\n", (("control-character", 2, 12),), "U+0000"),
+    "NUL escaped": Bad('tags:\n  - name: "a\\x00"\n', (("control-character", 2, 11),), "U+0000"),
+    "next line escaped": Bad('tags:\n  - name: "a\\u0085"\n', (("control-character", 2, 11),)),
+    "line separator": Bad("tags:\n  - name: a\u2028b\n", (("control-character", 2, 12),)),
+    "line break in a name": Bad('tags:\n  - name: "a\\nb"\n', (("control-character", 2, 11),), "line feed"),
+    "tab in a keyword": Bad('tags:\n  - name: abc\n    keywords: ["a\\tb"]\n', (("control-character", 3, 16),)),
+    "bell in a description": Bad('tags:\n  - name: a\n    description: "\\a"\n', (("control-character", 3, 18),)),
+    "control character in a metadata name": Bad(
+        'tags:\n  - name: a\n    metadata: {"a\\x01": b}\n', (("control-character", 3, 16),)
+    ),
+    # --- names of things
+    "unknown field": Bad(
+        "tags:\n  - name: a\n    keyword: [x]\n", (("unknown-field", 3, 5),), "did you mean `keywords`?"
+    ),
+    "the interface's name of a field": Bad(
+        "tags:\n  - name: a\n    additionalKeywords: [x]\n", (("unknown-field", 3, 5),), "did you mean `keywords`?"
+    ),
+    "unknown section": Bad("tag:\n  - name: a\n", (("unknown-section", 1, 1),), "did you mean `tags`?"),
+    "field without a section": Bad(
+        "tags:\n  - name: a\ndescription: x\n", (("unknown-section", 3, 1),), "check the indentation"
+    ),
+    "generate": Bad("generate:\n  - forEach: {csv: x}\n", (("generate-unsupported", 1, 1),), "this version"),
+    "no name": Bad("tags:\n  - description: x\n    url: y\n", (("missing-field", 2, 5),), "`name`"),
+    "no name, dash alone": Bad("tags:\n  -\n    description: x\n", (("missing-field", 3, 5),), "`name`"),
+    "no label": Bad("activityTypes:\n  - code: a\n", (("missing-field", 2, 5),), "`label`"),
+    "neither code nor label": Bad(
+        "activityTypes:\n  - {description: a}\n", (("missing-field", 2, 6), ("missing-field", 2, 6))
+    ),
+    "no way of leaving": Bad("removed:\n  - tag: a\n", (("missing-field", 2, 5),), "`as`"),
+    # --- values
+    "list for text": Bad("tags:\n  - name: [a]\n", (("wrong-type", 2, 11),), "a list"),
+    "mapping for text": Bad("tags:\n  - name: a\n    description: {{ x }}\n", (("complex-key", 3, 19),), "in quotes"),
+    "text for list": Bad("tags:\n  - name: a\n    keywords: x\n", (("wrong-type", 3, 15),), "a list of texts"),
+    "text for metadata": Bad("tags:\n  - name: a\n    metadata: x\n", (("wrong-type", 3, 15),)),
+    "nested metadata": Bad("tags:\n  - name: a\n    metadata:\n      A: {B: c}\n", (("wrong-type", 4, 11),)),
+    "text for a section": Bad("tags: a\n", (("wrong-type", 1, 7),), "a list"),
+    "mapping for a section": Bad("tags:\n  name: a\n", (("wrong-type", 2, 3),), "a list"),
+    "text for a tag": Bad("tags:\n  - a\n", (("wrong-type", 2, 5),)),
+    "a list for a manifest": Bad("- name: a\n", (("wrong-type", 1, 1),), "sections"),
+    "text for a manifest": Bad("hello\n", (("wrong-type", 1, 1),), "sections"),
+    "text for previously": Bad("tags:\n  - name: a\n    previously: b\n", (("wrong-type", 3, 17),)),
+    "no value": Bad("tags:\n  - name: a\n    url:\n", (("null-value", 3, 9),), 'write "" to clear it'),
+    "null": Bad("tags:\n  - name: a\n    url: null\n", (("null-value", 3, 10),)),
+    "tilde": Bad("tags:\n  - name: a\n    metadata: {A: ~}\n", (("null-value", 3, 19),)),
+    "section without a value": Bad("tags:\n", (("null-value", 1, 6),), "write []"),
+    "item without a value": Bad("tags:\n  - name: a\n  -\n", (("null-value", 3, 4),)),
+    "null keyword": Bad("tags:\n  - name: abc\n    keywords: [null]\n", (("null-value", 3, 16),)),
+    "yes for true": Bad("tags:\n  - name: a\n    protect: yes\n", (("wrong-type", 3, 14),), "true or false"),
+    "quoted true": Bad('tags:\n  - name: a\n    protect: "true"\n', (("wrong-type", 3, 14),), "without quotes"),
+    "small visibility": Bad(
+        "tags:\n  - name: a\n    visibility: private\n", (("bad-value", 3, 17),), "did you mean `PRIVATE`?"
+    ),
+    "bare date": Bad(
+        "tags:\n  - name: a\n    closedTimestamp: 2024-05-01\n", (("bad-value", 3, 22),), "add the time and the offset"
+    ),
+    "no such day": Bad("tags:\n  - name: a\n    closedTimestamp: 2024-02-30T00:00:00Z\n", (("bad-value", 3, 22),)),
+    "time without offset": Bad(
+        "tags:\n  - name: a\n    closedTimestamp: 2024-02-20T00:00:00\n", (("bad-value", 3, 22),)
+    ),
+    "unknown way of leaving": Bad(
+        "removed:\n  - {tag: a, as: deleted}\n", (("bad-value", 2, 18),), "did you mean `delete`?"
+    ),
+    "empty name": Bad('tags:\n  - name: ""\n', (("empty-name", 2, 11),)),
+    "blank name": Bad('tags:\n  - name: "  "\n', (("empty-name", 2, 11),)),
+    "blanks around a name": Bad('tags:\n  - name: "a "\n', (("surrounding-blanks", 2, 11),)),
+    "empty label": Bad('activityTypes:\n  - code: a\n    label: ""\n', (("empty-value", 3, 12),)),
+    "empty keyword": Bad('tags:\n  - name: abc\n    keywords: [xyz, ""]\n', (("empty-value", 3, 21),)),
+    "empty metadata name": Bad('tags:\n  - name: a\n    metadata: {"": x}\n', (("empty-value", 3, 16),)),
+    # --- resources that do not go together
+    "same tag twice": Bad("tags:\n  - name: a\n  - name: a\n", (("duplicate-resource", 3, 5),), "manifests/m.yaml:2"),
+    "same tag in two documents": Bad(
+        "tags: [{name: a}]\n---\ntags:\n  - url: x\n    name: a\n", (("duplicate-resource", 4, 5),)
+    ),
+    "both categories": Bad(
+        "tags:\n  - name: a\n    tagCategoryId: '1'\n    category: ''\n", (("conflicting-fields", 4, 5),)
+    ),
+    "unknown category": Bad(
+        "tagCategories:\n  - externalId: acme\ntags:\n  - name: a\n    category: acne\n",
+        (("unknown-category", 5, 15),),
+        "did you mean `acme`?",
+    ),
+    "unknown category as a default": Bad(
+        "defaults:\n  tags:\n    category: acme\ntags:\n  - name: a\n", (("unknown-category", 3, 15),)
+    ),
+    "removed and declared": Bad(
+        "tags:\n  - name: a\nremoved:\n  - {tag: a, as: forget}\n", (("removed-and-declared", 4, 6),)
+    ),
+    "removed twice": Bad(
+        "removed:\n  - {tag: a, as: forget}\n  - {tag: a, as: delete}\n", (("duplicate-resource", 3, 6),)
+    ),
+    "renamed from itself": Bad("tags:\n  - name: a\n    previously: [a]\n", (("previously-own-name", 3, 18),)),
+    "renamed from a declared one": Bad(
+        "tags:\n  - name: a\n  - name: b\n    previously: [a]\n", (("previously-declared", 4, 18),)
+    ),
+    "two renamed from one": Bad(
+        "tags:\n  - {name: a, previously: [o]}\n  - {name: b, previously: [o]}\n", (("previously-claimed", 3, 28),)
+    ),
+    # --- defaults
+    "identity as a default": Bad("defaults:\n  tags: {name: a}\n", (("unknown-field", 2, 10),)),
+    "bad default that nobody uses": Bad("defaults:\n  tags: {visibility: public}\n", (("bad-value", 2, 22),), "PUBLIC"),
+    "unknown section of defaults": Bad(
+        "defaults:\n  tag: {url: a}\n", (("unknown-section", 2, 3),), "did you mean `tags`?"
+    ),
+    # --- everything at once
+    "many errors": Bad(
+        "tags:\n  - nme: a\n  - name: b\n    url:\n    protect: on\n  - name: b\n",
+        (
+            ("unknown-field", 2, 5),
+            ("missing-field", 2, 5),
+            ("null-value", 4, 9),
+            ("wrong-type", 5, 14),
+            ("duplicate-resource", 6, 5),
+        ),
+    ),
+}

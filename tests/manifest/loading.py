@@ -1,0 +1,38 @@
+"""Small projects on disk, loaded as the engine loads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from syncengine.desired import Desired, load
+from syncengine.errors import Diagnostic, Problems
+from syncengine.resource import Kind, Resource
+from syncengine.settings import load_project
+
+Files = Mapping[str, str | bytes]
+
+
+def write(folder: Path, files: Files) -> None:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def loaded(folder: Path, files: Files) -> Desired:
+    write(folder, files)
+    return load(load_project(folder=folder, environ={}))
+
+
+def problems(folder: Path, files: Files) -> tuple[Diagnostic, ...]:
+    """What is wrong, nothing if nothing is."""
+    try:
+        loaded(folder, files)
+    except Problems as refused:
+        return refused.found
+    return ()
+
+
+def tag(desired: Desired, name: str) -> Resource:
+    return next(r for key, r in desired.resources.items() if key.kind is Kind.TAG and key.name == name)

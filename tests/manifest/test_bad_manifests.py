@@ -1,0 +1,60 @@
+"""What is wrong is said with its place, all of it at once, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .bad import BAD, Bad
+from .loading import loaded, problems
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) -> None:
+    """Code, line and column of every error are those that a person would point at."""
+    found = [d for d in problems(tmp_path, {"manifests/m.yaml": bad.text}) if d.severity == "error"]
+    assert [(d.code, d.line, d.column) for d in found] == list(bad.found)
+    assert {d.file for d in found} == {"manifests/m.yaml"}
+    assert bad.says in " ".join(d.message for d in found)
+
+
+def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
+    """A syntax error in one file hides nothing of another, and order is by file, line and column."""
+    files = {
+        "manifests/b.yaml": "tags:\n  - nam: x\n  - url: y\n",
+        "manifests/a.yaml": "tags: [\n",
+        "manifests/c/d.json": '{"tags": [{"name": 1, "protect": "no"}]}',
+    }
+    found = problems(tmp_path, files)
+    assert [(d.file, d.line) for d in found] == [
+        ("manifests/a.yaml", 1),
+        ("manifests/b.yaml", 2),
+        ("manifests/b.yaml", 2),
+        ("manifests/b.yaml", 3),
+        ("manifests/c/d.json", 1),
+    ]
+
+
+def test_a_broken_file_does_not_make_its_categories_unknown(tmp_path: Path) -> None:
+    """The category may be declared in what could not be read."""
+    files = {
+        "manifests/a.yaml": "tagCategories:\n  - externalId: acme\n  - x: [\n",
+        "manifests/b.yaml": "tags: [{name: Alpha, category: acme}]\n",
+    }
+    assert [d.code for d in problems(tmp_path, files)] == ["yaml-syntax"]
+
+
+def test_a_duplicate_in_another_file_names_the_first(tmp_path: Path) -> None:
+    """The message leads to the other place."""
+    files = {"manifests/a.yaml": "tags:\n  - name: Alpha\n", "manifests/b.yaml": "\n\ntags:\n  - name: Alpha\n"}
+    (found,) = problems(tmp_path, files)
+    assert (found.code, found.file, found.line) == ("duplicate-resource", "manifests/b.yaml", 4)
+    assert "manifests/a.yaml:2" in found.message
+    assert found.address == "tag/Alpha"
+
+
+def test_categories_and_tags_of_one_name_are_different_resources(tmp_path: Path) -> None:
+    """Identity is kind and name."""
+    text = "tags: [{name: abc}]\ntagCategories: [{externalId: abc}]\nactivityTypes: [{code: abc, label: x}]\n"
+    assert len(loaded(tmp_path, {"manifests/m.yaml": text}).resources) == 3

@@ -1,0 +1,78 @@
+"""Which files are manifests, and what is said of those that cannot be read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from syncengine.manifest.files import find
+
+from .loading import loaded, problems, write
+
+
+def names(root: Path, *paths: str) -> list[str]:
+    return [file.name for file in find([root / path for path in paths], root).files]
+
+
+def codes(root: Path) -> list[tuple[str, str | None]]:
+    return [(problem.code, problem.file) for problem in find([root / "manifests"], root).problems]
+
+
+def test_manifests_are_found_at_any_depth_and_in_order(tmp_path: Path) -> None:
+    """YAML and JSON; hidden files and folders, and files of other kinds, are not looked at."""
+    files = ["b.yaml", "a/z.yml", "a/b/c.json", "a/.hidden.yaml", ".git/x.yaml", "read.md"]
+    write(tmp_path, {f"manifests/{name}": "" for name in files})
+    assert names(tmp_path, "manifests") == ["manifests/a/b/c.json", "manifests/a/z.yml", "manifests/b.yaml"]
+
+
+def test_a_file_that_is_reached_twice_is_read_once(tmp_path: Path) -> None:
+    """By two paths or by a link."""
+    write(tmp_path, {"manifests/a/x.yaml": ""})
+    (tmp_path / "manifests/y.yaml").symlink_to(tmp_path / "manifests/a/x.yaml")
+    assert names(tmp_path, "manifests", "manifests/a") == ["manifests/a/x.yaml"]
+
+
+def test_a_link_in_a_circle_ends(tmp_path: Path) -> None:
+    """A folder is entered once."""
+    write(tmp_path, {"manifests/x.yaml": ""})
+    (tmp_path / "manifests/again").symlink_to(tmp_path / "manifests")
+    assert names(tmp_path, "manifests") == ["manifests/x.yaml"]
+
+
+def test_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
+    """Files and folders alike: what is not in the project's folder is not in its review either."""
+    write(tmp_path, {"outside/x.yaml": "", "p/manifests/y.yaml": ""})
+    (tmp_path / "p/manifests/f.yaml").symlink_to(tmp_path / "outside/x.yaml")
+    (tmp_path / "p/manifests/g").symlink_to(tmp_path / "outside")
+    found = [(code, str(file)) for code, file in codes(tmp_path / "p")]
+    assert sorted(found) == [("outside-project", "manifests/f.yaml"), ("outside-project", "manifests/g")]
+
+
+def test_what_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
+    """Broken links and pipes; a folder that is named like a file is a folder."""
+    write(tmp_path, {"manifests/d.yaml/x.yaml": ""})
+    (tmp_path / "manifests/broken.yaml").symlink_to("nowhere.yaml")
+    os.mkfifo(tmp_path / "manifests/pipe.yaml")
+    assert codes(tmp_path) == [
+        ("unreadable-file", "manifests/broken.yaml"),
+        ("unreadable-file", "manifests/pipe.yaml"),
+    ]
+    assert names(tmp_path, "manifests") == ["manifests/d.yaml/x.yaml"]
+
+
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
+    """Rather than a project that wants nothing, which would be a plan to remove everything."""
+    assert [(d.code, d.file) for d in problems(tmp_path, {})] == [("missing-manifests", "manifests")]
+
+
+def test_a_template_is_refused_plainly(tmp_path: Path) -> None:
+    """It is not silently left out."""
+    (found,) = problems(tmp_path, {"manifests/a.yaml.j2": "tags: []", "manifests/b.yaml": ""})
+    assert (found.code, found.file) == ("template-unsupported", "manifests/a.yaml.j2")
+    assert "not supported by this version" in found.message
+
+
+def test_every_file_is_known_by_its_digest(tmp_path: Path) -> None:
+    """SHA-256 of its content, for those who want to know what changed."""
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert loaded(tmp_path, {"manifests/a.yaml": ""}).files == {"manifests/a.yaml": empty}

@@ -1,0 +1,213 @@
+"""What manifests mean: strings stay strings, defaults lie under, keywords are effective."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping, Scalar
+from syncengine.document.reader import read
+from syncengine.document.shapes import milliseconds
+from syncengine.resource import Key, Kind, Removal
+
+from .loading import loaded, tag
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0123", "1.10", "no", "2024-01-01", "0x1F", "1e3", "12:30:45", "-1", ".5", "off", "True", "=", "1_000", "1:2"],
+)
+def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
+    """A field of type string takes the scalar as written, whatever YAML 1.1 would make of it."""
+    manifest = f"tags:\n  - name: {text}\n    externalId: {text}\n    metadata: {{Some Name: {text}}}\n"
+    resource = tag(loaded(tmp_path, {"manifests/m.yaml": manifest}), text)
+    assert resource.body.fields["externalId"] == text
+    assert resource.body.metadata == {"Some Name": text}
+
+
+@pytest.mark.parametrize("text", ["null", "~", "Null", ""])
+def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
+    """Only a plain null is nothing."""
+    desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    url: "{text}"\n'})
+    assert tag(desired, "abc").body.fields["url"] == text
+
+
+def test_json_is_read_by_the_same_reader(tmp_path: Path) -> None:
+    """Tabs between tokens, escaped slashes and surrogate pairs are JSON's own."""
+    item = '{"name": "a\\/b \\ud83d\\ude00", "description": "\\\\ud83d\\\\ude00", "protect": true}'
+    text = '{\n\t"tags": [\n\t\t' + item + "\n\t]\n}"
+    resource = tag(loaded(tmp_path, {"manifests/m.json": text}), "a/b \N{GRINNING FACE}")
+    assert resource.protect
+    assert resource.body.fields["description"] == "\\ud83d\\ude00"
+
+
+def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
+    """Repairing JSON's surrogate pairs leaves plain and single-quoted text alone."""
+    text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    url: '\\ud83d\\ude00'\n"
+    resource = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}")
+    assert resource.body.fields["description"] == "C:\\ud83d\\ude00"
+    assert resource.body.fields["url"] == "\\ud83d\\ude00"
+
+
+def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
+    """Save `excludeTagNameKeyword`, which is always explicit (engine.md 2.4)."""
+    text = "tags: [{name: abc}]\nactivityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
+    bodies = {key.name: r.body for key, r in loaded(tmp_path, {"manifests/m.yaml": text}).resources.items()}
+    assert bodies["abc"].fields == {"excludeTagNameKeyword": False}
+    assert bodies["x"].fields == {"label": "y"}
+    assert bodies["z"].fields == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "keywords"),
+    [
+        ("", ("Name",)),
+        ("keywords: [two, one, two]", ("two", "one", "Name")),
+        ("keywords: [Name, one]", ("Name", "one")),
+        ("keywords: [one]\n    excludeTagNameKeyword: true", ("one",)),
+        ("keywords: [Name]\n    excludeTagNameKeyword: true", ("Name",)),
+        ("keywords: [name]", ("name", "Name")),
+    ],
+)
+def test_keywords_are_effective(fields: str, keywords: tuple[str, ...], tmp_path: Path) -> None:
+    """The declared ones without repeats, and the name unless it is excluded or there (engine.md 2.3)."""
+    desired = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Name\n    {fields}\n"})
+    assert tag(desired, "Name").body.keywords == keywords
+
+
+def test_a_categorys_keywords_are_an_ordinary_field(tmp_path: Path) -> None:
+    """Nothing is added to them."""
+    desired = loaded(tmp_path, {"manifests/m.yaml": "tagCategories: [{externalId: a, keywords: [x, x]}]\n"})
+    body = desired.resources[Key(Kind.CATEGORY, "a")].body
+    assert (body.fields, body.keywords) == ({"keywords": ("x",)}, ())
+
+
+def test_defaults_lie_under_every_resource_of_their_file(tmp_path: Path) -> None:
+    """Maps merge, lists and scalars replace; the file's lie over the project's; other files see nothing of them."""
+    files = {
+        "syncengine.yaml": "version: 1\ndefaults: {tags: {managedBy: p, path: /p, metadata: {P: p, X: p}}}\n",
+        "manifests/a.yaml": (
+            "tags: [{name: one, metadata: {X: own}, keywords: [mine]}]\n---\n"
+            "defaults: {tags: {managedBy: f, metadata: {F: f, X: f}, keywords: [theirs], protect: true}}\n"
+        ),
+        "manifests/b.yaml": "tags: [{name: two}]\n",
+    }
+    desired = loaded(tmp_path, files)
+    one, two = tag(desired, "one"), tag(desired, "two")
+    assert one.body.metadata == {"P": "p", "F": "f", "X": "own"}
+    assert (one.body.fields["managedBy"], one.body.fields["path"]) == ("f", "/p")
+    assert (one.body.keywords, one.protect) == (("mine", "one"), True)
+    assert (two.body.fields["managedBy"], two.body.keywords, two.protect) == ("p", ("two",), False)
+
+
+def test_a_resources_own_category_beats_a_default_of_the_other_way(tmp_path: Path) -> None:
+    """`tagCategoryId` over a default `category`, and the other way round."""
+    text = (
+        "tagCategories: [{externalId: c}]\ndefaults: {tags: {category: c}}\n"
+        "tags: [{name: one, tagCategoryId: '9'}, {name: two}]\n"
+    )
+    desired = loaded(tmp_path, {"manifests/m.yaml": text})
+    assert tag(desired, "one").body.fields == {"tagCategoryId": "9", "excludeTagNameKeyword": False}
+    assert tag(desired, "two").body.fields == {"category": "c", "excludeTagNameKeyword": False}
+
+
+def test_a_required_field_may_be_a_default(tmp_path: Path) -> None:
+    """What counts is what there is after merging."""
+    text = "defaults: {activityTypes: {label: Work}}\nactivityTypes: [{code: x}]\n"
+    desired = loaded(tmp_path, {"manifests/m.yaml": text})
+    assert desired.resources[Key(Kind.ACTIVITY_TYPE, "x")].body.fields == {"label": "Work"}
+
+
+def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
+    """Anchors of scalars, lists and mappings can be used within their document."""
+    text = (
+        "tags:\n  - name: one\n    url: &u https://x\n    keywords: &k [abcd]\n    metadata: &m {A: b}\n"
+        "  - {name: two, url: *u, metadata: *m}\n"
+    )
+    desired = loaded(tmp_path, {"manifests/m.yaml": text})
+    assert tag(desired, "two").body.fields["url"] == "https://x"
+    assert tag(desired, "two").body.metadata == {"A": "b"}
+
+
+def test_core_tags_are_allowed(tmp_path: Path) -> None:
+    """They say what the field says anyway."""
+    text = "%YAML 1.2\n---\n!!map\ntags: !!seq\n  - name: !!str null\n    protect: !!bool true\n"
+    assert tag(loaded(tmp_path, {"manifests/m.yaml": text}), "null").protect
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "---\n---\n...\n", "\ufeff", "{}", "tags: []"])
+def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
+    """Empty files and documents are fine."""
+    assert loaded(tmp_path, {"manifests/m.yaml": text}).resources == {}
+
+
+def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
+    """Or where its dash stands, which is the same line (product.md §3)."""
+    text = "tags:\n  - name: one\n  -\n    url: x\n    name: two\n  - &a\n    {\n    name: six}\n"
+    desired = loaded(tmp_path, {"manifests/m.yaml": text})
+    assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]
+    assert str(tag(desired, "one").source) == "manifests/m.yaml:2"
+
+
+def test_removed_lines_are_kept_with_their_place(tmp_path: Path) -> None:
+    """Key, way, reason, file and line."""
+    text = "removed:\n  - {tag: a, as: retire, reason: closed}\n  - tag: b\n    as: delete\n"
+    first, second = loaded(tmp_path, {"manifests/m.yaml": text}).removed.values()
+    assert (first.key, first.how, first.reason) == (Key(Kind.TAG, "a"), Removal.RETIRE, "closed")
+    assert (second.how, second.reason, second.source.line) == (Removal.DELETE, None, 3)
+
+
+def test_options_for_the_planner_are_not_in_the_body(tmp_path: Path) -> None:
+    """`protect` and `previously` are the resource's."""
+    resource = tag(
+        loaded(tmp_path, {"manifests/m.yaml": "tags: [{name: abc, protect: true, previously: [x, y]}]"}), "abc"
+    )
+    assert (resource.protect, resource.previously) == (True, ("x", "y"))
+    assert resource.body.fields == {"excludeTagNameKeyword": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2024-05-01T09:00:00Z", 1714554000000),
+        ("2024-05-01t09:00:00.123456z", 1714554000123),
+        ("2024-05-01 11:00:00.5+02:00", 1714554000500),
+        ("1969-12-31T23:59:59.999Z", -1),
+        ("2024-05-01", None),
+        ("2024-05-01T09:00:00", None),
+        ("2024-13-01T09:00:00Z", None),
+        ("2024-05-01T09:00:00+99:00", None),
+    ],
+)
+def test_timestamps_are_rfc_3339(text: str, expected: int | None) -> None:
+    """Milliseconds since epoch; what is beyond them is cut off."""
+    assert milliseconds(text) == expected
+
+
+def test_timestamps_may_be_milliseconds(tmp_path: Path) -> None:
+    """An integer is taken as it is, and a quoted RFC 3339 text is no less one."""
+    text = 'tags: [{name: abc, createdTimestamp: 1714554000000, closedTimestamp: "2024-05-01T09:00:00Z"}]'
+    fields = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "abc").body.fields
+    assert fields["createdTimestamp"] == fields["closedTimestamp"] == 1714554000000
+
+
+printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="\ufffe\uffff"))
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.dictionaries(printable, printable, min_size=1, max_size=5), st.booleans())
+def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
+    """Whatever a YAML writer puts in double quotes, raw or escaped, arrives as it was."""
+    text = yaml.safe_dump(values, default_style='"', allow_unicode=not escaped, width=10**6)
+    findings = Findings("x")
+    (root,) = read(text.encode(), findings).roots
+    assert findings.found == []
+    assert isinstance(root, Mapping)
+    pairs = zip(root.keys, root.values, strict=True)
+    assert {key.text: value.text for key, value in pairs if isinstance(value, Scalar)} == values

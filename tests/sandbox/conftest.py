@@ -1,0 +1,97 @@
+"""A service to ask without HTTP, and a running one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from syncengine.sandbox import view
+from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.rules import RULES
+from syncengine.sandbox.sandbox import Sandbox
+
+
+@dataclass
+class Asking:
+    """Asks a sandbox's rules by operation id, and looks at what it holds."""
+
+    sandbox: Sandbox
+
+    def ask(self, operation: str, **body: Any) -> tuple[int, Any]:
+        return tuple(self.sandbox.do(RULES[operation], body))
+
+    def told(self, operation: str, **body: Any) -> Any:
+        """The body of an answer that must be a 200."""
+        status, answer = self.ask(operation, **body)
+        assert status == 200, answer
+        return answer
+
+    def state(self) -> dict[str, Any]:
+        return view.state(self.sandbox.world)
+
+    def tag(self, name: str) -> dict[str, Any]:
+        return next(tag for tag in self.state()["tags"] if tag["name"] == name)
+
+    def activity_types(self) -> dict[str, dict[str, Any]]:
+        return {known["code"]: known for known in self.state()["activityTypes"]}
+
+    def alive(self) -> set[str]:
+        return {code for code, known in self.activity_types().items() if not known["deleted"]}
+
+
+@pytest.fixture
+def service() -> Iterator[Asking]:
+    times, ids = count(1000), count(1)
+    with closing(Sandbox(clock=lambda: next(times), new_id=lambda: f"id-{next(ids)}")) as sandbox:
+        yield Asking(sandbox)
+
+
+@dataclass
+class Talking:
+    """Talks to a running sandbox over loopback: `post` as a connector, `control` as a test."""
+
+    connector: httpx.Client
+    outsider: httpx.Client
+
+    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        return self.connector.post(path, json=body, **options)
+
+    def control(self, path: str, body: Any = None) -> Any:
+        response = self.outsider.post(path, json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def fault(self, **fault: Any) -> None:
+        self.control("/faults", [fault])
+
+    def state(self) -> Any:
+        return self.outsider.get("/state").json()
+
+    def names(self) -> list[str]:
+        return [tag["name"] for tag in self.state()["tags"]]
+
+    def requests(self, since: int = 0) -> Any:
+        return self.outsider.get("/requests", params={"since": since}).json()["requests"]
+
+
+@pytest.fixture(scope="session")
+def _started() -> Iterator[Talking]:
+    with (
+        running_sandbox() as running,
+        httpx.Client(base_url=running.url, headers={"x-api-key": running.api_key}) as connector,
+        httpx.Client(base_url=running.control_url) as outsider,
+    ):
+        yield Talking(connector, outsider)
+
+
+@pytest.fixture
+def running(_started: Talking) -> Talking:
+    """One server for the whole run, as new for each test."""
+    _started.control("/reset")
+    return _started

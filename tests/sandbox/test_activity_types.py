@@ -1,0 +1,193 @@
+"""The service's rules for activity types and sync sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Asking
+
+
+def upload(service: Asking, *codes: str, session: str | None = None, **more: Any) -> Any:
+    items = [{"code": code, "label": f"L {code}", **more} for code in codes]
+    return service.told("uploadActivityTypes", activityTypes=items, syncSessionId=session)
+
+
+def start(service: Asking) -> str:
+    session: str = service.told("startSyncSession")["syncSessionId"]
+    return session
+
+
+def complete(service: Asking, session: str) -> None:
+    assert service.told("completeSyncSession", syncSessionId=session) == {"syncSessionId": session}
+
+
+@pytest.mark.parametrize(("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)])
+def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str, Any], enabled: bool) -> None:
+    """service-facts §2: enableIfNew, default false: created but not offered to users."""
+    assert upload(service, "A", **flag) == {"errors": []}
+    known = service.activity_types()["A"]
+    assert (known["label"], known["enabled"], known["deleted"]) == ("L A", enabled, False)
+
+
+def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None:
+    """service-facts §2; the description is updated, empty clears it, absent keeps it."""
+    upload(service, "A", description="one")
+    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "other", "enableIfNew": True}])
+    known = service.activity_types()["A"]
+    assert (known["label"], known["enabled"], known["description"]) == ("L A", False, "one")
+    upload(service, "A", description="two")
+    assert service.activity_types()["A"]["description"] == "two"
+    upload(service, "A", description="")
+    assert service.activity_types()["A"]["description"] == ""
+
+
+def test_without_a_session_nothing_is_deleted(service: Asking) -> None:
+    """Specification §3."""
+    upload(service, "A")
+    upload(service, "B")
+    assert service.alive() == {"A", "B"}
+
+
+def test_completing_deletes_what_was_not_uploaded_in_the_session(service: Asking) -> None:
+    """service-facts §2: whoever made it, however recently."""
+    upload(service, "A", "B", "C")
+    session = start(service)
+    upload(service, "A", session=session)
+    upload(service, "B")
+    upload(service, "D", session=session)
+    complete(service, session)
+    assert service.alive() == {"A", "D"}
+
+
+def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
+    """service-facts §2: all of them when nothing was uploaded."""
+    upload(service, "A", "B")
+    complete(service, start(service))
+    assert service.alive() == set()
+    assert set(service.activity_types()) == {"A", "B"}
+
+
+def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> None:
+    """service-facts §2: the mistake that known connectors make."""
+    upload(service, "A", "B")
+    session = start(service)
+    answer = service.told(
+        "uploadActivityTypes", activityTypes=[{"code": "A", "label": "A"}, {"code": "B"}], syncSessionId=session
+    )
+    assert answer == {"errors": [{"index": 1, "errorDescription": "label is missing"}]}
+    complete(service, session)
+    assert service.alive() == {"A"}
+
+
+def test_cancelling_has_no_effect_on_activity_types(service: Asking) -> None:
+    """Specification §3; what was uploaded in the session is there."""
+    upload(service, "A")
+    session = start(service)
+    upload(service, "B", session=session)
+    assert service.told("cancelSyncSession", syncSessionId=session) == {"syncSessionId": session}
+    assert service.alive() == {"A", "B"}
+
+
+def test_several_open_sessions_do_not_know_of_each_other(service: Asking) -> None:
+    """An upload in one session is none in another; one in both counts for both."""
+    first, second = start(service), start(service)
+    upload(service, "A", "both", session=first)
+    upload(service, "B", "both", session=second)
+    complete(service, first)
+    assert service.alive() == {"A", "both"}
+    upload(service, "B", session=second, reenableIfArchived=True)
+    complete(service, second)
+    assert service.alive() == {"B", "both"}
+
+
+def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> None:
+    """service-facts §2: reenableIfArchived, default false."""
+    upload(service, "A", enableIfNew=True)
+    complete(service, start(service))
+    session = start(service)
+    assert upload(service, "A", session=session, enableIfNew=True) == {"errors": []}
+    complete(service, session)
+    assert service.alive() == set()
+
+
+def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Asking) -> None:
+    """service-facts §2: reenableIfArchived takes precedence over enableIfNew; the label counts on creation only."""
+    upload(service, "A")
+    complete(service, start(service))
+    item = {"code": "A", "label": "new", "reenableIfArchived": True, "enableIfNew": False}
+    service.told("uploadActivityTypes", activityTypes=[item])
+    known = service.activity_types()["A"]
+    assert (known["deleted"], known["enabled"], known["label"]) == (False, True, "L A")
+
+
+def test_reviving_does_not_offer_what_was_never_deleted(service: Asking) -> None:
+    """reenableIfArchived is about archived types only."""
+    upload(service, "A", reenableIfArchived=True)
+    upload(service, "A", reenableIfArchived=True)
+    assert service.activity_types()["A"]["enabled"] is False
+
+
+@pytest.mark.parametrize("closing", ["completeSyncSession", "cancelSyncSession"])
+@pytest.mark.parametrize(
+    ("operation", "status"), [("completeSyncSession", 404), ("cancelSyncSession", 404), ("uploadActivityTypes", 400)]
+)
+def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: str, status: int) -> None:
+    """Specification §3, service-facts §1; the refusal carries no list of errors, and nothing changes."""
+    upload(service, "A")
+    session = start(service)
+    upload(service, "A", session=session)
+    service.told(closing, syncSessionId=session)
+    answer = service.ask(operation, syncSessionId=session, activityTypes=[{"code": "B", "label": "B"}])
+    assert answer == (status, {"message": "the sync session is unknown or closed"})
+    assert service.alive() == {"A"}
+
+
+@pytest.mark.parametrize(
+    ("operation", "session", "status"),
+    [
+        ("completeSyncSession", "no", 404),
+        ("cancelSyncSession", "no", 404),
+        ("uploadActivityTypes", "no", 400),
+        ("uploadActivityTypes", "", 400),
+        ("uploadActivityTypes", 7, 400),
+        ("completeSyncSession", None, 400),
+        ("cancelSyncSession", 7, 400),
+    ],
+)
+def test_an_unknown_session_is_refused(service: Asking, operation: str, session: Any, status: int) -> None:
+    """service-facts §1."""
+    upload(service, "A")
+    assert service.ask(operation, syncSessionId=session, activityTypes=[])[0] == status
+    assert service.alive() == {"A"}
+
+
+def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
+    """service-facts §2: the lifetime of a session is unknown; one or all can be made to end."""
+    first, second, third = start(service), start(service), start(service)
+    service.sandbox.expire(first)
+    assert service.ask("completeSyncSession", syncSessionId=first)[0] == 404
+    service.told("cancelSyncSession", syncSessionId=second)
+    service.sandbox.expire(None)
+    assert service.ask("completeSyncSession", syncSessionId=third)[0] == 404
+    states = [session["state"] for session in service.state()["sessions"]]
+    assert states == ["expired", "cancelled", "expired"]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"label": "A"}, "code is missing"),
+        ({"code": "", "label": "A"}, "code is missing"),
+        ({"code": "X"}, "label is missing"),
+        ({"code": "X", "label": " "}, "label is missing"),
+        ({"code": 101, "label": "A"}, "code must be a string"),
+        ({"code": "X", "label": "A", "enableIfNew": "yes"}, "enableIfNew must be true or false"),
+    ],
+)
+def test_a_wrong_item_fails_alone(service: Asking, item: dict[str, Any], words: str) -> None:
+    """Specification 7.1."""
+    answer = service.told("uploadActivityTypes", activityTypes=[item, {"code": "B", "label": "B"}])
+    assert answer == {"errors": [{"index": 0, "errorDescription": words}]}
+    assert service.alive() == {"B"}

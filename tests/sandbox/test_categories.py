@@ -1,0 +1,104 @@
+"""The service's rules for tag categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Asking
+
+
+def put(service: Asking, *categories: dict[str, Any]) -> list[dict[str, Any]]:
+    answer: list[dict[str, Any]] = service.told("upsertTagCategories", tagCategories=list(categories))["tagCategories"]
+    return answer
+
+
+def test_the_answer_carries_the_ids_that_the_service_gave(service: Asking) -> None:
+    """service-facts §2: category ids are known only from the upsert's answer."""
+    assert put(service, {"externalId": "a", "label": "A"}, {"externalId": "b", "keywords": ["k"]}) == [
+        {"id": "id-1", "externalId": "a", "label": "A"},
+        {"id": "id-2", "externalId": "b", "keywords": ["k"]},
+    ]
+
+
+def test_a_category_is_known_by_its_external_id(service: Asking) -> None:
+    """An upsert without id updates the one that has the externalId; what is not sent stays, empty clears."""
+    put(service, {"externalId": "a", "label": "A", "description": "old", "keywords": ["k"]})
+    assert put(service, {"externalId": "a", "label": "B"}) == [
+        {"id": "id-1", "externalId": "a", "label": "B", "description": "old", "keywords": ["k"]}
+    ]
+    assert put(service, {"externalId": "a", "description": "", "keywords": []}) == [
+        {"id": "id-1", "externalId": "a", "label": "B"}
+    ]
+
+
+def test_an_id_with_another_external_id_renames(service: Asking) -> None:
+    """The id stays, and with it the tags; the old externalId is free."""
+    put(service, {"externalId": "old", "label": "L"})
+    service.told("upsertTag", name="T", tagCategoryId="id-1")
+    assert put(service, {"id": "id-1", "externalId": "new"}) == [{"id": "id-1", "externalId": "new", "label": "L"}]
+    assert service.tag("T")["category"] == "new"
+    assert put(service, {"externalId": "old"})[0]["id"] == "id-2"
+
+
+def test_two_categories_swap_their_external_ids_in_one_batch(service: Asking) -> None:
+    """Uniqueness is looked at when the batch is through."""
+    put(service, {"externalId": "a"}, {"externalId": "b"})
+    put(service, {"id": "id-1", "externalId": "b"}, {"id": "id-2", "externalId": "a"})
+    assert put(service, {"externalId": "a"}, {"externalId": "b"}) == [
+        {"id": "id-2", "externalId": "a"},
+        {"id": "id-1", "externalId": "b"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({}, "externalId is missing"),
+        ({"externalId": ""}, "externalId is missing"),
+        ({"externalId": 1}, "externalId must be a string"),
+        ({"id": "no", "externalId": "x"}, "there is no category with id no"),
+        ({"externalId": "x", "keywords": "k"}, "keywords must be an array of strings"),
+        ("x", "an object is expected"),
+    ],
+)
+def test_one_wrong_item_refuses_the_whole_batch(service: Asking, item: Any, words: str) -> None:
+    """service-facts §1: 400, nothing of the batch was applied."""
+    status, answer = service.ask("upsertTagCategories", tagCategories=[{"externalId": "good"}, item])
+    assert (status, answer) == (400, {"message": f"tagCategories[1]: {words}"})
+    assert service.state()["categories"] == []
+
+
+def test_an_external_id_of_another_category_cannot_be_taken(service: Asking) -> None:
+    """Two categories with one externalId could not be told apart by a delete."""
+    put(service, {"externalId": "a"}, {"externalId": "b"})
+    before = service.state()
+    status, _ = service.ask("upsertTagCategories", tagCategories=[{"id": "id-1", "externalId": "b"}])
+    assert status == 400
+    assert service.state() == before
+
+
+def test_deleting_a_category_deletes_every_tag_still_in_it(service: Asking) -> None:
+    """service-facts §1; tags that were moved before, or were never in it, stay."""
+    put(service, {"externalId": "a"}, {"externalId": "b"})
+    tags = {"in": "id-1", "moved": "id-1", "out": "id-1", "other": "id-2"}
+    service.told("upsertTags", tags=[{"name": n, "tagCategoryId": c} for n, c in tags.items()] + [{"name": "none"}])
+    service.told("upsertTags", tags=[{"name": "moved", "tagCategoryId": "id-2"}, {"name": "out", "tagCategoryId": ""}])
+    assert service.told("deleteTagCategory", externalId="a") == {}
+    assert [tag["name"] for tag in service.state()["tags"]] == ["moved", "none", "other", "out"]
+    assert [category["externalId"] for category in service.state()["categories"]] == ["b"]
+
+
+def test_a_deleted_category_made_anew_has_another_id_and_no_tags(service: Asking) -> None:
+    """An id is never given twice."""
+    put(service, {"externalId": "a"})
+    service.told("deleteTagCategory", externalId="a")
+    assert put(service, {"externalId": "a"})[0]["id"] == "id-2"
+    assert service.ask("upsertTag", name="T", tagCategoryId="id-1")[0] == 400
+
+
+@pytest.mark.parametrize(("body", "status"), [({"externalId": "no"}, 404), ({}, 400), ({"externalId": ""}, 400)])
+def test_an_unknown_category_cannot_be_deleted(service: Asking, body: dict[str, Any], status: int) -> None:
+    """service-facts §1."""
+    assert service.ask("deleteTagCategory", **body)[0] == status

@@ -1,0 +1,259 @@
+"""The project file, the environment and the options make one project, or are refused with every reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.errors import Problems
+from syncengine.resource import Removal
+from syncengine.settings import Level, Limit, Ownership, Project, load_project
+
+OPERATIONS = ("upsertTags", "deleteTag")
+WHOLE = """\
+version: 1
+service:
+  baseUrl: https://example.com/api/
+  apiKey: {env: KEY}
+  team: 0815
+  endpoints: {upsertTags: {path: /t/b, method: PUT}}
+  timeout: 1.5m
+  concurrency: 4
+manifests: [a, b/c.yaml]
+state: db/state.db
+sources: {pms: {sql: {env: PMS_URL}}}
+variables: {team: patents, year: 2024}
+allowEnv: [CI]
+defaults: {tags: {managedBy: syncengine}}
+policy:
+  tagRemoval: retire
+  activityTypes: exact
+  maxDeletes: {tags: 10, keywords: 12.5%}
+  diagnostics: {same-keyword: off}
+approvals: [3@abc123]
+environments:
+  prod:
+    service: {apiKey: {file: key.txt}, concurrency: 8}
+    variables: {team: prod}
+    policy: {maxDeletes: {tags: 0}}
+  empty: {}
+postedTime: {mode: fetch}
+serve: {every: 5m}
+"""
+
+
+def project(folder: Path, text: str | None = WHOLE, env: str | None = None, **environ: str) -> Project:
+    if text is not None:
+        (folder / "syncengine.yaml").write_text(text, encoding="utf-8")
+    return load_project(folder=folder, environment=env, environ=environ, operations=OPERATIONS, lints=["same-keyword"])
+
+
+def found(folder: Path, text: str | None, env: str | None = None, **environ: str) -> list[tuple[object, ...]]:
+    with pytest.raises(Problems) as refused:
+        project(folder, text, env, **environ)
+    return [(d.code, d.line, d.column) for d in refused.value.found]
+
+
+def test_every_setting_arrives(tmp_path: Path) -> None:
+    """Paths are absolute, durations are seconds, limits are values."""
+    p = project(tmp_path)
+    assert (p.service.base_url, p.service.team, p.service.timeout, p.service.concurrency) == (
+        "https://example.com/api",
+        "0815",
+        90.0,
+        4,
+    )
+    assert (p.service.endpoints["upsertTags"].path, p.service.endpoints["upsertTags"].method) == ("/t/b", "PUT")
+    assert p.manifests == (tmp_path / "a", tmp_path / "b/c.yaml")
+    assert p.state == str(tmp_path / "db/state.db")
+    assert (p.variables, p.allow_env, p.approvals) == ({"team": "patents", "year": "2024"}, ("CI",), ("3@abc123",))
+    assert (p.policy.tag_removal, p.policy.activity_types) == (Removal.RETIRE, Ownership.EXACT)
+    assert p.policy.max_deletes["tags"] == Limit(count=10)
+    assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
+    assert p.policy.max_deletes["fields"] == Limit(percent=50)
+    assert p.policy.diagnostics == {"same-keyword": Level.OFF}
+    assert isinstance(p.sources, MappingNode)
+    assert isinstance(p.posted_time, MappingNode)
+    assert isinstance(p.serve, MappingNode)
+    assert not p.is_sandbox
+
+
+def test_without_a_project_file_the_defaults_hold(tmp_path: Path) -> None:
+    """`manifests/` of the folder, local state, no service."""
+    p = project(tmp_path, None)
+    assert (p.config, p.manifests, p.state) == (
+        None,
+        (tmp_path / "manifests",),
+        str(tmp_path / ".syncengine/state.db"),
+    )
+    assert (p.service.base_url, p.service.timeout, p.service.concurrency) == (None, 30.0, 8)
+    assert p.policy.max_deletes["tags"] == Limit(percent=25)
+
+
+def test_an_environment_is_laid_over_the_top_level(tmp_path: Path) -> None:
+    """Deeply; but a reference replaces a reference, it does not become one with two ends."""
+    (tmp_path / "key.txt").write_text("from-file\n")
+    p = project(tmp_path, env="prod")
+    assert (p.environment, p.service.concurrency, p.service.base_url) == ("prod", 8, "https://example.com/api")
+    assert p.variables == {"team": "prod", "year": "2024"}
+    assert p.policy.max_deletes["tags"] == Limit(count=0)
+    assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
+    assert p.api_key() == "from-file"
+
+
+def test_the_environment_can_be_named_by_a_variable(tmp_path: Path) -> None:
+    """SYNCENGINE_ENV; the option is stronger."""
+    assert project(tmp_path, SYNCENGINE_ENV="prod").environment == "prod"
+    assert project(tmp_path, env="empty", SYNCENGINE_ENV="prod").service.concurrency == 4
+
+
+def test_an_unknown_environment_names_the_known(tmp_path: Path) -> None:
+    """Also when there is no project file at all."""
+    with pytest.raises(Problems) as refused:
+        project(tmp_path, env="production")
+    assert "prod, empty" in refused.value.found[0].message
+    assert found(tmp_path / "..", None, env="x")[0][0] == "unknown-environment"
+
+
+def test_variables_of_the_environment_override_the_file(tmp_path: Path) -> None:
+    """Base URL, key, state and approvals."""
+    p = project(
+        tmp_path,
+        SYNCENGINE_BASE_URL="https://other.example/",
+        SYNCENGINE_API_KEY="k",
+        SYNCENGINE_STATE="postgresql://u:p@h/db",
+        SYNCENGINE_APPROVE_DELETES="1@ff, 2@00",
+    )
+    assert (p.service.base_url, p.api_key(), p.state) == ("https://other.example", "k", "postgresql://u:p@h/db")
+    assert p.approvals == ("3@abc123", "1@ff", "2@00")
+
+
+def test_options_override_variables_of_the_file(tmp_path: Path) -> None:
+    """`--var` is laid over `variables`."""
+    (tmp_path / "syncengine.yaml").write_text(WHOLE)
+    p = load_project(folder=tmp_path, environ={}, variables={"team": "mine", "x": "y"})
+    assert p.variables == {"team": "mine", "year": "2024", "x": "y"}
+
+
+SANDBOXES: dict[str, tuple[str, bool, Mapping[str, str]]] = {
+    "by the file": ("version: 1\nservice: {baseUrl: sandbox}\nstate: x.db\n", False, {}),
+    "by the option": (WHOLE, True, {"SYNCENGINE_STATE": "x.db"}),
+    "by a variable": (WHOLE, False, {"SYNCENGINE_BASE_URL": "sandbox"}),
+}
+
+
+@pytest.mark.parametrize(("text", "option", "environ"), SANDBOXES.values(), ids=SANDBOXES.keys())
+def test_the_sandbox_keeps_its_own_state(text: str, option: bool, environ: Mapping[str, str], tmp_path: Path) -> None:
+    """However it is named, and whatever state the project has."""
+    (tmp_path / "syncengine.yaml").write_text(text)
+    p = load_project(folder=tmp_path, environ=environ, sandbox=option)
+    assert p.is_sandbox
+    assert p.state == str(tmp_path / ".syncengine/sandbox/state.db")
+    assert p.sandbox_data == tmp_path / ".syncengine/sandbox/service.db"
+    assert (p.base_url(), p.api_key()) == ("sandbox", "sandbox")
+
+
+def test_the_root_is_the_folder_of_the_project_file(tmp_path: Path) -> None:
+    """`--config` may name a file elsewhere, under another name."""
+    (tmp_path / "sub").mkdir()
+    config = tmp_path / "sub/other.yaml"
+    config.write_text("version: 1\nmanifests: [x]\n")
+    p = load_project(folder=tmp_path, config=config, environ={})
+    assert (p.root, p.manifests) == (tmp_path / "sub", (tmp_path / "sub/x",))
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("a/b.db", "{root}/a/b.db"),
+        ("/abs/b.db", "/abs/b.db"),
+        ("sqlite:///a/b.db", "sqlite:///{root}/a/b.db"),
+        ("sqlite:////abs/b.db", "sqlite:////abs/b.db"),
+        ("postgresql+psycopg://host/db", "postgresql+psycopg://host/db"),
+        ("postgresql://user@host:5432/db", "postgresql://user@host:5432/db"),
+    ],
+)
+def test_relative_state_is_relative_to_the_project(state: str, expected: str, tmp_path: Path) -> None:
+    """Not to where the command was called; URLs of servers are taken as they are."""
+    assert project(tmp_path, f"version: 1\nstate: {state}\n").state == expected.format(root=tmp_path)
+
+
+BAD: dict[str, tuple[str, tuple[tuple[str, int, int], ...]]] = {
+    "no version": ("manifests: [a]\n", (("missing-field", 1, 1),)),
+    "empty": ("", (("missing-field", 1, 1),)),
+    "another version": ("version: 2\n", (("bad-value", 1, 10),)),
+    "a quoted version": ('version: "1"\n', (("wrong-type", 1, 10),)),
+    "unknown key": ("version: 1\nmanifest: [a]\n", (("unknown-field", 2, 1),)),
+    "unknown service key": ("version: 1\nservice: {baseURL: x}\n", (("unknown-field", 2, 11),)),
+    "unknown operation": ("version: 1\nservice: {endpoints: {upsertTag: {}}}\n", (("unknown-operation", 2, 23),)),
+    "unknown warning": ("version: 1\npolicy: {diagnostics: {same-keywords: off}}\n", (("unknown-warning", 2, 24),)),
+    "unknown kind": ("version: 1\npolicy: {maxDeletes: {categories: 3}}\n", (("unknown-field", 2, 23),)),
+    "no scheme": ("version: 1\nservice: {baseUrl: example.com}\n", (("bad-value", 2, 20),)),
+    "another scheme": ("version: 1\nservice: {baseUrl: 'ftp://example.com'}\n", (("bad-value", 2, 20),)),
+    "a query": ("version: 1\nservice: {baseUrl: 'https://example.com/?x=y'}\n", (("bad-value", 2, 20),)),
+    "no unit": ("version: 1\nservice: {timeout: 30}\n", (("bad-value", 2, 20),)),
+    "no time": ("version: 1\nservice: {timeout: 0s}\n", (("bad-value", 2, 20),)),
+    "too many at once": ("version: 1\nservice: {concurrency: 65}\n", (("bad-value", 2, 24),)),
+    "more than all": ("version: 1\npolicy: {maxDeletes: {tags: 101%}}\n", (("bad-value", 2, 29),)),
+    "less than none": ("version: 1\npolicy: {maxDeletes: {tags: -1}}\n", (("bad-value", 2, 29),)),
+    "no approval": ("version: 1\napprovals: [yes]\n", (("bad-value", 2, 13),)),
+    "not a policy": ("version: 1\npolicy: {activityTypes: Exact}\n", (("bad-value", 2, 25),)),
+    "null": ("version: 1\nstate:\n", (("null-value", 2, 7),)),
+    "two ends": ("version: 1\nservice: {apiKey: {env: A, file: b}}\n", (("bad-value", 2, 20),)),
+    "not a name": ("version: 1\nservice: {apiKey: {env: 'a b'}}\n", (("bad-value", 2, 25),)),
+    "nested environment": ("version: 1\nenvironments: {a: {environments: {}}}\n", (("unknown-field", 2, 20),)),
+    "bad environment": ("version: 1\nenvironments:\n  a: {service: {timeout: x}}\n", (("bad-value", 3, 26),)),
+    "environment without a mapping": ("version: 1\nenvironments: {a: b}\n", (("wrong-type", 2, 19),)),
+    "two documents": ("version: 1\n---\nversion: 1\n", (("wrong-type", 3, 1),)),
+    "a list": ("- a\n", (("wrong-type", 1, 1),)),
+    "syntax": ("version: 1\nservice: a: b\n", (("yaml-syntax", 2, 11),)),
+    "duplicate": ("version: 1\nversion: 1\n", (("duplicate-key", 2, 1),)),
+    "several": (
+        "service: {timeout: x}\nstat: y\n",
+        (("missing-field", 1, 1), ("bad-value", 1, 20), ("unknown-field", 2, 1)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), BAD.values(), ids=BAD.keys())
+def test_a_bad_project_file_is_refused_at_the_right_place(
+    text: str, expected: tuple[tuple[str, int, int], ...], tmp_path: Path
+) -> None:
+    """Every reason at once, with line and column."""
+    assert found(tmp_path, text) == list(expected)
+
+
+def test_a_missing_or_unreadable_project_file_is_a_diagnostic(tmp_path: Path) -> None:
+    """It was named, so it must be there."""
+    with pytest.raises(Problems) as refused:
+        load_project(folder=tmp_path, config=tmp_path / "no.yaml", environ={})
+    assert refused.value.found[0].code == "unreadable-file"
+
+
+def test_a_key_in_clear_text_is_warned_of(tmp_path: Path) -> None:
+    """http to another host than this one."""
+    warned = project(tmp_path, "version: 1\nservice: {baseUrl: 'http://example.com'}\n").warnings
+    assert [d.code for d in warned] == ["insecure-url"]
+    for host in ("localhost:1", "127.0.0.1:8080", "[::1]"):
+        assert project(tmp_path, f"version: 1\nservice: {{baseUrl: 'http://{host}'}}\n").warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "total", "exceeded"),
+    [
+        (Limit(count=2), 2, 100, False),
+        (Limit(count=2), 3, 100, True),
+        (Limit(count=0), 1, 100, True),
+        (Limit(percent=25), 25, 100, False),
+        (Limit(percent=25), 26, 100, True),
+        (Limit(percent=25), 1, 2, False),
+        (Limit(percent=100), 2, 2, False),
+        (Limit(percent=0), 2, 1000, True),
+    ],
+)
+def test_limits_are_counts_or_shares(limit: Limit, count: int, total: int, exceeded: bool) -> None:
+    """Shares trip from two on (engine.md §5)."""
+    assert limit.is_exceeded(count, total) is exceeded

@@ -1,0 +1,129 @@
+"""The published JSON Schemas are those of the models, and judge files as the readers do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from syncengine.schema import schemas
+
+FOLDER = Path(__file__).parents[2] / "schemas"
+SCHEMAS = schemas()
+
+
+def judge(name: str) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(SCHEMAS[name])
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_the_published_schema_is_current(name: str) -> None:
+    """`syncengine schema -o schemas` writes it anew."""
+    assert json.loads((FOLDER / name).read_text(encoding="utf-8")) == SCHEMAS[name]
+
+
+def test_nothing_else_is_published() -> None:
+    """A schema that is no longer made is removed."""
+    assert {path.name for path in FOLDER.glob("*.json")} == SCHEMAS.keys()
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one(name: str) -> None:
+    """Of draft 2020-12."""
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
+
+
+GOOD = {
+    "manifest.schema.json": [
+        "{}",
+        "tags: [{name: 0123, metadata: {A: 1.10}, keywords: [2024], protect: true, visibility: PRIVATE}]",
+        "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
+        "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
+        "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
+    ],
+    "project.schema.json": [
+        "version: 1",
+        "version: 1\nservice: {baseUrl: sandbox, apiKey: {env: A}, timeout: 30s, concurrency: 8}\nstate: {file: a}",
+        "version: 1\npolicy: {maxDeletes: {tags: 3, keywords: 25%}}\nenvironments: {prod: {state: x}}",
+        "version: 1\ndefaults: {tags: {visibility: PRIVATE}}",
+    ],
+}
+BAD = {
+    "manifest.schema.json": [
+        "tag: []",
+        "tags: [{}]",
+        "tags: [{name: ''}]",
+        "tags: [{name: a, keyword: [b]}]",
+        "tags: [{name: a, keywords: b}]",
+        "tags: [{name: a, url: null}]",
+        "tags: [{name: a, visibility: public}]",
+        "tags: [{name: a, category: b, tagCategoryId: c}]",
+        "tags: [{name: a, metadata: {A: {B: c}}}]",
+        "defaults: {tags: {name: a}}",
+        "removed: [{tag: a}]",
+    ],
+    "project.schema.json": [
+        "{}",
+        "version: 2",
+        "version: 1\nservice: {apiKey: abc}",
+        "version: 1\nservice: {concurrency: 65}",
+        "version: 1\nenvironments: {a: {environments: {}}}",
+        "version: 1\ndefaults: {tags: {name: a}}",
+    ],
+}
+
+
+def cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, text) for name, texts in table.items() for text in texts]
+
+
+@pytest.mark.parametrize(("name", "text"), cases(GOOD))
+def test_good_files_are_good_by_the_schema(name: str, text: str) -> None:
+    """Strings that YAML 1.1 would take for numbers are texts for us, so the schema lets them pass."""
+    judge(name).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize(("name", "text"), cases(BAD))
+def test_bad_files_are_bad_by_the_schema(name: str, text: str) -> None:
+    """An editor shows what `validate` would say."""
+    assert not judge(name).is_valid(yaml.safe_load(text))
+
+
+MACHINE: dict[str, dict[str, Any]] = {
+    "diagnostics.schema.json": {
+        "format": "syncengine.diagnostics/v1",
+        "diagnostics": [
+            {"severity": "error", "code": "x", "message": "y", "file": "m", "line": 1, "column": 1, "address": None}
+        ],
+    },
+    "report.schema.json": {
+        "format": "syncengine.report/v1",
+        "plan": "p",
+        "status": "incomplete",
+        "summary": {"applied": 0, "failed": 1, "skipped": 0, "unknown": 0, "requests": 1, "retries": 0},
+        "session": {"id": None, "outcome": "none", "reason": None},
+        "results": [
+            {
+                "address": "tag/a",
+                "action": "update",
+                "outcome": "failed",
+                "source": {"file": "m", "line": 12},
+                "error": {"operation": "upsertTags", "message": "no", "index": 7, "status": 200},
+                "more": "may be added",
+            }
+        ],
+        "diagnostics": [],
+    },
+}
+
+
+@pytest.mark.parametrize("name", MACHINE)
+def test_what_machines_read_is_described(name: str) -> None:
+    """The examples of product.md §7, and what may be added to them; a missing key is missed."""
+    judge(name).validate(MACHINE[name])
+    without = {key: value for key, value in MACHINE[name].items() if key != "diagnostics"}
+    assert not judge(name).is_valid(without)

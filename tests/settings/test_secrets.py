@@ -1,0 +1,105 @@
+"""Secrets stand outside of the project file, are read when they are needed, and are never shown."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import ExitCode, Problems
+from syncengine.settings import Project, load_project
+
+SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident
+
+
+def project(folder: Path, text: str, **environ: str) -> Project:
+    (folder / "syncengine.yaml").write_text(text)
+    return load_project(folder=folder, environ=environ)
+
+
+LITERALS = {
+    "key": f"service: {{apiKey: {SECRET}}}",
+    "quoted key": f'service: {{apiKey: "{SECRET}"}}',
+    "key as a list": f"service: {{apiKey: [{SECRET}]}}",
+    "key under another name": f"service: {{apiKey: {{value: {SECRET}}}}}",
+    "key as a variable's name": f"service: {{apiKey: {{env: '{SECRET}'}}}}",
+    "state": f"state: postgresql+psycopg://user:{SECRET}@host/db",
+    "state with a slash": f"state: postgresql://user:{SECRET}/x@host/db",
+    "state with a parameter": f"state: postgresql://host/db?password={SECRET}",
+    "source": f"sources: {{pms: {{sql: 'mysql://u:{SECRET}@h/d'}}}}",
+    "nested source": f"sources: {{crm: {{http: {{url: 'https://u:{SECRET}@h'}}}}}}",
+    "base URL": f"service: {{baseUrl: 'https://user:{SECRET}@host'}}",
+    "base URL without a user": f"service: {{baseUrl: 'https://{SECRET}@host'}}",
+    "base URL with a query": f"service: {{baseUrl: 'https://host?key={SECRET}'}}",
+    "environment": f"environments: {{prod: {{service: {{apiKey: {SECRET}}}}}}}",
+}
+
+
+@pytest.mark.parametrize("line", LITERALS.values(), ids=LITERALS.keys())
+def test_a_secret_in_the_project_file_is_refused_and_not_repeated(line: str, tmp_path: Path) -> None:
+    """Neither the diagnostics nor the traceback say it."""
+    with pytest.raises(Problems) as refused:
+        project(tmp_path, f"version: 1\n{line}\n")
+    (diagnostic,) = refused.value.found
+    assert diagnostic.line == 2
+    shown = "".join(traceback.format_exception(refused.value)) + repr(refused.value.found)
+    assert SECRET not in shown
+
+
+def test_secrets_are_not_in_what_a_project_shows(tmp_path: Path) -> None:
+    """Its text says where they stand at most."""
+    (tmp_path / "key").write_text(SECRET)
+    p = project(
+        tmp_path,
+        "version: 1\nservice: {apiKey: {file: key}}\nstate: {env: STATE}\n",
+        STATE=f"postgresql://u:{SECRET}@h/d",
+        SYNCENGINE_STATE=f"postgresql://v:{SECRET}@h/d",
+    )
+    assert (p.api_key(), p.state) == (SECRET, f"postgresql://v:{SECRET}@h/d")
+    assert SECRET not in repr(p) + str(p) + repr(p.service.api_key)
+    assert "file key" in repr(p.service.api_key)
+
+
+def test_a_key_file_is_read_again(tmp_path: Path) -> None:
+    """So that a rotated key is found after a 401; the line's end is not part of it."""
+    p = project(tmp_path, "version: 1\nservice: {apiKey: {file: key}}\n")
+    (tmp_path / "key").write_text("one\n")
+    assert p.api_key() == "one"
+    (tmp_path / "key").write_text("two\r\n")
+    assert p.api_key() == "two"
+
+
+def test_a_project_can_be_loaded_without_its_secrets(tmp_path: Path) -> None:
+    """They are missed only by those who ask, with exit code 8 and what to do."""
+    p = project(tmp_path, "version: 1\nservice: {apiKey: {env: NO_KEY}}\nstate: {file: no-file}\n")
+    with pytest.raises(Problems, match="1 error") as refused:
+        p.api_key()
+    assert refused.value.exit_code is ExitCode.INVALID
+    assert (refused.value.found[0].code, "NO_KEY" in refused.value.found[0].message) == ("missing-setting", True)
+    with pytest.raises(Problems) as refused:
+        _ = p.state
+    assert "no-file" in refused.value.found[0].message
+
+
+def test_missing_settings_name_both_ways_to_set_them(tmp_path: Path) -> None:
+    """The file's and the environment's."""
+    p = project(tmp_path, "version: 1\n")
+    for ask, names in (
+        (p.base_url, ("service.baseUrl", "SYNCENGINE_BASE_URL")),
+        (p.api_key, ("service.apiKey", "SYNCENGINE_API_KEY")),
+    ):
+        with pytest.raises(Problems) as refused:
+            ask()
+        (diagnostic,) = refused.value.found
+        assert diagnostic.code == "missing-setting"
+        assert all(name in diagnostic.message for name in names)
+
+
+@pytest.mark.parametrize("url", [f"https://u:{SECRET}@h", f"https://h?k={SECRET}", SECRET])
+def test_a_bad_url_in_the_environment_is_not_repeated(url: str, tmp_path: Path) -> None:
+    """The message names the variable."""
+    with pytest.raises(Problems) as refused:
+        project(tmp_path, "version: 1\n", SYNCENGINE_BASE_URL=url)
+    assert "SYNCENGINE_BASE_URL" in refused.value.found[0].message
+    assert SECRET not in repr(refused.value.found)

@@ -1,0 +1,57 @@
+"""Small things to record, and a state to record them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind, Source
+from syncengine.store.lock import Holder
+from syncengine.store.state import Intent, Run, Settlement, State, open_state
+
+PLACE = Source("manifests/acme.yaml", 12)
+
+
+def tag(name: str) -> Key:
+    return Key(Kind.TAG, name)
+
+
+def category(name: str) -> Key:
+    return Key(Kind.CATEGORY, name)
+
+
+def whole(key: Key, **fields: Any) -> Leave:
+    """What an upsert leaves."""
+    return Leave(key=key, fields=fields, whole=True, source=PLACE)
+
+
+def run(number: int = 1, **given: Any) -> Run:
+    facts: dict[str, Any] = {
+        "id": f"run-{number}",
+        "started": 1000.0 * number,
+        "command": "apply",
+        "plan": f"plan-{number}",
+        "host": "ci",
+        "user": "jo",
+        "job_url": None,
+        "commit": f"commit-{number}",
+        "clean": True,
+    }
+    return Run(**(facts | given))
+
+
+@contextmanager
+def applying(url: str, given: Run | None = None) -> Iterator[State]:
+    """A state that is open, locked, and in a run."""
+    with open_state(url, write=True) as state:
+        state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
+        state.begin_run(given or run())
+        yield state
+
+
+def applied(state: State, call: str, *leaves: Leave, **server_ids: str) -> None:
+    """A call, sent and acknowledged."""
+    state.intend([Intent(call, "upsertTags", leaves)])
+    state.settle([Settlement(call, leaves, {leave.key: server_ids[leave.key.name] for leave in leaves if server_ids})])

@@ -1,0 +1,49 @@
+"""Another process that wants the same state: `python rival.py STATE LEASE_SECONDS`, then one command a line.
+
+`held` when it has the lock; `stop` stops it as a suspended machine would; `intend` writes; every answer is one line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from syncengine.errors import SyncengineError
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind
+from syncengine.store.lock import Holder, Lease
+from syncengine.store.state import Intent, Run, State, open_state
+
+
+def _answer(state: State, lease: Lease, command: str) -> str:
+    if command == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return f"{lease.remaining():.3f}"
+    if command == "release":
+        lease.release()
+        return "released"
+    try:
+        state.intend([Intent("rival", "upsertTags", (Leave(key=Key(Kind.TAG, "rival")),))])
+    except SyncengineError as error:
+        return error.code
+    return "intended"
+
+
+def _say(answer: str) -> None:
+    sys.stdout.write(f"{answer}\n")
+    sys.stdout.flush()
+
+
+def main(url: str, seconds: float) -> None:
+    with open_state(url, write=True) as state:
+        lease = state.lock(Holder.here("rival", {}), wait=20, request_timeout=0, lease_seconds=seconds)
+        state.begin_run(Run("rival", time.time(), "apply", None, "h", "u", None, None, None))
+        _say("held")
+        for line in sys.stdin:
+            _say(_answer(state, lease, line.strip()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]))

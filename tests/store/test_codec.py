@@ -1,0 +1,65 @@
+"""Rows as values and their digests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from syncengine.resource import Body, Recorded, Row, Source, Status
+from syncengine.store.codec import COLUMNS, digest, from_values, to_values
+
+from .estate import category, tag
+
+FULL = Recorded(
+    tag("ACME-0042"),
+    Body({"category": "acme", "excludeTagNameKeyword": False, "list": ("b", "a")}, ("b", "a"), {"Client": "ACME"}),
+    Status.RETIRED,
+    doubtful=True,
+    confirmed=True,
+    server_id="17",
+    source=Source("a.yaml", 3, Row("data.csv", 4711)),
+    protect=True,
+    former_categories=("category/old", "id/9"),
+)
+
+
+def _again(row: Recorded) -> Recorded:
+    values = {**to_values(row), "run": row.run, "plan": row.plan}
+    return from_values([values[name] for name in COLUMNS])
+
+
+@pytest.mark.parametrize("row", [FULL, Recorded(category("acme")), replace(FULL, source=Source("a.yaml", 3))])
+def test_a_row_comes_back_as_it_went(row: Recorded) -> None:
+    """Nothing of a recorded resource is lost or changed by its table."""
+    assert _again(row) == row
+
+
+def test_order_does_not_change_a_digest() -> None:
+    """Fields, keywords and metadata are sets to a saved plan."""
+    body = Body(dict(reversed(FULL.body.fields.items())), ("a", "b"), FULL.body.metadata)
+    assert digest(replace(FULL, body=body)) == digest(FULL)
+
+
+def test_the_writer_and_the_place_do_not_change_a_digest() -> None:
+    """A saved plan stands on what is held, not on who wrote it or where."""
+    assert digest(replace(FULL, run="r", plan="p", source=None, confirmed=False)) == digest(FULL)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FULL, doubtful=False),
+        replace(FULL, status=Status.ACTIVE),
+        replace(FULL, server_id="18"),
+        replace(FULL, protect=False),
+        replace(FULL, former_categories=()),
+        replace(FULL, key=tag("ACME-0043")),
+        replace(FULL, body=replace(FULL.body, keywords=("a",))),
+        replace(FULL, body=replace(FULL.body, metadata={})),
+        None,
+    ],
+)
+def test_whatever_a_plan_stands_on_changes_its_digest(other: Recorded | None) -> None:
+    """Status, doubt, id, protection and every part of the body count; so does being recorded at all."""
+    assert digest(other) != digest(FULL)

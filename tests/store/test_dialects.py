@@ -1,0 +1,71 @@
+"""PostgreSQL understands every statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from syncengine.leaves import Leave
+from syncengine.resource import Kind, Status
+from syncengine.store import journal
+from syncengine.store.state import Failure, Intent, State
+from syncengine.store.tables import JOURNAL, METADATA
+
+from .estate import applied, applying, category, tag, whole
+
+DIALECT = postgresql.dialect()
+
+
+@pytest.mark.parametrize("table", METADATA.sorted_tables, ids=str)
+def test_postgresql_takes_every_table(table: sa.Table) -> None:
+    """Tables and indexes have a spelling there, and text sorts by code point."""
+    text = str(CreateTable(table).compile(dialect=DIALECT))
+    assert ("AUTOINCREMENT" in text) is False
+    assert ('COLLATE "C"' in text) == ("name" in table.c)
+    for index in table.indexes:
+        assert str(CreateIndex(index).compile(dialect=DIALECT)).startswith("CREATE INDEX")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [journal.upsert("postgresql"), journal.open_once("postgresql"), journal.ENDED, sa.insert(JOURNAL)],
+    ids=["upsert", "open", "end", "append"],
+)
+def test_postgresql_takes_every_statement_for_many(statement: sa.UpdateBase) -> None:
+    """These go to the driver as text."""
+    assert "state_" in str(statement.compile(dialect=DIALECT))
+
+
+def _everything(state: State) -> None:
+    key = tag("a")
+    applied(state, "c", whole(key, category="x"), whole(category("x")), a="1", x="2")
+    state.intend([Intent("d", "addKeywords", (Leave(key=key, keywords=("k",)),))])
+    state.fail([Failure("d", (key,), "no")])
+    state.record([Leave(key=key, status=Status.RELEASED)])
+    state.doubt([key])
+    state.doubt_all()
+    state.set_facts(team="t")
+    state.session_opened("s")
+    state.session_closed("s")
+    assert list(state.rows(Kind.TAG)) == list(state.get([key]).values()) == state.members(["x"])
+    assert not (state.open_sessions() or state.plan_ended("p") or state.settled_calls("p"))
+    assert state.counts() and state.facts() and state.runs(1) and state.history(key) and state.current_lock()
+    state.forget([key])
+    state.end_run("complete", {})
+
+
+def test_postgresql_takes_every_other_statement(path: Path) -> None:
+    """Whatever a state executes compiles for both."""
+    seen: list[Any] = []
+    with applying(str(path)) as state:
+        event.listen(state.database.engine, "before_execute", lambda _c, statement, *_: seen.append(statement))
+        _everything(state)
+    assert len(seen) > 30
+    for statement in seen:
+        assert "state_" in str(statement.compile(dialect=DIALECT))

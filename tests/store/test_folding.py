@@ -1,0 +1,133 @@
+"""The tables hold what the pure fold of leaves says, whatever happens in whatever order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncengine.leaves import Leave, intended, settled
+from syncengine.resource import Key, Recorded, Row, Source, Status
+from syncengine.store.state import Failure, Intent, Settlement, State
+
+from .estate import applying, category, run, tag
+
+KEYS = (tag("a"), tag("b"), category("c"))
+WORDS = st.sampled_from(["x", "y", "ü"])
+LEAVES = st.builds(
+    Leave,
+    key=st.sampled_from(KEYS),
+    fields=st.dictionaries(st.sampled_from(["category", "description"]), WORDS)
+    | st.fixed_dictionaries({"excludeTagNameKeyword": st.booleans(), "assigneeExternalIds": st.tuples(WORDS)}),
+    cleared=st.sampled_from([(), ("description",), ("category",)]),
+    keywords=st.lists(WORDS, max_size=2, unique=True).map(tuple),
+    keywords_dropped=st.lists(WORDS, max_size=1).map(tuple),
+    metadata=st.dictionaries(WORDS, WORDS, max_size=2),
+    metadata_dropped=st.lists(WORDS, max_size=1).map(tuple),
+    status=st.none() | st.sampled_from(Status),
+    whole=st.booleans(),
+    former=st.none() | st.sampled_from(KEYS),
+    source=st.none()
+    | st.builds(Source, WORDS, st.integers(1, 9), st.none() | st.builds(Row, WORDS, st.integers(1, 9))),
+    protect=st.none() | st.booleans(),
+)
+CALLS = st.lists(LEAVES, min_size=1, max_size=3, unique_by=lambda leave: leave.key).map(tuple)
+ENDS = st.sampled_from(["settle", "identify", "part", "fail", "crash", "stop", "record"])
+
+
+@dataclass
+class Model:
+    """The state as plain values."""
+
+    rows: dict[Key, Recorded] = field(default_factory=dict)
+    open: set[Key] = field(default_factory=set)
+
+    def intend(self, leaves: tuple[Leave, ...]) -> None:
+        for leave in leaves:
+            row = intended(self.rows.get(leave.key), leave)
+            former = self.rows.get(leave.former) if leave.former else None
+            if former and row.server_id is None and row.status is not Status.DELETED:
+                row = replace(row, server_id=former.server_id)
+            self.rows[leave.key] = row
+            self.open.add(leave.key)
+
+    def settle(self, leaves: tuple[Leave, ...], server_id: str | None = None) -> None:
+        for leave in leaves:
+            row = settled(self.rows[leave.key], leave)
+            named = server_id is not None and row.status is not Status.DELETED
+            self.rows[leave.key] = replace(row, server_id=server_id) if named else row
+            self.open.discard(leave.key)
+
+    def doubt(self, keys: set[Key]) -> None:
+        self.rows |= {key: replace(self.rows[key], doubtful=True) for key in keys}
+        self.open -= keys
+
+    def record(self, leaves: tuple[Leave, ...]) -> None:
+        for leave in leaves:
+            if old := self.rows.get(leave.key):
+                new = settled(intended(old, leave), leave)
+                status = leave.status or old.status
+                self.rows[leave.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
+
+    def seen(self) -> dict[Key, Recorded]:
+        return {key: replace(row, doubtful=row.doubtful or key in self.open) for key, row in self.rows.items()}
+
+
+@dataclass
+class Life:
+    """A state and its model, through the same steps; `ends` are what may become of a call."""
+
+    state: State
+    model: Model
+    runs: int = 1
+
+    def step(self, number: int, end: str, leaves: tuple[Leave, ...]) -> None:
+        if end != "record":
+            self.state.intend([Intent(f"call-{number}", "upsertTags", leaves)])
+            self.model.intend(leaves)
+        ends: dict[str, Callable[[str, tuple[Leave, ...]], None]] = {
+            "settle": lambda call, some: self._settle(call, some, None),
+            "identify": lambda call, some: self._settle(call, some, call),
+            "part": self._part,
+            "fail": self._fail,
+            "crash": lambda call, some: self._again(),
+            "stop": lambda call, some: (self.state.end_run("interrupted", {}), self._again())[1],
+            "record": lambda call, some: (self.state.record(some), self.model.record(some))[1],
+        }
+        ends[end](f"call-{number}", leaves)
+
+    def _settle(self, call: str, leaves: tuple[Leave, ...], server_id: str | None) -> None:
+        ids = {leave.key: server_id for leave in leaves} if server_id else {}
+        self.state.settle([Settlement(call, leaves, ids)])
+        self.model.settle(leaves, server_id)
+
+    def _part(self, call: str, leaves: tuple[Leave, ...]) -> None:
+        self._settle(call, leaves[:1], None)
+        if leaves[1:]:
+            self._fail(call, leaves[1:])
+
+    def _fail(self, call: str, leaves: tuple[Leave, ...]) -> None:
+        self.state.fail([Failure(call, tuple(leave.key for leave in leaves), "no")])
+        self.model.doubt({leave.key for leave in leaves})
+
+    def _again(self) -> None:
+        """A run that ended, or died, and the next: to the state a dead run is one that another begins after."""
+        self.runs += 1
+        self.state.begin_run(run(self.runs))
+        self.model.doubt(set(self.model.open))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
+def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Leave, ...]]]) -> None:
+    """Intents, ends, partial ends and deaths leave the rows that `leaves` computes; open intents are doubt."""
+    with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
+        life = Life(state, Model())
+        for number, (end, leaves) in enumerate(steps):
+            life.step(number, end, leaves)
+            rows = {row.key: replace(row, run=None, plan=None) for row in state.rows()}
+            assert rows == life.model.seen()

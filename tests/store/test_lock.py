@@ -1,0 +1,252 @@
+"""One writer at a time: between processes, after deaths and naps, and by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import ExitCode, LockHeld
+from syncengine.store.holder import job_url
+from syncengine.store.lock import Holder, LockLost
+from syncengine.store.state import Intent, State, open_state
+
+from .estate import run, tag, whole
+
+HERE = Holder.here("apply", {})
+ELSEWHERE = replace(HERE, host="elsewhere", job_url="https://ci/7")
+RIVAL = Path(__file__).with_name("rival.py")
+
+
+@dataclass
+class Clock:
+    """A time that passes when somebody sleeps."""
+
+    at: float = 1_700_000_000.0
+    naps: list[float] = field(default_factory=list)
+
+    def now(self) -> float:
+        return self.at
+
+    def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+        self.at += max(seconds, 0.001)
+
+
+@dataclass
+class Rival:
+    process: subprocess.Popen[str]
+
+    def hear(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def tell(self, command: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+
+
+@contextmanager
+def rival(path: Path, lease_seconds: float = 60.0) -> Iterator[Rival]:
+    command = [sys.executable, str(RIVAL), str(path), str(lease_seconds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        other = Rival(process)
+        try:
+            yield other
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def state(path: Path) -> Iterator[State]:
+    with open_state(str(path), write=True) as opened:
+        yield opened
+
+
+def test_who_holds_the_lock_is_named(state: State, path: Path) -> None:
+    """The one who waits in vain learns who, where, since when, which job, and the id to unlock by."""
+    lease = state.lock(ELSEWHERE, wait=0, request_timeout=0, new_id=lambda: "abc123")
+    with open_state(str(path), write=True) as other, pytest.raises(LockHeld) as refusal:
+        other.lock(HERE, wait=0, request_timeout=0)
+    assert refusal.value.exit_code is ExitCode.LOCKED
+    for fact in (HERE.user, "elsewhere", str(HERE.pid), "apply", "https://ci/7", "abc123", "since 20"):
+        assert fact in refusal.value.message
+    assert state.current_lock() == lease.info
+
+
+def test_a_released_lock_is_free(state: State, path: Path) -> None:
+    """Releasing twice is one release, and does not release another's."""
+    lease = state.lock(HERE, wait=0, request_timeout=0)
+    lease.release()
+    assert state.current_lock() is None
+    assert lease.remaining() == 0
+    with open_state(str(path), write=True) as other, other.lock(ELSEWHERE, wait=0, request_timeout=0) as second:
+        lease.release()
+        assert state.current_lock() == second.info
+
+
+@pytest.mark.parametrize(("since", "taken"), [(89.0, False), (91.0, True)])
+def test_another_machines_lock_is_taken_after_expiry_and_one_request(path: Path, since: float, taken: bool) -> None:
+    """60 s of lease and 30 s in which its last request may still be under way."""
+    clock = Clock()
+    with (
+        open_state(str(path), write=True, now=clock.now) as first,
+        open_state(str(path), write=True, now=clock.now) as other,
+    ):
+        first.lock(ELSEWHERE, wait=0, request_timeout=0)
+        clock.at += since
+        if taken:
+            assert other.lock(HERE, wait=0, request_timeout=30).epoch == 2
+        else:
+            with pytest.raises(LockHeld):
+                other.lock(HERE, wait=0, request_timeout=30)
+
+
+def test_waiting_goes_on_for_as_long_as_it_was_told(path: Path) -> None:
+    """In short naps, so that a lock that is given back is taken soon."""
+    clock = Clock()
+    with open_state(str(path), write=True, now=clock.now) as state:
+        state.hold(ELSEWHERE, "maintenance")
+        with pytest.raises(LockHeld, match="maintenance"):
+            state.lock(HERE, wait=5, request_timeout=0, sleep=clock.sleep)
+    assert sum(clock.naps) == pytest.approx(5, abs=0.01)
+    assert max(clock.naps) <= 0.25
+
+
+def test_a_lock_by_hand_outlives_its_process_and_time(path: Path) -> None:
+    """It ends when somebody unlocks it by its id, and by no other."""
+    clock = Clock()
+    with open_state(str(path), write=True, now=clock.now) as state:
+        info = state.hold(replace(HERE, pid=2**22 + 1), "maintenance")
+        clock.at += 10**6
+        with pytest.raises(LockHeld, match="by hand"):
+            state.lock(HERE, wait=0, request_timeout=0)
+        with pytest.raises(LockHeld):
+            state.hold(HERE, "me too")
+        assert not state.force_unlock("another")
+        assert state.force_unlock(info.id)
+        assert state.current_lock() is None
+        assert not state.force_unlock(info.id)
+
+
+def test_who_was_unlocked_by_force_is_fenced(state: State) -> None:
+    """Its next write fails and leaves nothing."""
+    lease = state.lock(HERE, wait=0, request_timeout=0)
+    state.begin_run(run())
+    assert state.force_unlock(lease.info.id)
+    with pytest.raises(LockLost) as lost:
+        state.intend([Intent("c", "upsertTags", (whole(tag("a")),))])
+    assert lost.value.exit_code is ExitCode.LOCKED
+    assert list(state.rows()) == []
+    assert state.history(tag("a")) == []
+
+
+def test_two_processes_do_not_hold_it_together(state: State, path: Path) -> None:
+    """One waits until the other has given it back."""
+    with rival(path) as other:
+        assert other.hear() == "held"
+        with pytest.raises(LockHeld, match="rival"):
+            state.lock(HERE, wait=0, request_timeout=0)
+        other.tell("release")
+        assert other.hear() == "released"
+        assert state.lock(HERE, wait=5, request_timeout=30).epoch == 2
+
+
+def test_a_heartbeat_keeps_it(state: State, path: Path) -> None:
+    """The lock's end moves on while its holder lives."""
+    with rival(path, lease_seconds=2.0) as other:
+        assert other.hear() == "held"
+        first, deadline = state.current_lock(), time.monotonic() + 20
+        assert first is not None
+        while (now := state.current_lock()) == first and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert now is not None
+    assert now.epoch == first.epoch
+    assert now.expires is not None
+    assert first.expires is not None
+    assert now.expires > first.expires
+
+
+def test_a_killed_holder_is_succeeded_at_once(state: State, path: Path) -> None:
+    """Its lease has a minute left, its process is gone; what it had begun is doubtful."""
+    with rival(path) as other:
+        assert other.hear() == "held"
+        other.tell("intend")
+        assert other.hear() == "intended"
+        other.process.send_signal(signal.SIGKILL)
+        state.lock(HERE, wait=5, request_timeout=60)
+        state.begin_run(run())
+    assert [(row.key.name, row.doubtful) for row in state.rows()] == [("rival", True)]
+    assert {each.id: each.outcome for each in state.runs(5)} == {"rival": "died", "run-1": None}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no way to stop a process here")
+def test_a_holder_that_slept_writes_nothing_more(state: State, path: Path) -> None:
+    """It wakes with nothing left of its lease, and what it writes is refused."""
+    with rival(path, lease_seconds=1.0) as other:
+        assert other.hear() == "held"
+        other.tell("stop")
+        os.waitpid(other.process.pid, os.WUNTRACED)
+        lease = state.lock(HERE, wait=20, request_timeout=0.1)
+        state.begin_run(run())
+        other.process.send_signal(signal.SIGCONT)
+        assert float(other.hear()) == 0
+        other.tell("intend")
+        assert other.hear() == "lock-lost"
+        assert lease.remaining() > 0
+    assert list(state.rows()) == []
+
+
+def test_a_lease_knows_what_is_left(path: Path) -> None:
+    """By the wall clock too, which goes on while a machine is suspended."""
+    clock = Clock()
+    with open_state(str(path), write=True, now=clock.now) as state:
+        lease = state.lock(HERE, wait=0, request_timeout=0)
+        assert 50 < lease.remaining() <= 60
+        clock.at += 61
+        assert lease.remaining() == 0
+
+
+def test_only_a_process_of_this_machine_is_known_to_be_gone() -> None:
+    """An id that was given out again is another process; another host's, boot's or container's may live."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    dead = replace(HERE, pid=ended.pid)
+    assert not HERE.gone()
+    assert dead.gone()
+    assert not any(
+        other.gone() for other in (replace(dead, host="x"), replace(dead, boot="x"), replace(dead, space="x"))
+    )
+
+
+@pytest.mark.skipif(HERE.start is None, reason="no /proc to tell when a process started")
+def test_an_id_that_was_given_out_again_is_another_process() -> None:
+    """A process is its id and its start."""
+    assert replace(HERE, start="1").gone()
+
+
+@pytest.mark.parametrize(
+    ("environ", "url"),
+    [
+        (
+            {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": "7"},
+            "https://github.com/a/b/actions/runs/7",
+        ),
+        ({"CI_JOB_URL": "https://gitlab/7"}, "https://gitlab/7"),
+        ({"BUILD_URL": "https://jenkins/7"}, "https://jenkins/7"),
+        ({"GITHUB_SERVER_URL": "https://github.com"}, None),
+    ],
+)
+def test_a_ci_job_is_found_in_its_environment(environ: dict[str, str], url: str | None) -> None:
+    """By the variables of each service; half of them is none."""
+    assert job_url(environ) == url
+    assert Holder.here("apply", environ).job_url == url

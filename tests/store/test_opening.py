@@ -1,0 +1,320 @@
+"""Files and databases that are there, are not, or are something else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from syncengine.errors import SyncengineError
+from syncengine.store import tables
+from syncengine.store.state import Intent, State, open_state
+
+from .estate import applied, applying, run, tag, whole
+
+NOBODY = 65534
+
+
+@contextmanager
+def ordinary_user(*paths: Path) -> Iterator[None]:
+    """Root may write anywhere; while this lasts, it is somebody who owns these paths and may do what they say."""
+    if os.geteuid() != 0:
+        yield
+        return
+    for path in paths:
+        os.chown(path, NOBODY, NOBODY)
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@contextmanager
+def sealed(folder: Path) -> Iterator[None]:
+    """A folder that nobody may write to."""
+    for parent in (folder, *folder.parents[:3]):
+        if parent.stat().st_uid == os.geteuid() and parent != Path("/tmp"):
+            parent.chmod(parent.stat().st_mode | 0o555)
+    folder.chmod(0o555)
+    try:
+        with ordinary_user(folder, *folder.iterdir()):
+            yield
+    finally:
+        folder.chmod(0o755)
+
+
+@contextmanager
+def left_by_a_crash(path: Path) -> Iterator[Path]:
+    """A copy of a state as a killed writer leaves it: the last commits are in its -wal only."""
+    with applying(str(path)) as state:
+        applied(state, "c", whole(tag("a")))
+        assert state.lease is not None
+        state.lease.release()  # this process lives, and would hold the copy's lock too
+        folder = path.parent / "crashed"
+        folder.mkdir()
+        for file in path.parent.glob("state.db*"):
+            shutil.copy(file, folder)
+    assert (folder / "state.db-wal").stat().st_size > 0
+    yield folder / "state.db"
+
+
+def _names(path: Path) -> list[str]:
+    with open_state(str(path), write=False) as state:
+        return [row.key.name for row in state.rows()]
+
+
+def test_a_missing_state_reads_as_empty_and_stays_missing(path: Path) -> None:
+    """A plan creates nothing."""
+    with open_state(str(path / "deeper" / "state.db"), write=False) as state:
+        assert not state.exists
+        assert list(state.rows()) == state.runs(1) == state.open_sessions() == state.members(["x"]) == []
+        assert (state.facts().lineage, state.facts().commit, state.current_lock()) == ("", None, None)
+    assert not list(path.parent.iterdir())
+
+
+def test_a_new_state_is_for_its_owner_only(path: Path) -> None:
+    """The file and what SQLite puts beside it; its folders are made."""
+    deep = path.parent / "a" / "b" / "state.db"
+    with applying(str(deep)) as state:
+        assert state.exists
+        files = list(deep.parent.iterdir())
+        assert len(files) == 3
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+
+
+def test_a_state_keeps_its_lineage(path: Path) -> None:
+    """It is given when the state is made."""
+    for lineage in ("first", "second"):
+        with open_state(str(path), write=True, new_lineage=lambda given=lineage: given) as state:
+            assert state.facts().lineage == "first"
+
+
+def test_a_state_at_rest_is_one_file(path: Path) -> None:
+    """It may be copied and cached as it is, and reading it adds nothing."""
+    with applying(str(path)) as state:
+        applied(state, "c", whole(tag("a")))
+    before = path.read_bytes()
+    assert _names(path) == ["a"]
+    assert [file.name for file in path.parent.iterdir()] == ["state.db"]
+    assert path.read_bytes() == before
+
+
+def test_a_url_names_the_same_file(path: Path) -> None:
+    """sqlite:/// and three slashes, or four, as SQLAlchemy reads them."""
+    with applying(f"sqlite:///{path}") as state:
+        applied(state, "c", whole(tag("a")))
+    assert _names(path) == ["a"]
+
+
+def test_names_that_mean_something_in_urls_are_files(path: Path) -> None:
+    """A path is a path."""
+    odd = path.parent / "a%20b?c#d.db"
+    with applying(str(odd)) as state:
+        applied(state, "c", whole(tag("a")))
+    assert _names(odd) == ["a"]
+    assert odd.exists()
+
+
+def test_a_reader_sees_what_a_living_writer_committed(path: Path) -> None:
+    """A plan beside an apply, in the middle of its own reading too."""
+    with applying(str(path)) as writer, open_state(str(path), write=False) as reader:
+        applied(writer, "c", whole(tag("a")), whole(tag("b")))
+        rows = reader.rows()
+        assert next(rows).key == tag("a")
+        applied(writer, "d", whole(tag("aa")))
+        assert [row.key.name for row in rows] == ["b"]
+        assert [row.key.name for row in reader.rows()] == ["a", "aa", "b"]
+
+
+def test_a_state_in_a_read_only_folder_can_be_read(path: Path) -> None:
+    """At rest it needs nothing beside it."""
+    with applying(str(path)) as state:
+        applied(state, "c", whole(tag("a")))
+    with sealed(path.parent):
+        with pytest.raises(PermissionError):
+            (path.parent / "other").touch()
+        assert _names(path) == ["a"]
+
+
+@pytest.mark.parametrize("lost", [(), ("-shm",)], ids=["whole", "without-shm"])
+def test_what_a_crash_left_can_be_read_in_a_read_only_folder(path: Path, lost: tuple[str, ...]) -> None:
+    """With everything that was committed, and without a change to it."""
+    with left_by_a_crash(path) as copy:
+        for suffix in lost:
+            Path(f"{copy}{suffix}").unlink()
+        before = {file.name: file.read_bytes() for file in copy.parent.iterdir() if not file.name.endswith("-shm")}
+        with sealed(copy.parent):
+            assert _names(copy) == ["a"]
+        assert {f.name: f.read_bytes() for f in copy.parent.iterdir() if not f.name.endswith("-shm")} == before
+
+
+def test_what_a_crash_left_is_taken_up_by_the_next_writer(path: Path) -> None:
+    """Nothing that was committed is lost."""
+    with left_by_a_crash(path) as copy, applying(str(copy), run(2)) as state:
+        assert [row.key.name for row in state.rows()] == ["a"]
+        assert [r.outcome for r in state.runs(9)] == [None, "died"]
+
+
+def _set_version(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE state_facts SET version = ?", (version,))
+        connection.commit()
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_a_newer_state_is_refused(path: Path, write: bool) -> None:
+    """An older engine would not know what it overlooks."""
+    open_state(str(path), write=True).close()
+    _set_version(path, tables.VERSION + 1)
+    with pytest.raises(SyncengineError, match="newer syncengine") as refusal:
+        open_state(str(path), write=write)
+    assert refusal.value.code == "state-too-new"
+
+
+def test_an_older_state_is_brought_up_to_date(path: Path) -> None:
+    """By each migration once, in order, from the version it has."""
+    open_state(str(path), write=True).close()
+    done: list[int] = []
+    migrations = [lambda _, n=n: done.append(n) for n in range(1, 4)]
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        connection.execute(sa.update(tables.FACTS).values(version=2))
+        tables.upgrade(connection, lambda: "never", migrations)
+        assert tables.version(connection) == 4
+    engine.dispose()
+    assert done == [2, 3]
+
+
+def _is_a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _is_text(path: Path) -> None:
+    path.write_text("tags:\n- name: this is a manifest and not a state\n" * 30)
+
+
+def _is_another_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE matters (id INTEGER)")
+
+
+def _is_damaged(path: Path) -> None:
+    open_state(str(path), write=True).close()
+    whole_file = path.read_bytes()
+    path.write_bytes(whole_file[:4096] + os.urandom(len(whole_file) - 4096))
+
+
+@pytest.mark.parametrize("write", [True, False])
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (_is_a_folder, "state-unreadable"),
+        (_is_text, "state-foreign"),
+        (_is_another_database, "state-foreign"),
+        (_is_damaged, "state-damaged"),
+    ],
+)
+def test_what_is_not_a_state_is_refused_in_a_sentence(path: Path, spoil: object, code: str, write: bool) -> None:
+    """With its name, and unchanged."""
+    assert callable(spoil)
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else b""
+    with pytest.raises(SyncengineError) as refusal:
+        open_state(str(path), write=write)
+    assert refusal.value.code == code
+    assert str(path) in refusal.value.message
+    assert "\n" not in refusal.value.message
+    assert before == (path.read_bytes() if path.is_file() else b"")
+
+
+def test_an_unreadable_state_is_refused(path: Path) -> None:
+    """Permission is what it lacks, and that is said."""
+    open_state(str(path), write=True).close()
+    path.chmod(0)
+    with sealed(path.parent), pytest.raises(SyncengineError, match="there is no permission"):
+        open_state(str(path), write=False)
+
+
+def test_a_state_that_may_only_be_read_is_not_opened_for_writing(path: Path) -> None:
+    """An apply learns that before it sends anything."""
+    open_state(str(path), write=True).close()
+    path.chmod(0o400)
+    with sealed(path.parent), pytest.raises(SyncengineError) as refusal:
+        open_state(str(path), write=True)
+    assert refusal.value.code == "state-read-only"
+
+
+def test_a_folder_that_cannot_be_made_is_refused(path: Path) -> None:
+    """The state's folder would have to be where a file is."""
+    path.write_text("")
+    with pytest.raises(SyncengineError) as refusal:
+        open_state(str(path / "state.db"), write=True)
+    assert refusal.value.code == "state-io"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://jo:s3cret@db/state",
+        "postgresql+nodriver://jo:s3cret@db/state",
+        "postgresql://jo:s3cret@db:port/state",
+        "postgresql+psycopg://jo:s3cret@127.0.0.1:1/state",
+        "sqlite://",
+    ],
+)
+def test_no_refusal_of_a_url_shows_a_password(url: str) -> None:
+    """Whatever is wrong with it: the backend, the driver, the port, the server."""
+    with pytest.raises(SyncengineError) as refusal:
+        open_state(url, write=True)
+    assert "s3cret" not in refusal.value.message
+    assert refusal.value.code in ("state-url", "state-driver", "state-unreachable")
+
+
+def _on_a_full_disk(state: State) -> None:
+    """From now on the file may not grow."""
+
+    def limit(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {connection.execute('PRAGMA page_count').fetchone()[0]}")
+
+    state.database.engine.dispose()
+    event.listen(state.database.engine, "connect", limit)
+
+
+def test_a_full_disk_leaves_nothing_half_written(path: Path) -> None:
+    """The intent fails in a sentence before its call is sent; what was there before is whole."""
+    with applying(str(path)) as state:
+        applied(state, "c", whole(tag("a")))
+        _on_a_full_disk(state)
+        with pytest.raises(SyncengineError, match="disk is full") as refusal:
+            state.intend([Intent("d", "upsertTags", tuple(whole(tag(f"t{n}"), url="x" * 99) for n in range(2000)))])
+        assert refusal.value.code == "state-full"
+        assert [(row.key.name, row.doubtful) for row in state.rows()] == [("a", False)]
+        assert state.history(tag("t0")) == []
+    assert _names(path) == ["a"]
+
+
+def test_text_that_no_database_holds_is_refused(path: Path) -> None:
+    """Half a surrogate pair is not text."""
+    with applying(str(path)) as state, pytest.raises(SyncengineError, match="not Unicode"):
+        state.intend([Intent("c", "upsertTags", (whole(tag("\ud800")),))])
+
+
+def test_first_runs_at_the_same_time_make_one_state(path: Path) -> None:
+    """All but one find what that one made."""
+
+    def lineage(number: int) -> str:
+        with open_state(str(path), write=True, new_lineage=lambda: f"lineage-{number}") as state:
+            return state.facts().lineage
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lineage, range(8)))) == 1

@@ -1,0 +1,259 @@
+"""What the verbs write, and what they leave when a run dies between them."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.store.lock import Holder, LockLost
+from syncengine.store.state import Failure, Intent, Settlement, open_state
+
+from .estate import applied, applying, category, run, tag, whole
+
+A, B = tag("a"), tag("b")
+
+
+def _row(url: str, key: Key) -> Recorded:
+    with open_state(url, write=False) as state:
+        return state.get([key])[key]
+
+
+def test_an_intent_without_an_end_is_doubt(url: str) -> None:
+    """While a call is under way nobody knows what the service holds, and its row says so."""
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", (whole(A, description="x"),))])
+        assert _row(url, A).doubtful
+        assert not _row(url, A).confirmed
+
+
+def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
+    """An acknowledgement ends the doubt; run and plan name who wrote."""
+    with applying(url) as state:
+        applied(state, "c", whole(A, description="x"), a="17")
+    row = _row(url, A)
+    assert (row.doubtful, row.confirmed, row.server_id) == (False, True, "17")
+    assert (row.run, row.plan, row.body.fields) == ("run-1", "plan-1", {"description": "x"})
+
+
+def test_a_call_may_settle_partly(url: str) -> None:
+    """Only the leaves that were acknowledged are certain; the rest is under way still."""
+    with applying(url) as state:
+        leaves = whole(A), whole(B)
+        state.intend([Intent("c", "upsertTags", leaves)])
+        state.settle([Settlement("c", leaves[:1])])
+        assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: False, B: True}
+        assert state.settled_calls("plan-1") == set()
+        state.settle([Settlement("c", leaves[1:])])
+        assert not state.get([B])[B].doubtful
+        assert state.settled_calls("plan-1") == {"c"}
+
+
+def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
+    """A refusal does not say that nothing was written; and an orderly end changes nothing about it."""
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", (whole(A, description="x"),))])
+        state.fail([Failure("c", (A,), "no")])
+        state.end_run("incomplete", {"failed": 1})
+    assert _row(url, A).doubtful
+    assert _row(url, A).body.fields == {"description": "x"}
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) -> None:
+    """Whether the run died or was stopped: what it had sent is unknown for good, until it is sent again."""
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", (whole(A),))])
+        if orderly:
+            state.end_run("interrupted", {})
+    with applying(url, run(2)) as state:
+        assert state.get([A])[A].doubtful
+        assert [r.outcome for r in state.runs(5)] == [None, "interrupted" if orderly else "died"]
+        applied(state, "d", whole(A))
+        assert not state.get([A])[A].doubtful
+
+
+def test_another_call_under_way_keeps_a_row_doubtful(url: str) -> None:
+    """One acknowledgement does not speak for another call."""
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", (whole(A),)), Intent("d", "addKeywords", (Leave(key=A),))])
+        state.settle([Settlement("c", (whole(A),))])
+        assert state.get([A])[A].doubtful
+
+
+def test_what_a_partial_call_acknowledges_does_not_end_an_older_doubt(url: str) -> None:
+    """A keyword call says nothing of the rest of a tag."""
+    with applying(url) as state:
+        applied(state, "c", whole(A))
+        state.doubt([A])
+        applied(state, "d", Leave(key=A, keywords=("k",)))
+        assert state.get([A])[A].doubtful
+        applied(state, "e", whole(A))
+        assert not state.get([A])[A].doubtful
+
+
+def test_a_rename_takes_over_the_id(url: str) -> None:
+    """A category that is renamed stays the one that the service knows."""
+    with applying(url) as state:
+        applied(state, "c", whole(category("old")), old="17")
+        state.intend([Intent("d", "upsertTagCategories", (Leave(key=category("new"), former=category("old")),))])
+        assert state.get([category("new")])[category("new")].server_id == "17"
+
+
+def test_a_record_is_certain_and_changes_no_doubt(url: str) -> None:
+    """Without a request nothing is learnt about the service."""
+    with applying(url) as state:
+        applied(state, "c", whole(A, description="x"))
+        state.doubt([A])
+        state.record([Leave(key=A, status=Status.RELEASED, cleared=("description",), whole=True), whole(B)])
+        rows = state.get([A, B])
+    assert set(rows) == {A}
+    assert (rows[A].status, rows[A].doubtful, rows[A].confirmed) == (Status.RELEASED, True, True)
+    assert rows[A].body.fields == {}
+
+
+def test_a_record_without_a_status_leaves_it(url: str) -> None:
+    """Noting a new place does not bring a released tag back."""
+    with applying(url) as state:
+        applied(state, "c", whole(A))
+        state.record([Leave(key=A, status=Status.RELEASED)])
+        state.record([whole(A, description="y")])
+        assert state.get([A])[A].status is Status.RELEASED
+
+
+def test_whole_rows_are_put_as_they_are(url: str) -> None:
+    """An import replaces what is recorded, and signs it."""
+    with applying(url) as state:
+        applied(state, "c", whole(A, description="x"))
+        state.put([Recorded(A, doubtful=True, server_id="9"), Recorded(B)])
+        rows = state.get([A, B])
+    assert rows[A] == Recorded(A, doubtful=True, server_id="9", run="run-1", plan="plan-1")
+    assert rows[B] == Recorded(B, run="run-1", plan="plan-1")
+
+
+def test_rows_come_by_kind_and_name_in_the_order_of_code_points(url: str) -> None:
+    """The order is the same whatever the database's language."""
+    names = ["a", "B", "ä", "Z", "-", "_b"]
+    with applying(url) as state:
+        applied(state, "c", *(whole(tag(name)) for name in names), whole(category("z")))
+        assert [row.key for row in state.rows()] == [category("z"), *map(tag, sorted(names))]
+        assert [row.key for row in state.rows(Kind.CATEGORY)] == [category("z")]
+        assert state.counts() == {(Kind.TAG, Status.ACTIVE): 6, (Kind.CATEGORY, Status.ACTIVE): 1}
+
+
+def test_many_keys_are_found_at_once(url: str) -> None:
+    """The number of keys is not limited by what one statement takes; keys without a row are left out."""
+    with applying(url) as state:
+        applied(state, "c", *(whole(tag(f"t{n}")) for n in range(1500)))
+        found = state.get([tag(f"t{n}") for n in range(3000)])
+    assert len(found) == 1500
+
+
+def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
+    """Released ones count, so do tags that refer by id or whose move out is unknown; certainly deleted ones do not."""
+    with applying(url) as state:
+        applied(state, "c", whole(category("x")), x="17")
+        tags = whole(tag("in"), category="x"), whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
+        applied(state, "d", *tags, whole(tag("gone"), category="x"), whole(tag("moving"), category="x"))
+        state.record([Leave(key=tag("in"), status=Status.RELEASED)])
+        applied(state, "e", Leave(key=tag("gone"), status=Status.DELETED))
+        state.intend([Intent("f", "upsertTags", (whole(tag("moving"), category="y"),))])
+        assert [row.key.name for row in state.members(["x", "nobody's"])] == ["id", "in", "moving"]
+        state.settle([Settlement("f", (whole(tag("moving"), category="y"),))])
+        assert [row.key.name for row in state.members(["x"])] == ["id", "in"]
+
+
+def test_a_deletion_of_unknown_outcome_is_a_member_still(url: str) -> None:
+    """It may not have happened."""
+    with applying(url) as state:
+        applied(state, "d", whole(A, category="x"))
+        state.intend([Intent("e", "deleteTag", (Leave(key=A, status=Status.DELETED),))])
+        assert [row.key for row in state.members(["x"])] == [A]
+        state.end_run("interrupted", {})
+        assert [row.key for row in state.members(["x"])] == [A]
+
+
+def test_reassert_doubts_all_that_is_to_be_held(url: str) -> None:
+    """What was deleted is not deleted again."""
+    with applying(url) as state:
+        applied(state, "c", whole(A), whole(B))
+        applied(state, "d", Leave(key=B, status=Status.DELETED))
+        assert state.doubt_all() == 1
+        assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
+
+
+def test_forgotten_rows_are_gone(url: str) -> None:
+    """And counted, once."""
+    with applying(url) as state:
+        applied(state, "c", whole(A))
+        assert state.forget([A, B]) == 1
+        assert list(state.rows()) == []
+
+
+def test_facts_are_kept_where_nothing_new_is_said(url: str) -> None:
+    """The commit is that of the last run that sent something, or found that there was nothing to send."""
+    with applying(url) as state:
+        lineage = state.facts().lineage
+        state.set_facts(base_url="https://x", team="Patents")
+        state.set_facts(owns_activity_types=True)
+        assert state.facts().commit is None
+        state.end_run("complete", {})
+    with applying(url, run(2)) as state:
+        state.end_run("refused", {})
+    with open_state(url, write=False) as state:
+        facts = state.facts()
+    assert (facts.base_url, facts.team, facts.owns_activity_types) == ("https://x", "Patents", True)
+    assert (facts.lineage, facts.commit) == (lineage, "commit-1")
+
+
+def test_a_dead_run_that_sent_something_counts_as_applied(url: str) -> None:
+    """An older commit must not win over what it sent."""
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", (whole(A),))])
+    with open_state(url, write=False) as state:
+        assert state.facts().commit == "commit-1"
+
+
+def test_sessions_are_open_until_they_are_said_to_be_over(url: str) -> None:
+    """Even those of a dead run."""
+    with applying(url) as state:
+        state.session_opened("s1")
+        state.session_opened("s2")
+        state.session_closed("s1")
+    with applying(url, run(2)) as state:
+        assert state.open_sessions() == ["s2"]
+
+
+@pytest.mark.parametrize(("outcome", "used"), [("complete", True), ("incomplete", True), ("interrupted", False)])
+def test_a_plan_is_used_up_by_a_run_to_its_end(url: str, outcome: str, used: bool) -> None:
+    """One that was interrupted may be applied again."""
+    with applying(url) as state:
+        assert not state.plan_ended("plan-1")
+        state.end_run(outcome, {})
+        assert state.plan_ended("plan-1") is used
+
+
+def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
+    """In whichever run of its plan: the last word counts, for each key."""
+    leaves = whole(A), whole(B)
+    with applying(url) as state:
+        state.intend([Intent("c", "upsertTags", leaves), Intent("d", "upsertTags", leaves)])
+        state.settle([Settlement("c", leaves)])
+        state.fail([Failure("d", (A, B), "no")])
+        assert state.settled_calls("plan-1") == {"c"}
+    with applying(url, run(2, plan="plan-1")) as state:
+        applied(state, "d", *leaves)
+        assert state.settled_calls("plan-1") == {"c", "d"}
+
+
+def test_nobody_writes_without_the_lock(url: str) -> None:
+    """Neither before it is taken nor after it was given back."""
+    with open_state(url, write=True) as state:
+        with pytest.raises(LockLost):
+            state.begin_run(run())
+        lease = state.lock(Holder.here("apply", {}), wait=0, request_timeout=0)
+        state.begin_run(run())
+        lease.release()
+        with pytest.raises(LockLost):
+            state.intend([Intent("c", "upsertTags", (whole(A),))])
+        assert list(state.rows()) == []
