@@ -236,12 +236,10 @@ class Application:
             before_send=lambda: _prove_lease(state, service.timeout),
             on_retry=lambda operation, why, wait: self._hear(Retrying(operation, why, wait)),
         )
-        endpoints = {
-            id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
-            for id, given in service.endpoints.items()
-        }
         with _signals(stop):
-            async with Client(base_url, _Key(self._project), endpoints=endpoints, conduct=conduct) as client:
+            async with Client(
+                base_url, _Key(self._project), endpoints=endpoints_of(self._project), conduct=conduct
+            ) as client:
                 await self._check_team(client, state)
                 return await self._send(planned, state, holder, client, stop)
 
@@ -445,3 +443,32 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
+
+
+# --- the state's team
+
+
+def rebind_team(project: Project, around: Surroundings, serving: Serving) -> tuple[str | None, str]:
+    """Remember the team that the key belongs to, whatever it was called before: the names before and now."""
+    project.base_url()
+    key = _Key(project)
+    with open_state(project.state, write=True, now=around.now) as state:
+        holder = Holder.here("state rebind", around.environ)
+        with state.lock(holder, wait=90.0, request_timeout=project.service.timeout), serving() as base_url:
+            before = state.facts().team
+            team = asyncio.run(_ask_team(project, key, base_url))
+            state.set_facts(base_url=project.base_url(), team=team)
+    return before, team
+
+
+async def _ask_team(project: Project, key: _Key, base_url: str) -> str:
+    async with Client(base_url, key, endpoints=endpoints_of(project)) as client:
+        return team_of(await client.call(TEAM_INFO), client.path(TEAM_INFO))
+
+
+def endpoints_of(project: Project) -> dict[str, Endpoint]:
+    """Where the project says that operations are, over the table."""
+    return {
+        id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
+        for id, given in project.service.endpoints.items()
+    }

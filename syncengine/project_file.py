@@ -23,6 +23,7 @@ from syncengine.document.shapes import (
     Reader,
     Reads,
     Texts,
+    called,
     choice,
     is_text,
     refused,
@@ -122,14 +123,16 @@ def reference(name: str, node: Node, findings: Findings) -> Reference | Invalid:
     unknown = [key for key in node.keys if key.text not in REFERENCE_KEYS]
     if unknown or len(node.keys) != 1:
         at = unknown[0] if unknown else node
-        return findings.error("bad-value", at, f"`{name}` must be either {{env: NAME}} or {{file: PATH}}")
+        return findings.error("bad-value", at, f"{called(name)} must be either {{env: NAME}} or {{file: PATH}}")
     (key,), (value,) = node.keys, node.values
     if not isinstance(value, Scalar) or not is_text(value) or not value.text.strip():
-        return findings.error("bad-value", value, f"`{name}` needs text after `{key.text}:`")
+        return findings.error("bad-value", value, f"{called(name)} needs text after `{key.text}:`")
     if key.text == "file":
         return Reference(file=value.text)
     if not _ENV_NAME.fullmatch(value.text):
-        return findings.error("bad-value", value, f"`{name}`: after `env:` stands the name of an environment variable")
+        return findings.error(
+            "bad-value", value, f"{called(name)}: after `env:` stands the name of an environment variable"
+        )
     return Reference(env=value.text)
 
 
@@ -137,7 +140,7 @@ def secret(name: str) -> Reader:
     def read(node: Node, findings: Findings) -> Any:
         if is_text(node):
             return findings.error(
-                "secret-in-file", node, f"`{name}` must not stand in the project file; {_USE_REFERENCE}"
+                "secret-in-file", node, f"{called(name)} must not stand in the project file; {_USE_REFERENCE}"
             )
         return reference(name, node, findings)
 
@@ -153,7 +156,7 @@ def state(name: str) -> Reader:
         if has_password(node.text):
             return findings.error("secret-in-file", node, f"the URL of `{name}` holds a password; {_USE_REFERENCE}")
         if not node.text.strip():
-            return findings.error("empty-value", node, f"`{name}` must not be empty")
+            return findings.error("empty-value", node, f"{called(name)} must not be empty")
         return node.text
 
     return read
@@ -179,7 +182,7 @@ def base_url(name: str) -> Reader:
             return refused(node, findings, name, "a URL", empty="")
         trouble = None if node.text == "sandbox" else base_url_trouble(node.text)
         code = "secret-in-file" if trouble and "credentials" in trouble else "bad-value"
-        return findings.error(code, node, f"`{name}` {trouble}") if trouble else node.text.rstrip("/")
+        return findings.error(code, node, f"{called(name)} {trouble}") if trouble else node.text.rstrip("/")
 
     return read
 
@@ -192,7 +195,7 @@ def parsed(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader
             if not isinstance(node, Scalar) or not is_text(node):
                 return refused(node, findings, name, expected, empty="")
             value = parse(node.text)
-            return findings.error("bad-value", node, f"`{name}` must be {expected}") if value is None else value
+            return findings.error("bad-value", node, f"{called(name)} must be {expected}") if value is None else value
 
         return read
 

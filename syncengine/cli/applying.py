@@ -89,7 +89,7 @@ class _Applying:
         request = _request(project, self._given, () if saved else paths, chosen)
         with Progress(self.output) as progress:
             around = Surroundings(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
-            application = Application(project, request, around, lambda: _serving(project))
+            application = Application(project, request, around, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True
             return application.execute(saved)
@@ -141,7 +141,7 @@ def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Map
 
 
 @contextmanager
-def _serving(project: Project) -> Iterator[str]:
+def serving(project: Project) -> Iterator[str]:
     """The service's base URL, with the embedded one running for the time of the block."""
     if not project.is_sandbox:
         yield project.base_url()

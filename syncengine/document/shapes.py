@@ -35,8 +35,13 @@ def refused(node: Node, findings: Findings, name: str, expected: str, empty: str
         return INVALID
     if isinstance(node, Scalar) and node.is_null:
         written = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"
-        return findings.error("null-value", node, f"`{name}` has no value: {written}")
-    return findings.error("wrong-type", node, f"`{name}` must be {expected}, not {described(node)}")
+        return findings.error("null-value", node, f"{called(name)} has no value: {written}")
+    return findings.error("wrong-type", node, f"{called(name)} must be {expected}, not {described(node)}")
+
+
+def called(name: str) -> str:
+    """A field in code marks; what is described in words as it is."""
+    return name if " " in name else f"`{name}`"
 
 
 def is_text(node: Node) -> bool:
@@ -52,7 +57,7 @@ def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
         text = node.text
         if text.isprintable() or (found := forbidden.search(text)) is None:
             return text
-        return findings.error("control-character", node, f"`{name}` holds {character(found.group())}; {hint}")
+        return findings.error("control-character", node, f"{called(name)} holds {character(found.group())}; {hint}")
 
     return read
 
@@ -73,7 +78,7 @@ def filled(name: str) -> Reader:
     def read(node: Node, findings: Findings) -> Any:
         value = text(node, findings)
         if value is not INVALID and not value.strip():
-            return findings.error("empty-value", node, f"`{name}` must not be empty")
+            return findings.error("empty-value", node, f"{called(name)} must not be empty")
         return value
 
     return read
@@ -89,10 +94,10 @@ def identity(name: str) -> Reader:
             return INVALID
         stripped = value.strip()
         if not stripped:
-            return findings.error("empty-name", node, f"`{name}` must not be empty")
+            return findings.error("empty-name", node, f"{called(name)} must not be empty")
         if stripped != value:
             return findings.error(
-                "surrounding-blanks", node, f"`{name}` must not start or end with blanks: {quoted(value)}"
+                "surrounding-blanks", node, f"{called(name)} must not start or end with blanks: {quoted(value)}"
             )
         return value
 
@@ -118,7 +123,9 @@ def whole_number(low: int, high: int) -> Callable[[str], Reader]:
                 return refused(node, findings, name, "a whole number, without quotes", empty="")
             value = int(node.text)
             if not low <= value <= high:
-                return findings.error("bad-value", node, f"`{name}` must be between {low} and {high}, not {value}")
+                return findings.error(
+                    "bad-value", node, f"{called(name)} must be between {low} and {high}, not {value}"
+                )
             return value
 
         return read
@@ -137,7 +144,7 @@ def choice(values: Iterable[str]) -> Callable[[str], Reader]:
             if not is_text(node):
                 return refused(node, findings, name, " or ".join(known), empty="")
             hint = suggestion(node.text or "", known)
-            expected = f"`{name}` must be {' or '.join(known)}"
+            expected = f"{called(name)} must be {' or '.join(known)}"
             return findings.error("bad-value", node, f"{expected}, not {quoted(node.text or '')}{hint}")
 
         return read
@@ -181,7 +188,7 @@ def instant(name: str) -> Reader:
             return value
         found = quoted(node.text)
         hint = "; add the time and the offset" if re.fullmatch(r"\d{4}-\d\d-\d\d", node.text) else ""
-        return findings.error("bad-value", node, f"`{name}` must be {expected}, not {found}{hint}")
+        return findings.error("bad-value", node, f"{called(name)} must be {expected}, not {found}{hint}")
 
     return read
 
@@ -190,7 +197,7 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
     """A list of texts in its order, without repeats."""
 
     def make(name: str) -> Reader:
-        one = item(name)
+        one = item(f"an item of {name}")
 
         def read(node: Node, findings: Findings) -> tuple[str, ...] | Invalid:
             if type(node) is not Sequence:

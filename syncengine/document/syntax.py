@@ -12,13 +12,18 @@ from syncengine.document.text import lines_of
 
 
 class Sentence(NamedTuple):
-    """`problem` is part of libyaml's words; `at_start`: the construct's start is the place to look, not its end."""
+    """`problem` is part of libyaml's words; `at_start`: the construct's start is the place to look, not its end.
+
+    `unclosed`: so it is if the trouble is a `:` or the end of the file, where a bracket's content has run too far.
+    """
 
     problem: str
     message: str
     at_start: bool = False
+    unclosed: bool = False
 
 
+UNCLOSED = "the bracket that opens here is never closed"
 SENTENCES = (
     Sentence(
         "mapping values are not allowed",
@@ -27,8 +32,8 @@ SENTENCES = (
     Sentence("tab character", "a tab is used as indentation; YAML is indented with spaces only"),
     Sentence("unexpected end of stream", "the quote that opens here is never closed", at_start=True),
     Sentence("unexpected document indicator", "the quote that opens here is never closed", at_start=True),
-    Sentence("expected ',' or ']'", "the list that opens here is not closed: `,` or `]` is missing", at_start=True),
-    Sentence("expected ',' or '}'", "the mapping that opens here is not closed: `,` or `}` is missing", at_start=True),
+    Sentence("expected ',' or ']'", "`,` or `]` is missing before this", unclosed=True),
+    Sentence("expected ',' or '}'", "`,` or `}` is missing before this", unclosed=True),
     Sentence("could not find expected ':'", "this line has no `:` after its key", at_start=True),
     Sentence(
         "did not find expected key", "this line does not fit: check its indentation, and quotes that end too early"
@@ -69,19 +74,22 @@ _STARTERS = {
 
 def report(error: MarkedYAMLError, text: str, opened: Mark | None, findings: Findings) -> None:
     """One diagnostic for a syntax error; `opened` is where the innermost open `[` or `{` stands."""
+    mark, message = _judged(error, text, opened)
+    findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
+
+
+def _judged(error: MarkedYAMLError, text: str, opened: Mark | None) -> tuple[Mark | None, str]:
     problem = str(error.problem or error.context or error)
-    known = next((s for s in SENTENCES if s.problem in problem), None)
-    mark = (error.context_mark if known and known.at_start else None) or error.problem_mark or error.context_mark
-    message = known.message if known else problem
-    if opened and mark and "node content" in problem and mark.line >= len(lines_of(text)) - 1:
-        findings.at("yaml-syntax", opened.line + 1, opened.column + 1, "the bracket that opens here is never closed")
-        return
-    if mark is None:
-        findings.at("yaml-syntax", 1, 1, message)
-        return
+    known = next((s for s in SENTENCES if s.problem in problem), None) or Sentence(problem, problem)
+    end, start = error.problem_mark, error.context_mark
+    there = _character_at(text, end.line, end.column) if end else ""
     if "cannot start any token" in problem:
-        message = _STARTERS.get(_character_at(text, mark.line, mark.column), "text cannot start here; put it in quotes")
-    findings.at("yaml-syntax", mark.line + 1, mark.column + 1, message)
+        return end, _STARTERS.get(there, "text cannot start here; put it in quotes")
+    if known.unclosed and there in ("", ":"):
+        return start, UNCLOSED
+    if opened and not there and "node content" in problem:
+        return opened, UNCLOSED
+    return (start if known.at_start and start else end or start), known.message
 
 
 def _character_at(text: str, line: int, column: int) -> str:

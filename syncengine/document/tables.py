@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 
-from syncengine.document.findings import INVALID, Findings, suggestion
+from syncengine.document.findings import INVALID, Findings, nearest
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
 from syncengine.document.shapes import Reader, Reads, refused
 
@@ -61,16 +61,21 @@ class Table:
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Findings, address: str | None = None) -> bool:
-        """Whether required fields are absent; said at the resource."""
+        """Whether required fields are absent; said at the resource, unless a misspelt key was reported for it."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
+        meant = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
         for name in absent:
-            findings.error("missing-field", node, f"{self.title} needs `{name}`", address)
+            if name not in meant:
+                findings.error("missing-field", node, f"{self.title} needs `{name}`", address)
         return bool(absent)
 
     def _unknown(self, key: Scalar, findings: Findings) -> None:
-        near = self.meant.get(key.text)
-        hint = f"; did you mean `{near}`?" if near else suggestion(key.text, self.readers)
+        near = self._nearest(key.text)
+        hint = f"; did you mean `{near}`?" if near else ""
         findings.error("unknown-field", key, f"{self.title} has no field `{shown(key.text)}`{hint}")
+
+    def _nearest(self, name: str) -> str | None:
+        return self.meant.get(name) or nearest(name, tuple(self.readers))
 
 
 def shown(name: str) -> str:

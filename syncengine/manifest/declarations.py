@@ -155,7 +155,7 @@ class _Reading:
         values = table.read(node, findings)
         name = values.get(identity := IDENTITIES[kind])
         if identity not in values:
-            findings.error("missing-field", node, f"{table.title} needs `{identity}`")
+            table.missing(table.required - {identity} | values.keys(), node, findings)
         key = Key(kind, name) if isinstance(name, str) else None
         self._exclusive(node, values)
         return Declared(kind, key, values, node, len(findings.found) == before)

@@ -28,7 +28,7 @@ BAD: dict[str, Bad] = {
     "half a surrogate pair": Bad('tags:\n  - name: "\\ud83d"\n', (("yaml-syntax", 2, 14),), "surrogate"),
     "errors before a syntax error": Bad(
         "tags:\n  - nam: a\n---\ntags:\n  - name: a: b\n",
-        (("unknown-field", 2, 5), ("missing-field", 2, 5), ("yaml-syntax", 5, 12)),
+        (("unknown-field", 2, 5), ("yaml-syntax", 5, 12)),
     ),
     # --- YAML beyond what is meant
     "duplicate key": Bad("tags:\n  - name: a\n    url: x\n    url: y\n", (("duplicate-key", 4, 5),), "line 3"),
@@ -43,6 +43,10 @@ BAD: dict[str, Bad] = {
     "structured key": Bad("tags:\n  - name: a\n    [x]: y\n", (("complex-key", 3, 5),)),
     "missing key": Bad("tags:\n  - name: a\n    ?\n    : y\n", (("empty-key", 3, 6),)),
     "missing key on a line of its own": Bad("tags:\n  - name: a\n    : y\n", (("yaml-syntax", 3, 5),)),
+    "missing comma": Bad('{"tags": [{"name": "a"}\n {"name": "b"}]}', (("yaml-syntax", 2, 2),), "`,`"),
+    "mapping never closed": Bad("tags:\n  - {name: a\n  - name: b\n", (("yaml-syntax", 2, 5),), "closed"),
+    "missing colon": Bad("tags:\n  - name: a\n    url x\n    path: y\n", (("yaml-syntax", 3, 5),), "`:`"),
+    "byte order mark in the middle": Bad("tags:\n  - name: a\ufeff\n", (("control-character", 2, 12),)),
     "list never closed at the end": Bad("tags: [\n", (("yaml-syntax", 1, 7),), "never closed"),
     "unknown alias": Bad("tags:\n  - name: *a\n", (("unknown-alias", 2, 11),), "&a"),
     "recursive alias": Bad("tags: &t\n  - *t\n", (("recursive-alias", 2, 5),)),
@@ -157,7 +161,6 @@ BAD: dict[str, Bad] = {
         "tags:\n  - nme: a\n  - name: b\n    url:\n    protect: on\n  - name: b\n",
         (
             ("unknown-field", 2, 5),
-            ("missing-field", 2, 5),
             ("null-value", 4, 9),
             ("wrong-type", 5, 14),
             ("duplicate-resource", 6, 5),

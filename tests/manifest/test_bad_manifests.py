@@ -30,7 +30,6 @@ def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
     assert [(d.file, d.line) for d in found] == [
         ("manifests/a.yaml", 1),
         ("manifests/b.yaml", 2),
-        ("manifests/b.yaml", 2),
         ("manifests/b.yaml", 3),
         ("manifests/c/d.json", 1),
     ]

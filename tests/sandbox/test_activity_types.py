@@ -23,7 +23,9 @@ def complete(service: Asking, session: str) -> None:
     assert service.told("completeSyncSession", syncSessionId=session) == {"syncSessionId": session}
 
 
-@pytest.mark.parametrize(("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)])
+@pytest.mark.parametrize(
+    ("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)]
+)
 def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str, Any], enabled: bool) -> None:
     """service-facts §2: enableIfNew, default false: created but not offered to users."""
     assert upload(service, "A", **flag) == {"errors": []}

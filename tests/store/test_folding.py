@@ -86,27 +86,39 @@ class Life:
     runs: int = 1
 
     def step(self, number: int, end: str, leaves: tuple[Leave, ...]) -> None:
+        call = f"call-{number}"
         if end != "record":
-            self.state.intend([Intent(f"call-{number}", "upsertTags", leaves)])
+            self.state.intend([Intent(call, "upsertTags", leaves)])
             self.model.intend(leaves)
         ends: dict[str, Callable[[str, tuple[Leave, ...]], None]] = {
-            "settle": lambda call, some: self._settle(call, some, None),
-            "identify": lambda call, some: self._settle(call, some, call),
+            "settle": self._settle,
+            "identify": self._identify,
             "part": self._part,
             "fail": self._fail,
-            "crash": lambda call, some: self._again(),
-            "stop": lambda call, some: (self.state.end_run("interrupted", {}), self._again())[1],
-            "record": lambda call, some: (self.state.record(some), self.model.record(some))[1],
+            "crash": self._crash,
+            "stop": self._stop,
+            "record": self._record,
         }
-        ends[end](f"call-{number}", leaves)
+        ends[end](call, leaves)
 
-    def _settle(self, call: str, leaves: tuple[Leave, ...], server_id: str | None) -> None:
+    def _identify(self, call: str, leaves: tuple[Leave, ...]) -> None:
+        self._settle(call, leaves, call)
+
+    def _record(self, _call: str, leaves: tuple[Leave, ...]) -> None:
+        self.state.record(leaves)
+        self.model.record(leaves)
+
+    def _stop(self, call: str, leaves: tuple[Leave, ...]) -> None:
+        self.state.end_run("interrupted", {})
+        self._crash(call, leaves)
+
+    def _settle(self, call: str, leaves: tuple[Leave, ...], server_id: str | None = None) -> None:
         ids = {leave.key: server_id for leave in leaves} if server_id else {}
         self.state.settle([Settlement(call, leaves, ids)])
         self.model.settle(leaves, server_id)
 
     def _part(self, call: str, leaves: tuple[Leave, ...]) -> None:
-        self._settle(call, leaves[:1], None)
+        self._settle(call, leaves[:1])
         if leaves[1:]:
             self._fail(call, leaves[1:])
 
@@ -114,8 +126,8 @@ class Life:
         self.state.fail([Failure(call, tuple(leave.key for leave in leaves), "no")])
         self.model.doubt({leave.key for leave in leaves})
 
-    def _again(self) -> None:
-        """A run that ended, or died, and the next: to the state a dead run is one that another begins after."""
+    def _crash(self, _call: str, _leaves: tuple[Leave, ...]) -> None:
+        """To a state, a dead run is one without an end that another begins after."""
         self.runs += 1
         self.state.begin_run(run(self.runs))
         self.model.doubt(set(self.model.open))

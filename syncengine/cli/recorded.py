@@ -1,0 +1,180 @@
+"""state: the cached prior state, to look at, lock and mend."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import wraps
+from typing import Any
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.engine import Surroundings, rebind_team
+from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.render import recorded as rendering
+from syncengine.render.json import dumped
+from syncengine.resource import Key
+from syncengine.store.holder import Holder
+from syncengine.store.lock import LockInfo
+from syncengine.store.state import State, open_state
+
+HISTORY_RUNS = 50
+
+
+@click.group()
+def state() -> None:
+    """Look at the cached prior state, lock and mend it."""
+
+
+def state_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Global options, `--format`, and errors in the format that was asked for."""
+
+    @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+    @with_globals
+    @wraps(command)
+    def wrapped(given: Globals, format: str, **options: Any) -> Any:
+        try:
+            return command(given=given, format=format, **options)
+        except SyncengineError as error:
+            return Output(given, given.folder).refusal(error, format)
+
+    return wrapped
+
+
+@contextmanager
+def _reading(given: Globals) -> Iterator[State]:
+    with open_state(given.project().state, write=False) as opened:
+        yield opened
+
+
+def _show(given: Globals, format: str, document: Any, text: str) -> int:
+    Output(given, given.folder).data(dumped(document) if format == "json" else text)
+    return ExitCode.DONE
+
+
+@state.command("list")
+@click.argument("globs", metavar="[ADDRESS]...", nargs=-1)
+@state_command
+def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
+    """List what is recorded; ADDRESS may be a glob."""
+    with _reading(given) as opened:
+        rows = [r for r in opened.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+    width = Output(given, given.folder).look().width
+    return _show(given, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
+
+
+@state.command("show")
+@click.argument("address")
+@state_command
+def show_row(given: Globals, format: str, address: str) -> int:
+    """Show everything that is recorded of one resource."""
+    key = _key(address)
+    with _reading(given) as opened:
+        row = opened.get([key]).get(key)
+    if row is None:
+        raise SyncengineError(f"{address} is not recorded", code="not-recorded")
+    return _show(given, format, rendering.row_document(row), rendering.row_text(row))
+
+
+@state.command("history")
+@click.argument("address", required=False)
+@state_command
+def show_history(given: Globals, format: str, address: str | None) -> int:
+    """Show what happened to one resource, field by field; without ADDRESS, the last runs."""
+    key = _key(address) if address else None
+    with _reading(given) as opened:
+        if key is None:
+            runs = opened.runs(HISTORY_RUNS)
+            return _show(given, format, rendering.runs_document(runs), rendering.runs_text(runs))
+        entries = opened.history(key)
+    return _show(given, format, rendering.history_document(entries), rendering.history_text(entries))
+
+
+@state.command("forget")
+@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True)
+@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@state_command
+def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
+    """Drop rows from the state. The service keeps what it holds, and the next plan knows nothing of it."""
+    keys = [_key(address) for address in addresses]
+    _confirm(f"Forget {', '.join(addresses)}? The service keeps what it holds.", auto_approve)
+    with _writing(given, "state forget") as opened:
+        missing = [str(key) for key in keys if key not in opened.get(keys)]
+        if missing:
+            raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
+        count = opened.forget(keys)
+    return _show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+
+
+@state.command("lock")
+@click.option("--reason", default="locked by hand", show_default=True, help="Shown to whoever is refused.")
+@state_command
+def lock_state(given: Globals, format: str, reason: str) -> int:
+    """Lock the state by hand, until `state unlock ID`."""
+    with open_state(given.project().state, write=True) as opened:
+        info = opened.hold(Holder.here("state lock", os.environ), reason)
+    return _show(given, format, rendering.lock_document(info), _locked_text(info))
+
+
+def _locked_text(info: LockInfo) -> str:
+    return f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+
+
+@state.command("unlock")
+@click.argument("lock_id", metavar="ID")
+@state_command
+def unlock_state(given: Globals, format: str, lock_id: str) -> int:
+    """End the lock of this ID, whoever holds it; its holder can write and send nothing any more."""
+    project = given.project()
+    with open_state(project.state, write=False) as looked:
+        held = looked.current_lock()
+    if held is None:
+        raise SyncengineError("the state is not locked", code="not-locked")
+    with open_state(project.state, write=True) as opened:
+        if not opened.force_unlock(lock_id):
+            raise SyncengineError(f"{lock_id} is not the lock; it is held by {held}", code="other-lock")
+    return _show(given, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
+
+
+@state.command("rebind")
+@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@state_command
+def rebind(given: Globals, format: str, auto_approve: bool) -> int:
+    """Accept the team's new name: ask the service which team the key belongs to, and remember that."""
+    from syncengine.cli.applying import serving
+
+    project = given.project()
+    _confirm("Bind this state to the team that the key belongs to, whatever its name?", auto_approve)
+    before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
+    text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
+    return _show(given, format, {"team": team, "before": before}, text)
+
+
+@contextmanager
+def _writing(given: Globals, command: str) -> Iterator[State]:
+    project = given.project()
+    with open_state(project.state, write=True) as opened:
+        holder = Holder.here(command, os.environ)
+        with opened.lock(holder, wait=90.0, request_timeout=project.service.timeout):
+            yield opened
+
+
+def _key(address: str) -> Key:
+    try:
+        return Key.parse(address)
+    except ValueError:
+        raise Usage(f"{address!r} is no address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE") from None
+
+
+def _confirm(question: str, auto_approve: bool) -> None:
+    if auto_approve:
+        return
+    if not sys.stdin.isatty():
+        raise Usage("there is no terminal to ask on: repeat with -y")
+    if not click.confirm(question, default=False, err=True):
+        raise SyncengineError("nothing was changed", code="not-confirmed")

@@ -1,0 +1,108 @@
+"""Project file → the settings of one environment, or everything that is wrong with any of them. Reads the file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from syncengine.document.findings import Findings, suggestion
+from syncengine.document.nodes import Mapping, Node, described
+from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.tables import Table, shown
+from syncengine.project_file import REFERENCE_KEYS, Overlay, ProjectFile
+
+_PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
+_ENVIRONMENT = Table.of(Overlay, "an environment")
+
+
+def settings_of(
+    path: Path | None, chosen: str | None, findings: Findings, operations: Collection[str], lints: Collection[str]
+) -> Overlay:
+    """What the file says for the chosen environment; nothing as soon as anything is wrong."""
+    root = _root(path, findings) if path else None
+    overlays = _overlays(root)
+    if chosen is not None and chosen not in overlays:
+        hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
+        findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
+    if root is None or findings.found:
+        return Overlay()
+    _check_project(root, findings)
+    for overlay in overlays.values():
+        _check_overlay(overlay, findings)
+    for part in (root, *overlays.values()):
+        _check_names(part, ("service", "endpoints"), "operation", operations, findings)
+        _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
+    if findings.found:
+        return Overlay()
+    merged = merge(root, overlays[chosen]) if chosen else root
+    assert isinstance(merged, Mapping)
+    return ProjectFile.model_construct(**_PROJECT.read(merged, findings))
+
+
+def _root(path: Path, findings: Findings) -> Mapping | None:
+    try:
+        with path.open("rb") as file:
+            documents = read(file.read(MAX_BYTES + 1), findings)
+    except OSError as error:
+        findings.at("unreadable-file", None, None, f"the project file cannot be read: {error.strerror or error}")
+        return None
+    if not documents.roots and not findings.found:
+        findings.at("missing-field", 1, 1, "the project file needs `version: 1`")
+    for extra in documents.roots[1:]:
+        findings.error("wrong-type", extra, "the project file holds one document only")
+    root = documents.roots[0] if documents.roots else None
+    if root is None or isinstance(root, Mapping):
+        return root
+    findings.error("wrong-type", root, f"the project file must be a mapping of settings, not {described(root)}")
+    return None
+
+
+def _overlays(root: Mapping | None) -> dict[str, Node]:
+    environments = root.get("environments") if root else None
+    if not isinstance(environments, Mapping):
+        return {}
+    return {key.text: value for key, value in zip(environments.keys, environments.values, strict=True)}
+
+
+def _check_project(root: Mapping, findings: Findings) -> None:
+    kept = [
+        n for n, key in enumerate(root.keys) if key.text != "environments" or not isinstance(root.values[n], Mapping)
+    ]
+    values = _PROJECT.read(Mapping([root.keys[n] for n in kept], [root.values[n] for n in kept], root.mark), findings)
+    _PROJECT.missing(values, root, findings)
+
+
+def _check_overlay(overlay: Node, findings: Findings) -> None:
+    if isinstance(overlay, Mapping):
+        _ENVIRONMENT.read(overlay, findings)
+    else:
+        findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
+
+
+def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[str], findings: Findings) -> None:
+    """That a mapping's keys are among the known; it may be absent."""
+    node: Node | None = root
+    for name in at:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    for key in node.keys if known and isinstance(node, Mapping) else ():
+        if key.text not in known:
+            hint = suggestion(key.text, sorted(known))
+            findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")
+
+
+def merge(under: Node, over: Node) -> Node:
+    """`over` laid deeply over `under`: mappings merge, all else and references ({env}, {file}) replace."""
+    if not isinstance(under, Mapping) or not isinstance(over, Mapping) or _is_reference(under) or _is_reference(over):
+        return over
+    keys = {key.text: key for key in (*under.keys, *over.keys)}
+    below = {key.text: value for key, value in zip(under.keys, under.values, strict=True)}
+    above = {key.text: value for key, value in zip(over.keys, over.values, strict=True)}
+    values = [
+        merge(below[name], above[name]) if name in below and name in above else above.get(name, below.get(name))
+        for name in keys
+    ]
+    return Mapping(list(keys.values()), [value for value in values if value is not None], under.mark)
+
+
+def _is_reference(node: Mapping) -> bool:
+    return len(node.keys) == 1 and node.keys[0].text in REFERENCE_KEYS

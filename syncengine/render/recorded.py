@@ -1,0 +1,214 @@
+"""Recorded rows, history and the lock → documents and text; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from syncengine.render.json import Document
+from syncengine.render.visible import quoted, visible
+from syncengine.render.words import counted
+from syncengine.resource import Recorded, Source, Status, Value
+from syncengine.store.detail import Detail
+from syncengine.store.history import HistoryEntry, Run
+from syncengine.store.lock import LockInfo
+
+STATE_FORMAT = "syncengine.state/v1"
+HISTORY_FORMAT = "syncengine.history/v1"
+
+
+def when(seconds: float | None) -> str | None:
+    """An instant as people and machines read it, to the second, in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+# --- rows
+
+
+def rows_document(rows: Iterable[Recorded]) -> Document:
+    """`state list` and `state show` for machines."""
+    return {"format": STATE_FORMAT, "resources": [row_document(row) for row in rows]}
+
+
+def row_document(row: Recorded) -> Document:
+    return {
+        "address": str(row.key),
+        "kind": row.key.kind.value,
+        "status": row.status.value,
+        "doubtful": row.doubtful,
+        "fields": dict(row.body.fields),
+        "keywords": list(row.body.keywords),
+        "metadata": dict(row.body.metadata),
+        "serverId": row.server_id,
+        "protect": row.protect,
+        "source": _place(row.source),
+    }
+
+
+def _place(source: Source | None) -> Document | None:
+    return None if source is None else {"file": source.file, "line": source.line}
+
+
+def rows_text(rows: Sequence[Recorded], width: int) -> str:
+    """A line for each row: address, what is special about it, place."""
+    if not rows:
+        return "Nothing is recorded.\n"
+    lines = [_row_line(row, min(60, max(len(visible(str(r.key))) for r in rows))) for row in rows]
+    return "\n".join(line[: max(width, 40)] if width < len(line) else line for line in lines) + "\n"
+
+
+def _row_line(row: Recorded, room: int) -> str:
+    flags = [row.status.value] if row.status is not Status.ACTIVE else []
+    flags += ["doubtful"] if row.doubtful else []
+    flags += ["protected"] if row.protect else []
+    place = str(row.source) if row.source else ""
+    return f"{visible(str(row.key)):<{room}}  {' '.join(flags):<10}  {visible(place)}".rstrip()
+
+
+def row_text(row: Recorded) -> str:
+    """Everything that is recorded of one resource."""
+    lines = [visible(str(row.key)), f"  status: {row.status.value}{', doubtful' if row.doubtful else ''}"]
+    lines += [f"  {name}: {_value(value)}" for name, value in row.body.fields.items()]
+    if row.body.keywords:
+        lines.append(f"  effective keywords: {_value(row.body.keywords)}")
+    lines += [f"  metadata {visible(name)}: {quoted(value)}" for name, value in row.body.metadata.items()]
+    lines += [f"  server id: {visible(row.server_id)}"] if row.server_id else []
+    lines += ["  protect: true"] if row.protect else []
+    lines += [f"  declared at {visible(str(row.source))}"] if row.source else []
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Value | None) -> str:
+    if value is None:
+        return "(none)"
+    if isinstance(value, tuple):
+        return ", ".join(map(quoted, value)) or "(none)"
+    return quoted(value) if isinstance(value, str) else str(value).lower()
+
+
+# --- history
+
+
+def history_document(entries: Iterable[HistoryEntry]) -> Document:
+    return {"format": HISTORY_FORMAT, "entries": [_entry_document(entry) for entry in entries]}
+
+
+def _entry_document(entry: HistoryEntry) -> Document:
+    return {
+        "at": when(entry.at),
+        "outcome": entry.outcome,
+        "run": entry.run,
+        "command": entry.command,
+        "commit": entry.commit,
+        "user": entry.user,
+        "host": entry.host,
+        "jobUrl": entry.job_url,
+        "operation": entry.operation,
+        "source": _place(entry.source),
+        **_detail_document(entry.detail),
+    }
+
+
+def _detail_document(detail: Detail) -> Document:
+    return {
+        "fields": [{"name": n, "before": before, "after": after} for n, (before, after) in detail.fields.items()],
+        "keywords": {"add": list(detail.keywords_added), "delete": list(detail.keywords_deleted)},
+        "metadata": {"set": dict(detail.metadata_set), "delete": list(detail.metadata_deleted)},
+        "status": {"before": detail.status[0], "after": detail.status[1]} if detail.status else None,
+        "message": detail.message,
+    }
+
+
+def history_text(entries: Sequence[HistoryEntry]) -> str:
+    """What happened to one resource, the oldest first."""
+    if not entries:
+        return "Nothing is known of it.\n"
+    return "".join(line + "\n" for entry in entries for line in _entry_lines(entry))
+
+
+def _entry_lines(entry: HistoryEntry) -> Iterator[str]:
+    commit = f" commit {entry.commit[:12]}" if entry.commit else ""
+    who = f" by {entry.user}@{entry.host}" if entry.user else ""
+    operation = f" {entry.operation}" if entry.operation else ""
+    place = f" ({entry.source})" if entry.source else ""
+    run = f" in run {entry.run}" if entry.run else ""
+    yield visible(f"{when(entry.at)} {entry.outcome}{operation}{run}{who}{commit}{place}")
+    detail = entry.detail
+    if detail.status:
+        before, after = detail.status
+        yield f"    status: {before.value if before else '(none)'} → {after.value}"
+    for name, (old, new) in detail.fields.items():
+        yield f"    {name}: {_value(old)} → {_value(new)}"
+    for word, texts in (("added", detail.keywords_added), ("deleted", detail.keywords_deleted)):
+        if texts:
+            yield f"    keywords {word}: {_value(texts)}"
+    yield from (f"    metadata {visible(n)}: {quoted(value)}" for n, value in detail.metadata_set.items())
+    if detail.metadata_deleted:
+        yield f"    metadata deleted: {_value(detail.metadata_deleted)}"
+    if detail.message:
+        yield f"    {visible(detail.message)}"
+
+
+def runs_document(runs: Iterable[Run]) -> Document:
+    return {"format": HISTORY_FORMAT, "runs": [_run_document(run) for run in runs]}
+
+
+def _run_document(run: Run) -> Document:
+    return {
+        "id": run.id,
+        "started": when(run.started),
+        "ended": when(run.ended),
+        "command": run.command,
+        "outcome": run.outcome,
+        "plan": run.plan,
+        "user": run.user,
+        "host": run.host,
+        "jobUrl": run.job_url,
+        "commit": run.commit,
+        "clean": run.clean,
+        "counts": dict(run.counts),
+    }
+
+
+def runs_text(runs: Sequence[Run]) -> str:
+    """A line for each run, the newest first."""
+    return "".join(_run_line(run) + "\n" for run in runs) or "Nothing was applied yet.\n"
+
+
+def _run_line(run: Run) -> str:
+    tree = "" if run.clean else " (with uncommitted changes)"
+    commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
+    job = f" {run.job_url}" if run.job_url else ""
+    counts = _counts(run.counts)
+    outcome = run.outcome or "under way, or dead"
+    return visible(
+        f"{when(run.started)} {run.id} {run.command} {outcome}{counts} by {run.user}@{run.host}{commit}{job}"
+    )
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f" ({told})" if told else ""
+
+
+# --- the lock
+
+
+def lock_document(lock: LockInfo | None) -> Document:
+    if lock is None:
+        return {"lock": None}
+    holder = lock.holder
+    return {
+        "lock": {
+            "id": lock.id,
+            "holder": {"host": holder.host, "user": holder.user, "pid": holder.pid, "command": holder.command},
+            "jobUrl": holder.job_url,
+            "reason": holder.reason,
+            "since": when(lock.since),
+            "expires": when(lock.expires),
+        }
+    }
+
+
+def forgotten_text(count: int) -> str:
+    return f"Forgot {counted(count, 'resource')}; the service still holds what it holds.\n"

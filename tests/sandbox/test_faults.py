@@ -1,0 +1,170 @@
+"""Faults of each kind, over HTTP, and which request meets which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from syncengine.sandbox.faults import Fault, Faults
+
+from .conftest import Talking
+
+
+def statuses(running: Talking, times: int, path: str = "/tag") -> list[int]:
+    return [running.post(path, {"name": f"T{number}"}).status_code for number in range(times)]
+
+
+def test_a_fault_answers_once_and_leaves_the_world_alone(running: Talking) -> None:
+    """The default: one request, with the status, headers and body asked for."""
+    running.fault(operation="upsertTag", status=503, headers={"Retry-After": "7"}, body={"message": "busy"})
+    response = running.post("/tag", {"name": "T"})
+    assert (response.status_code, response.headers["retry-after"]) == (503, "7")
+    assert response.json() == {"message": "busy"}
+    assert running.names() == []
+    assert running.post("/tag", {"name": "T"}).status_code == 200
+    assert running.names() == ["T"]
+
+
+def test_a_fault_waits_for_its_turn_and_ends(running: Talking) -> None:
+    """`after` spares the first n, `times` counts what is left."""
+    running.fault(operation="upsertTag", status=500, after=1, times=2)
+    assert statuses(running, 5) == [200, 500, 500, 200, 200]
+
+
+def test_a_fault_for_ever_ends_when_it_is_taken_away(running: Talking) -> None:
+    """`times: null`; DELETE takes all faults away."""
+    running.fault(operation="*", status=500, times=None)
+    assert statuses(running, 3) == [500, 500, 500]
+    assert running.post("/tag/batch", {"tags": []}).status_code == 500
+    running.outsider.delete("/faults")
+    assert statuses(running, 1) == [200]
+
+
+def test_a_fault_meets_its_operation_only(running: Talking) -> None:
+    """Others are not even counted."""
+    running.fault(operation="upsertTags", status=500)
+    assert statuses(running, 2) == [200, 200]
+    assert running.post("/tag/batch", {"tags": []}).status_code == 500
+
+
+def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
+    """The first that is due is met; each counts every request that it could have met."""
+    faults = Faults()
+    first, second = Fault("upsertTag", status=500), Fault("*", status=503, after=1, times=None)
+    faults.add([first, second])
+    assert [faults.take("upsertTag") for _ in range(3)] == [first, second, second]
+    faults.clear()
+    assert faults.take("upsertTag") is None
+
+
+@pytest.mark.parametrize(("drop", "names"), [("before", []), ("after", ["T"])])
+def test_a_dropped_connection_gives_no_answer(running: Talking, drop: str, names: list[str]) -> None:
+    """Cut before the request is processed, or after: a client cannot tell which."""
+    running.fault(operation="upsertTag", drop=drop)
+    with pytest.raises(httpx.RemoteProtocolError, match="without sending a response"):
+        running.post("/tag", {"name": "T"})
+    assert running.names() == names
+    assert [entry["status"] for entry in running.requests()] == [None]
+    assert running.post("/tag", {"name": "T"}).status_code == 200
+
+
+@pytest.mark.parametrize("status", [200, 204, 502])
+def test_a_success_can_be_lost_on_its_way(running: Talking, status: int) -> None:
+    """`apply`: done, and answered with something else; without a body, an empty one."""
+    running.fault(operation="upsertTag", status=status, apply=True)
+    response = running.post("/tag", {"name": "T"})
+    assert (response.status_code, response.content) == (status, b"")
+    assert running.names() == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("<html>Welcome</html>", "text/html"), ('{"errors": [', "text/plain"), ("", "text/plain")]
+)
+def test_a_text_is_sent_as_it_is(running: Talking, body: str, kind: str) -> None:
+    """A gateway's page with 200, or JSON cut short: not an answer of the interface, and nothing is applied."""
+    running.fault(operation="upsertTags", body=body)
+    response = running.post("/tag/batch", {"tags": [{"name": "T"}]})
+    assert (response.status_code, response.text) == (200, body)
+    assert response.headers["content-type"].startswith(kind)
+    assert running.names() == []
+
+
+def test_a_fault_chooses_its_content_type(running: Talking) -> None:
+    """Headers asked for win over what would be guessed."""
+    running.fault(operation="upsertTag", body="{}", headers={"Content-Type": "application/json"})
+    assert running.post("/tag", {"name": "T"}).headers.get_list("content-type") == ["application/json"]
+
+
+@pytest.mark.parametrize("status", [None, 400])
+def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: int | None) -> None:
+    """With 200 or 400; an index that is in no batch is answered as it was asked for."""
+    errors = [{"index": 1, "errorDescription": "no"}, {"index": 99, "errorDescription": "what"}]
+    running.fault(operation="upsertTags", itemErrors=errors, **({"status": status} if status else {}))
+    response = running.post("/tag/batch", {"tags": [{"name": "A"}, {"name": "B"}, {}]})
+    missing = {"index": 2, "errorDescription": "name is missing"}
+    assert (response.status_code, response.json()) == (status or 200, {"errors": [errors[0], missing, errors[1]]})
+    assert running.names() == ["A"]
+
+
+def test_an_item_that_is_made_to_fail_is_swept(running: Talking) -> None:
+    """service-facts §2: not uploaded successfully in the session, so it is deleted on completion."""
+    items = [{"code": "A", "label": "A"}, {"code": "B", "label": "B"}]
+    running.post("/activitytype/batch", {"activityTypes": items})
+    session = running.post("/activitytype/sync/start").json()
+    running.fault(operation="uploadActivityTypes", itemErrors=[{"index": 0, "errorDescription": "no"}])
+    running.post("/activitytype/batch", {"activityTypes": items, **session})
+    running.post("/activitytype/sync/complete", session)
+    assert {known["code"]: known["deleted"] for known in running.state()["activityTypes"]} == {"A": True, "B": False}
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "status"),
+    [
+        ("uploadActivityTypes", "/activitytype/batch", 400),
+        ("completeSyncSession", "/activitytype/sync/complete", 404),
+        ("cancelSyncSession", "/activitytype/sync/cancel", 404),
+    ],
+)
+def test_a_session_can_be_gone_when_it_is_used(running: Talking, operation: str, path: str, status: int) -> None:
+    """`expireSession`: the one that the request names; others live on."""
+    first, other = (running.post("/activitytype/sync/start").json() for _ in range(2))
+    running.fault(operation=operation, expireSession=True)
+    assert running.post(path, {"activityTypes": [], **first}).status_code == status
+    assert running.post("/activitytype/sync/complete", other).status_code == 200
+
+
+def test_a_delayed_answer_comes_late_for_work_done_at_once(running: Talking) -> None:
+    """A client that gives up before finds the work done; meanwhile others are answered."""
+    running.fault(operation="upsertTag", delay=30)
+    with pytest.raises(httpx.ReadTimeout):
+        running.post("/tag", {"name": "T"}, timeout=0.05)
+    assert running.names() == ["T"]
+    running.fault(operation="upsertTag", delay=0.01)
+    assert running.post("/tag", {"name": "U"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ({"operation": "*"}, "an array of faults is expected"),
+        (["*"], "an object is expected"),
+        ([{}], "operation is missing"),
+        ([{"operation": "upsertTagz"}], "operation must be the id of an operation or *"),
+        ([{"operation": "*", "satus": 500}], "unknown: satus"),
+        ([{"operation": "*", "status": 99}], "status must be a status from 200 to 599"),
+        ([{"operation": "*", "drop": "now"}], "drop must be before or after"),
+        ([{"operation": "*", "delay": -1}], "delay must be a number of seconds"),
+        ([{"operation": "*", "times": -1}], "times must be an integer from 0"),
+        ([{"operation": "upsertTag", "itemErrors": []}], "itemErrors are answered only by"),
+        ([{"operation": "upsertTags", "itemErrors": [{}]}], "index is missing"),
+    ],
+)
+def test_a_fault_that_is_not_understood_is_refused(running: Talking, faults: Any, words: str) -> None:
+    """A misspelt fault would never happen, and its test would prove nothing. The good ones of the list wait, too."""
+    good = [{"operation": "*", "status": 500}] if isinstance(faults, list) else []
+    response = running.outsider.post("/faults", json=good + faults if good else faults)
+    assert response.status_code == 400
+    assert words in response.json()["message"]
+    assert statuses(running, 1) == [200]

@@ -1,0 +1,139 @@
+"""The interface over HTTP: keys, paths, methods, bodies."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import httpx
+import pytest
+
+from syncengine.errors import SyncengineError
+from syncengine.sandbox.app import running_sandbox
+from syncengine.service.operations import OPERATIONS, Operation
+
+from .conftest import Talking
+
+EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+
+
+@EACH
+def test_each_operation_answers_at_its_path(running: Talking, operation: Operation) -> None:
+    """Asked with an empty object, an operation does its work or says what is missing: it is never 404 or 405."""
+    response = running.connector.request(operation.method, operation.path, json={})
+    assert response.status_code in (200, 400)
+    assert [entry["operation"] for entry in running.requests()] == [operation.id]
+
+
+@EACH
+def test_another_method_is_405(running: Talking, operation: Operation) -> None:
+    """A path takes the methods of its operations only."""
+    assert running.connector.delete(operation.path).status_code == 405
+
+
+@pytest.mark.parametrize("key", [None, "", "wrong", "Sandbox"])
+@pytest.mark.parametrize("path", ["/tag", "/nowhere", "/team/info"])
+def test_without_the_key_everything_is_401(running: Talking, key: str | None, path: str) -> None:
+    """Specification §5: before the path, the method and the body are looked at, and before any fault."""
+    running.fault(operation="*", status=503)
+    headers = {} if key is None else {"x-api-key": key}
+    url = running.connector.base_url.join(f"/connect/api{path}")
+    assert httpx.post(url, headers=headers, content="{").status_code == 401
+
+
+def test_a_key_with_other_letters_is_only_wrong(running: Talking) -> None:
+    """Bytes outside ASCII are compared like any others."""
+    response = running.connector.get("/team/info", headers={b"x-api-key": "schlüssel".encode()})
+    assert response.status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/tag/", "/", "/tag/metadata"])
+def test_an_unknown_path_is_404(running: Talking, path: str) -> None:
+    """Also one that nearly exists."""
+    assert running.post(path, {}).status_code == 404
+
+
+@pytest.mark.parametrize("body", ["{", "[]", '"text"', "null", "[1", '{"name": "\\ud800"}', b"\xff"])
+def test_a_body_that_is_no_json_object_is_400(running: Talking, body: str | bytes) -> None:
+    """And the next request on the same connection is heard."""
+    assert running.connector.post("/tag", content=body).status_code == 400
+    assert running.post("/tag", {"name": "T"}).status_code == 200
+    assert running.names() == ["T"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b" "])
+def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, body: bytes) -> None:
+    """service-facts §1."""
+    assert running.connector.post("/activitytype/sync/start", content=body).status_code == 200
+    assert running.connector.request("GET", "/team/info", content=body).json() == {"teamName": "Sandbox"}
+
+
+def test_answers_are_json(running: Talking) -> None:
+    """Refusals too, with a sentence."""
+    response = running.post("/tag/delete", {"name": "no"})
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {"message": "there is no tag no"}
+
+
+def test_names_of_any_script_come_through(running: Talking) -> None:
+    """Bodies are UTF-8."""
+    name = "Ærø – 商標 🏷 \u0000'"
+    running.post("/tag", {"name": name})
+    assert running.names() == [name]
+
+
+def test_the_front_door_says_what_this_is(running: Talking) -> None:
+    """For a person with a browser."""
+    assert "sandbox" in httpx.get(running.connector.base_url.join("/")).text
+
+
+def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -> None:
+    """It runs beside an apply that has its own way of being interrupted."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    threads = threading.active_count()
+    with running_sandbox(api_key="k") as running:
+        assert httpx.get(f"{running.url}/team/info", headers={"x-api-key": "k"}).status_code == 200
+        assert {number: signal.getsignal(number) for number in handlers} == handlers
+    assert threading.active_count() == threads
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{running.url}/team/info")
+
+
+def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
+    """The waiting client is cut off; nobody waits an hour."""
+    with running_sandbox() as running, httpx.Client(headers={"x-api-key": running.api_key}) as client:
+        httpx.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "delay": 3600}])
+        ended: list[type[Exception]] = []
+
+        def wait() -> None:
+            try:
+                client.get(f"{running.url}/team/info", timeout=60)
+            except httpx.TransportError as error:
+                ended.append(type(error))
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not httpx.get(f"{running.control_url}/requests").json()["requests"]:
+            pass
+    waiting.join()
+    assert ended == [httpx.RemoteProtocolError]
+
+
+def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
+    """No traceback of a server for a port in use."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(SyncengineError, match=f"127.0.0.1:{port}"), running_sandbox(port=port):
+            pass
+
+
+def test_the_web_server_is_imported_only_by_the_app() -> None:
+    """A plan must not pay for a sandbox that it does not start."""
+    code = (
+        "import sys, syncengine.sandbox, syncengine.sandbox.sandbox; "
+        "sys.exit(any(name in sys.modules for name in ('starlette', 'uvicorn', 'asyncio')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,158 @@
+"""What the sandbox keeps: across restarts, across a kill, for one sandbox at a time."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncengine.errors import LockHeld, SyncengineError
+from syncengine.sandbox import view
+from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.rules import RULES
+from syncengine.sandbox.sandbox import Sandbox
+
+SERVER = """
+import sys
+from pathlib import Path
+from syncengine.sandbox.app import serve
+serve("127.0.0.1", 0, Path(sys.argv[1]), "key", ready=lambda running: print(running.url, flush=True))
+print("returned", flush=True)
+"""
+
+
+@contextmanager
+def server(data: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """A sandbox in a process of its own, and a connector that talks to it."""
+    command = [sys.executable, "-W", "error", "-c", SERVER, str(data)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            with httpx.Client(base_url=url, headers={"x-api-key": "key"}) as connector:
+                yield process, connector
+        finally:
+            process.kill()
+
+
+def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
+    """Tags, categories with their ids, activity types, open sessions and settings; the folder is made."""
+    data = tmp_path / "deep" / "sandbox.db"
+    with running_sandbox(data) as first, httpx.Client(headers={"x-api-key": first.api_key}) as client:
+        category = {"externalId": "c", "label": "C", "keywords": ["k"]}
+        id_ = client.post(f"{first.url}/tagcategory/batch", json={"tagCategories": [category]}).json()
+        tag = {"name": "T", "tagCategoryId": id_["tagCategories"][0]["id"], "metadata": {"a": "b"}, "url": "u"}
+        client.post(f"{first.url}/tag/batch", json={"tags": [tag, {"name": "gone"}]})
+        client.post(f"{first.url}/tag/delete", json={"name": "gone"})
+        session = client.post(f"{first.url}/activitytype/sync/start").json()
+        items = [{"code": "A", "label": "A", "enableIfNew": True}]
+        client.post(f"{first.url}/activitytype/batch", json={"activityTypes": items, **session})
+        client.post(f"{first.control_url}/settings", json={"teamName": "Team", "tagLimit": 9})
+        before = client.get(f"{first.control_url}/state").json()
+    with running_sandbox(data) as second, httpx.Client(headers={"x-api-key": second.api_key}) as client:
+        assert client.get(f"{second.control_url}/state").json() == before
+        assert client.post(f"{second.url}/activitytype/sync/complete", json=session).status_code == 200
+        assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False
+        assert client.post(f"{second.url}/tagcategory/delete", json={"externalId": "c"}).status_code == 200
+        assert client.get(f"{second.control_url}/state").json()["tags"] == []
+
+
+def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    """SIGKILL right after the answer; the next one starts at once on the same file."""
+    data = tmp_path / "sandbox.db"
+    names = [f"T{number:04}" for number in range(500)]
+    with server(data) as (process, connector):
+        assert connector.post("/tag/batch", json={"tags": [{"name": name} for name in names]}).status_code == 200
+        assert connector.post("/tag/keyword/delete", json={"tagName": "T0000", "keyword": "T0000"}).status_code == 200
+        process.kill()
+        process.wait()
+    with closing(Sandbox(data)) as again:
+        assert sorted(again.world.tags) == names
+        assert again.world.tags["T0000"].keywords == frozenset()
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_foreground_sandbox_cleanly(tmp_path: Path, end: signal.Signals) -> None:
+    """`serve` returns to its caller; nothing is said on stderr, not even with every warning an error."""
+    with server(tmp_path / "sandbox.db") as (process, connector):
+        assert connector.get("/team/info").status_code == 200
+        process.send_signal(end)
+        assert process.communicate(timeout=20) == ("returned\n", "")
+        assert process.returncode == 0
+
+
+def test_two_sandboxes_cannot_have_one_file(tmp_path: Path) -> None:
+    """Each would overwrite the other's world; the lock ends with its holder."""
+    data = tmp_path / "sandbox.db"
+    with closing(Sandbox(data)), pytest.raises(LockHeld, match="in use by another sandbox"):
+        Sandbox(data)
+    Sandbox(data).close()
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    """It will hold posted time: people's days."""
+    with closing(Sandbox(tmp_path / "sandbox.db")):
+        assert (tmp_path / "sandbox.db").stat().st_mode & 0o077 == 0
+
+
+def _text(path: Path) -> None:
+    path.write_text("not a database " * 100, encoding="utf-8")
+
+
+def _newer(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+@pytest.mark.parametrize(("make", "words"), [(_text, "not a database"), (_newer, "version 99"), (Path.mkdir, "open")])
+def test_a_file_that_is_not_ours_is_refused_by_name(tmp_path: Path, make: Any, words: str) -> None:
+    """An error for a person, and the file stays as it is."""
+    data = tmp_path / "sandbox.db"
+    make(data)
+    with pytest.raises(SyncengineError, match=f"sandbox.db: .*{words}"):
+        Sandbox(data)
+
+
+NAMES = st.sampled_from(["a", "b", "c", "ü\u0000'"])
+IDS = st.sampled_from(["", "id-1", "id-2", "id-3"])
+ASKED = st.one_of(
+    st.tuples(st.just("upsertTag"), st.fixed_dictionaries({"name": NAMES, "tagCategoryId": IDS})),
+    st.tuples(st.just("deleteTag"), st.fixed_dictionaries({"name": NAMES})),
+    st.tuples(
+        st.just("upsertTagCategories"),
+        st.fixed_dictionaries(
+            {"tagCategories": st.lists(st.fixed_dictionaries({"externalId": NAMES}, optional={"id": IDS}), max_size=3)}
+        ),
+    ),
+    st.tuples(st.just("deleteTagCategory"), st.fixed_dictionaries({"externalId": NAMES})),
+)
+
+
+@given(st.lists(ASKED, max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]]]) -> None:
+    """After any history: the same resources, and indexes that agree with them."""
+    ids = count(1)
+    with TemporaryDirectory() as folder:
+        data = Path(folder) / "sandbox.db"
+        with closing(Sandbox(data, new_id=lambda: f"id-{next(ids)}")) as sandbox:
+            for operation, body in history:
+                sandbox.do(RULES[operation], body)
+            held = sandbox.world
+        with closing(Sandbox(data)) as again:
+            loaded = again.world
+    assert view.state(loaded) == view.state(held)
+    assert loaded.category_ids == held.category_ids
+    assert loaded.members == {id_: names for id_, names in held.members.items() if names}
