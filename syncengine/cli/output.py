@@ -17,6 +17,7 @@ from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import visible
+from syncengine.settings import FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,9 @@ class Output:
         )
 
     def _lines(self, file: str) -> Sequence[str] | None:
+        """The lines of a manifest; never the project file's, where a secret may stand that must not (engine.md 4.11)."""
+        if Path(file).name in (FILE_NAME, Path(self.given.config or FILE_NAME).name):
+            return None
         try:
             return (self.root / file).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:

@@ -107,7 +107,7 @@ def _connected(path: Path | None) -> sqlite3.Connection:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
     # Opened by the caller's thread, used by the server's: never by both at once.
-    return sqlite3.connect(path or ":memory:", timeout=1, check_same_thread=False)
+    return sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False)
 
 
 def _prepare(connection: sqlite3.Connection) -> None:

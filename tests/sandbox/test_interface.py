@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.app import API_KEY, running_sandbox
 from syncengine.service.operations import OPERATIONS, Operation
 
 from .conftest import Talking
@@ -104,7 +104,7 @@ def test_an_embedded_sandbox_leaves_signal_handlers_and_threads_as_they_were() -
 
 def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
     """The waiting client is cut off; nobody waits an hour."""
-    with running_sandbox() as running, httpx.Client(headers={"x-api-key": running.api_key}) as client:
+    with httpx.Client(headers={"x-api-key": API_KEY}) as client, running_sandbox() as running:
         httpx.post(f"{running.control_url}/faults", json=[{"operation": "teamInfo", "delay": 3600}])
         ended: list[type[Exception]] = []
 
@@ -118,6 +118,7 @@ def test_a_sandbox_stops_although_a_client_waits_for_a_delayed_answer() -> None:
         waiting.start()
         while not httpx.get(f"{running.control_url}/requests").json()["requests"]:
             pass
+    waiting.join()
     waiting.join()
     assert ended == [httpx.RemoteProtocolError]
 
