@@ -7,6 +7,7 @@ saved plan, guards, team, calls, report. Everything that a run touches outside c
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -175,6 +176,7 @@ class Application:
                     self._plan = _planned(project, desired, state, request, self._around)
                 assert self._plan is not None
                 self._guard(self._plan, state, saved is not None)
+                gc.freeze()  # the plan lives as long as the process: a fifth of a large apply went into walking it
                 if self._plan.changes_something and not self._around.confirm(self._plan):
                     raise SyncengineError("not applied: it was not confirmed", code="not-confirmed")
                 return self._apply(self._plan, state, holder)
@@ -194,21 +196,21 @@ class Application:
         facts = state.facts()
         if saved:
             _refuse_stale(planned, state, facts, self._project)
-        self._refuse_older(facts)
+        self._refuse_older(planned.basis.commit, facts)
         if planned.gate.refuses(approvals_of(self._project, self._request)):
-            raise GateTripped("removals need an approval: " + "; ".join(planned.gate.reasons))
+            reasons = "; ".join(planned.gate.reasons)
+            raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {planned.gate.approve})")
 
-    def _refuse_older(self, facts: Facts) -> None:
+    def _refuse_older(self, commit: str | None, facts: Facts) -> None:
         """The older of two pipelines must not win (engine.md 1.7)."""
-        commit = commits.head(self._project.root)
         if commit is None or facts.commit is None:
             return
-        older = commits.is_older(self._project.root, commit.id, facts.commit)
+        older = commits.is_older(self._project.root, commit, facts.commit)
         if older is None:
-            message = f"whether {commit.id[:12]} is older than the last applied commit {facts.commit[:12]} is unknown"
+            message = f"whether {commit[:12]} is older than the last applied commit {facts.commit[:12]} is unknown"
             self._remark("unknown-ancestry", message)
         elif older and not self._request.allow_older:
-            message = f"{commit.id[:12]} is older than the last applied commit {facts.commit[:12]} (--allow-older)"
+            message = f"{commit[:12]} is older than the last applied commit {facts.commit[:12]} (--allow-older)"
             raise StalePlan(message, code="older-commit")
 
     # The run.
@@ -282,7 +284,7 @@ class Application:
                 host=holder.host,
                 user=holder.user,
                 job_url=holder.job_url,
-                commit=commit.id if commit else None,
+                commit=planned.basis.commit,
                 clean=commit.clean if commit else None,
             )
         )
@@ -435,14 +437,15 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     import signal
 
     loop = asyncio.get_running_loop()
-    handled = (signal.SIGINT, signal.SIGTERM)
-    for number in handled:
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
         loop.add_signal_handler(number, stop.set)
     try:
         yield
     finally:
-        for number in handled:
+        for number, handler in before.items():
             loop.remove_signal_handler(number)
+            signal.signal(number, handler)
 
 
 # --- the state's team

@@ -15,19 +15,19 @@ from syncengine.resource import Key, Kind, Recorded, Status
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether removals need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
+    """Whether losses need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
 
     tripped: bool = False
     reasons: tuple[str, ...] = ()
     approve: str | None = None
 
     def refuses(self, approvals: Iterable[str]) -> bool:
-        """Whether it is tripped and none of `approvals` is for just these removals."""
+        """Whether it is tripped and none of `approvals` is for just these losses."""
         return self.tripped and self.approve not in set(approvals)
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class Loss:
     """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
 
     of: str
@@ -61,12 +61,12 @@ def gate(
     team: str | None,
     lineage: str,
 ) -> Gate:
-    """Judge the removals of a plan against the recorded rows of the whole estate, never of a selection."""
-    removals = [removal for difference in differences for removal in removals_of(difference.change)]
-    if not (removals or sweeps):
+    """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection."""
+    losses = [loss for difference in differences for loss in losses_of(difference.change)]
+    if not (losses or sweeps):
         return Gate()
-    totals = _totals(recorded, removals)
-    counts = Counter(removal.of for removal in removals)
+    totals = _totals(recorded, losses)
+    counts = Counter(loss.of for loss in losses)
     reasons = [
         f"{count} of {totals[of]} {SAYS[of]} (limit {_limit_text(of, limits)})"
         for of, count in counts.items()
@@ -76,23 +76,23 @@ def gate(
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
     if not reasons:
         return Gate()
-    return Gate(True, tuple(reasons), _approval(removals, sweeps=sweeps, team=team, lineage=lineage))
+    return Gate(True, tuple(reasons), _approval(losses, sweeps=sweeps, team=team, lineage=lineage))
 
 
-def removals_of(change: Change) -> Iterator[Removal]:
+def losses_of(change: Change) -> Iterator[Loss]:
     """What one change takes away; a tag that leaves is counted once, not for each of its keywords."""
     if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
-        yield Removal(LEAVES_AS[change.key.kind], change.key, change.action.word)
+        yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
         return
     for keyword in change.keywords_deleted:
-        yield Removal("keywords", change.key, keyword)
+        yield Loss("keywords", change.key, keyword)
     for name in change.metadata_deleted:
-        yield Removal("metadata", change.key, name)
+        yield Loss("metadata", change.key, name)
     for field in change.fields:
         if field.clears:
-            yield Removal("fields", change.key, field.name)
+            yield Loss("fields", change.key, field.name)
         elif field.name == "visibility" and (field.before, field.after) == ("PRIVATE", "PUBLIC"):
-            yield Removal("opened", change.key, field.name)
+            yield Loss("opened", change.key, field.name)
 
 
 LEAVES_AS: Mapping[Kind, str] = {
@@ -102,9 +102,9 @@ LEAVES_AS: Mapping[Kind, str] = {
 }
 
 
-def _totals(recorded: Mapping[Key, Recorded], removals: Iterable[Removal]) -> Counter[str]:
-    """How much there is of each thing: what is ours now, and whatever else a removal names."""
-    going = {removal.key for removal in removals}
+def _totals(recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
+    """How much there is of each thing: what is ours now, and whatever else is lost."""
+    going = {loss.key for loss in losses}
     totals: Counter[str] = Counter()
     for key, row in recorded.items():
         if key in going or (may_be_held(row) and row.status is not Status.RELEASED):
@@ -124,9 +124,9 @@ def _limit_text(of: str, limits: Mapping[str, Limit]) -> str:
     return "0" if of in ALWAYS_ASKS else str(limits[of])
 
 
-def _approval(removals: Iterable[Removal], *, sweeps: bool, team: str | None, lineage: str) -> str:
-    """COUNT@HASH over team, lineage and the sorted removals: no ids, times, lines or additions (engine.md §5)."""
-    lines = sorted(f"{removal.key}\0{removal.of}\0{removal.what}" for removal in removals)
+def _approval(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:
+    """COUNT@HASH over team, lineage and the sorted losses: no ids, times, lines or additions (engine.md §5)."""
+    lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
     if sweeps:
         lines.append(SWEPT)
     digest = hashlib.sha256("\n".join((team or "", lineage, *lines)).encode())

@@ -7,7 +7,7 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -319,22 +319,23 @@ def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Rec
 
 
 def _summary(changes: Sequence[Change], found: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
-    actions = Counter(change.action for change in changes)
-    requests = sum(len(stage.calls) for stage in stages) + (sweep.requests if sweep else 0)
     return Summary(
-        create=actions[Action.CREATE],
-        update=actions[Action.UPDATE],
-        delete=actions[Action.DELETE],
-        retire=actions[Action.RETIRE],
-        forget=actions[Action.FORGET],
+        **_counts(changes),
         unchanged=found.unchanged,
-        keyword_adds=sum(len(c.keywords_added) for c in changes if c.action is not Action.CREATE),
-        keyword_deletes=sum(len(change.keywords_deleted) for change in changes),
-        metadata_deletes=sum(len(change.metadata_deleted) for change in changes),
-        cascaded_tags=sum(change.cascade is not None for change in changes),
         kept=sum(note.kind == "kept" for note in found.notes),
-        requests=requests,
+        requests=sum(len(stage.calls) for stage in stages) + (sweep.requests if sweep else 0),
     )
+
+
+def _counts(changes: Sequence[Change]) -> dict[str, int]:
+    actions = Counter(change.action for change in changes)
+    return {
+        **{action.word: actions[action] for action in Action},
+        "keyword_adds": sum(len(c.keywords_added) for c in changes if c.action is not Action.CREATE),
+        "keyword_deletes": sum(len(change.keywords_deleted) for change in changes),
+        "metadata_deletes": sum(len(change.metadata_deleted) for change in changes),
+        "cascaded_tags": sum(change.cascade is not None for change in changes),
+    }
 
 
 def _prior(
@@ -346,6 +347,12 @@ def _prior(
     if sweep is not None:
         touched |= {key: None for key, row in recorded.items() if _is_type(key) and may_be_held(row)}
     return {key: digest(recorded.get(key)) for key in touched}
+
+
+def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
+    """The part of a plan to look at: fewer changes, counted anew. What it sends is as it was."""
+    changes = tuple(change for change in plan.changes if keeps(change))
+    return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))
 
 
 class Mismatch(NamedTuple):

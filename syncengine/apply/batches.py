@@ -18,7 +18,8 @@ HALVED = frozenset({400, 413, 422})
 """Refusals that can be one item's fault."""
 
 MAX_OFFENDERS = 32
-"""Items that one operation's batches are halved for; the rest then fail with the same words."""
+"""Items that one operation's batches are halved for, and refusals of named items after which the rest is sent
+again; what is left then fails with the same words."""
 
 
 def spell(run: Run, operation: Operation, items: Sequence[Item]) -> wire.JsonObject:
@@ -73,7 +74,7 @@ async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[I
         case ItemsRefused(errors, status):
             _fail_named(run, operation, call, items, errors, status)
             rest = [item for i, item in enumerate(items) if i not in errors]
-            await _again(run, operation, call, rest, next(iter(errors.values())), len(errors))
+            await _again(run, operation, call, rest, next(iter(errors.values())))
         case Refused():
             await _conclude_refused(run, operation, call, items, verdict)
         case Unclear(message, status, reached):
@@ -88,10 +89,10 @@ def _fail_named(
         run.failed(call, [items[index]], CallError(words, operation.id, index, status))
 
 
-async def _again(run: Run, operation: Operation, call: str, rest: Sequence[Item], words: str, offenders: int) -> None:
+async def _again(run: Run, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
     """Send what a refusal did not name again, as long as refusals are few."""
-    run.offenders[operation.id] += offenders
-    if run.offenders[operation.id] > MAX_OFFENDERS and rest:
+    run.resends[operation.id] += 1
+    if run.resends[operation.id] > MAX_OFFENDERS:
         run.failed(call, rest, CallError(words, operation.id))
     else:
         await deliver(run, operation, call, rest)

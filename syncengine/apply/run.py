@@ -99,8 +99,9 @@ class Run:
 
     `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
     service's ids. `blocked`: keys of which some call was not applied, with the reason. `plan_limit`: the service's
-    words once it refused a new tag alone with 402. `repairs`: tags to send whole at the end of the stage (engine.md
-    4.7). `strays`: members of a category whose id changed.
+    words once it refused a new tag alone with 402. `offenders` and `resends` count, for each operation, items that
+    were refused alone and batches that were sent again without named items. `repairs`: tags to send whole at the
+    end of the stage (engine.md 4.7). `strays`: members of a category whose id changed.
     """
 
     service: Service
@@ -116,6 +117,7 @@ class Run:
     category_ids: dict[str, str] = field(default_factory=dict)
     blocked: dict[Key, str] = field(default_factory=dict)
     offenders: Counter[str] = field(default_factory=Counter)
+    resends: Counter[str] = field(default_factory=Counter)
     repairs: dict[Key, Item] = field(default_factory=dict)
     strays: dict[Key, Item] = field(default_factory=dict)
     journal: Journal = field(init=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from itertools import pairwise
 from types import FrameType
 
 import click
@@ -27,13 +28,13 @@ def run(arguments: list[str] | None = None) -> int:
         return leaving.exit_code
     except click.ClickException as error:
         error.show()
-        return ExitCode.USAGE
+        return _told(arguments, SyncengineError(error.format_message(), code="usage"), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.stderr.write("interrupted\n")
-        return ExitCode.INTERRUPTED
+        return _told(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
     except SyncengineError as error:
         sys.stderr.write(f"error[{error.code}]: {error.message}\n")
-        return error.exit_code
+        return _told(arguments, error, error.exit_code)
     except BrokenPipeError:
         # The reader went away, as `head` does: what is left in the buffer has no place to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -42,7 +43,19 @@ def run(arguments: list[str] | None = None) -> int:
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         sys.stderr.write(_unexpected(error) + "\n")
-        return ExitCode.ERROR
+        return _told(arguments, SyncengineError(_unexpected(error), code="internal"), ExitCode.ERROR)
+
+
+def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
+    """Print the trouble as JSON too where that was asked for: it is printed whole on every path (product.md §5)."""
+    words = sys.argv[1:] if arguments is None else arguments
+    if "--format=json" in words or ("--format", "json") in pairwise(words):
+        from syncengine.render.json import diagnostics_json, report_json
+        from syncengine.render.outcomes import report_of
+
+        machine = report_json(report_of(error)) if "apply" in words else diagnostics_json(error.diagnostics())
+        sys.stdout.write(machine)
+    return exit_code
 
 
 def _unexpected(error: Exception) -> str:

@@ -21,7 +21,8 @@ from syncengine.errors import Severity, SyncengineError, Usage
 from syncengine.plan import Plan
 from syncengine.project_file import duration
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
-from syncengine.report import Report, Session, Status, Totals
+from syncengine.render.outcomes import report_of
+from syncengine.report import Status
 from syncengine.settings import Project
 
 
@@ -60,8 +61,7 @@ def apply(
     try:
         done = applying.apply(paths, chosen)
     except SyncengineError as error:
-        status = Status.REFUSED if isinstance(error, Usage) else Status.FAILED
-        done = Applied(None, Report(None, status, Totals(), Session(), (), error.diagnostics()), error.exit_code)
+        done = Applied(None, report_of(error), error.exit_code)
     applying.show(done)
     plain = replace(applying.output.look(), colour=False, lines=None)
     write_reports(applying.output, [(REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])

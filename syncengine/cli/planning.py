@@ -119,6 +119,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
 
     from syncengine import saved_plan
     from syncengine.diff import Action
+    from syncengine.plan import narrowed
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
@@ -128,13 +129,14 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
         planned = saved_plan.load(given.folder / file)
     except SyncengineError as error:
         return output.refusal(error, format)
-    changes = tuple(
-        change
-        for change in planned.changes
-        if (not actions or change.action.word in actions)
-        and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
+    part = narrowed(
+        planned,
+        lambda change: (
+            (not actions or change.action.word in actions)
+            and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
+        ),
     )
-    output.data(PLAN_FORMATS[format](replace(planned, changes=changes), output.look()))
+    output.data(PLAN_FORMATS[format](part if actions or targets else planned, output.look()))
     return ExitCode.DONE
 
 

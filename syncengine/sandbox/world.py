@@ -95,7 +95,7 @@ class World:
             held: dict[str, Row] = getattr(self, table)
             for key, row in rows.items():
                 before = held.pop(key, None) if row is None else held.get(key)
-                pass
+                self._forget(before)
                 if row is not None:
                     held[key] = row
         for rows in changes.values():

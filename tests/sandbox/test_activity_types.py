@@ -112,6 +112,7 @@ def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> No
     assert upload(service, "A", session=session, enableIfNew=True) == {"errors": []}
     complete(service, session)
     assert service.alive() == set()
+    assert service.activity_types()["A"]["enabled"] is False
 
 
 def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Asking) -> None:

@@ -44,9 +44,10 @@ def test_a_fault_for_ever_ends_when_it_is_taken_away(running: Talking) -> None:
 
 def test_a_fault_meets_its_operation_only(running: Talking) -> None:
     """Others are not even counted."""
-    running.fault(operation="upsertTags", status=500)
+    running.fault(operation="upsertTags", status=500, after=1)
     assert statuses(running, 2) == [200, 200]
-    assert running.post("/tag/batch", {"tags": []}).status_code == 500
+    assert statuses(running, 2, "/tag/metadata/delete") == [400, 400]
+    assert [running.post("/tag/batch", {"tags": []}).status_code for _ in range(3)] == [200, 500, 200]
 
 
 def test_faults_are_met_in_the_order_they_were_asked_for() -> None:
