@@ -1,0 +1,5 @@
+"""`python -m syncengine`."""
+
+from syncengine.cli import main
+
+main()
