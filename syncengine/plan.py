@@ -18,9 +18,11 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, gate
 from syncengine.leaves import Leave
 from syncengine.manifest.lints import levelled
-from syncengine.policy import Aim, Note, Rules, Scope, Way, aim, may_be_held
+from syncengine.objections import objections, suspicions
+from syncengine.policy import Aim, Note, Rules, Way, aim, may_be_held
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.scope import Scope
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
 from syncengine.store.codec import digest
 
@@ -152,9 +154,10 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
     """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
     rows = _reasserted(recorded) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
-    diagnostics = (*desired.diagnostics, *levelled(aimed.warnings, options.levels))
-    if aimed.problems or any(d.severity is Severity.ERROR for d in diagnostics):
-        raise Problems((*aimed.problems, *diagnostics))
+    diagnostics = (*desired.diagnostics, *levelled(list(suspicions(aimed, rows)), options.levels))
+    problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
+    if any(d.severity is Severity.ERROR for d in problems):
+        raise Problems(problems)
     found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
     needed = list(_needed(found.differences, aimed))
     numbering = Numbering()

@@ -5,16 +5,15 @@ The first station of planning. It decides; the stations behind it only work out 
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from pathlib import PurePosixPath
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.leaves import Leave
 from syncengine.project_file import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status
+from syncengine.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,46 +33,6 @@ class Rules:
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
     deletes_tags: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
-
-    paths: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    no_delete: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Nothing is left out."""
-        return not (self.paths or self.targets or self.excludes or self.no_delete)
-
-    @property
-    def selective(self) -> bool:
-        return bool(self.paths or self.targets or self.excludes)
-
-    def selects(self, *members: tuple[Key, Source | None]) -> bool:
-        """Whether a unit of resources is selected: one of them is asked for, and none is excluded."""
-        if not self.selective:
-            return True
-        if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
-            return False
-        return any(self._asks_for(key, source) for key, source in members)
-
-    def _asks_for(self, key: Key, source: Source | None) -> bool:
-        if self.targets and not any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets):
-            return False
-        return not self.paths or (source is not None and any(_is_below(source.file, path) for path in self.paths))
-
-
-def _is_below(file: str, path: str) -> bool:
-    return path == "." or PurePosixPath(file).is_relative_to(path)
-
-
-RENAME_SUSPECTED = "rename-suspected"
-"""The lint of this station; the project file may set it off, or make it an error."""
 
 
 class Way(StrEnum):
@@ -114,7 +73,6 @@ class Aim:
     movers: dict[Key, list[Key]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
-    warnings: list[Diagnostic] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -161,8 +119,6 @@ def aim(
     _judge_categories(judgement)
     _judge_activity_types(judgement)
     _judge_tags(judgement)
-    _check_wanted(judgement)
-    _suggest_renames(judgement)
     return judgement.aim
 
 
@@ -374,77 +330,6 @@ def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
         line=source.line if source else None,
         address=str(row.key),
     )
-
-
-# --- what desired resources may not ask for
-
-
-def _check_wanted(j: _Judgement) -> None:
-    going_ids = {
-        leaving.row.server_id: key
-        for key, leaving in j.aim.leaving.items()
-        if key.kind is Kind.CATEGORY and leaving.row.server_id
-    }
-    for key, resource in j.aim.wanted.items():
-        row = j.recorded.get(key)
-        if row is not None and key.kind is Kind.ACTIVITY_TYPE:
-            _check_revival(j, resource, row)
-        elif key.kind is Kind.TAG:
-            if row is not None:
-                _check_visibility(j, resource, row)
-            _check_references(j, resource, going_ids)
-
-
-def _check_revival(j: _Judgement, resource: Resource, row: Recorded) -> None:
-    if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
-        gone = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
-        message = f"this activity type {gone}: `reenableIfArchived: true` brings it back"
-        j.aim.problems.append(_problem(resource, "deleted-activity-type", message))
-
-
-def _check_visibility(j: _Judgement, resource: Resource, row: Recorded) -> None:
-    was_private = may_be_held(row) and row.body.fields.get("visibility") == "PRIVATE"
-    if was_private and "visibility" not in resource.body.fields:
-        message = "this tag was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
-        j.aim.problems.append(_problem(resource, "visibility-dropped", message))
-
-
-def _check_references(j: _Judgement, resource: Resource, going_ids: Mapping[str, Key]) -> None:
-    fields = resource.body.fields
-    if (going := going_ids.get(str(fields.get("tagCategoryId", "")))) is not None:
-        message = f"tagCategoryId {fields['tagCategoryId']} is {going}, which this plan would delete"
-        j.aim.problems.append(_problem(resource, "category-removed", message))
-    code = fields.get("defaultActivityTypeCode")
-    if isinstance(code, str) and Key(Kind.ACTIVITY_TYPE, code) in j.aim.leaving:
-        message = f"defaultActivityTypeCode {code} is an activity type that this plan would delete"
-        j.aim.problems.append(_problem(resource, "activity-type-removed", message))
-
-
-def _problem(resource: Resource, code: str, message: str, severity: Severity = Severity.ERROR) -> Diagnostic:
-    return Diagnostic(
-        severity=severity,
-        code=code,
-        message=message,
-        file=resource.source.file,
-        line=resource.source.line,
-        address=str(resource.key),
-    )
-
-
-def _suggest_renames(j: _Judgement) -> None:
-    """A tag that goes and one that comes with the same externalId look like a rename (engine.md 2.9)."""
-    going = {
-        leaving.row.body.fields["externalId"]: key
-        for key, leaving in j.aim.leaving.items()
-        if key.kind is Kind.TAG and leaving.row.body.fields.get("externalId") and leaving.taken_by is None
-    }
-    if not going:
-        return
-    for key, resource in j.aim.wanted.items():
-        old = going.get(resource.body.fields.get("externalId", "")) if key.kind is Kind.TAG else None
-        if old is not None and key not in j.recorded:
-            message = f"same externalId as {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
-            j.aim.warnings.append(_problem(resource, RENAME_SUSPECTED, message, Severity.WARNING))
 
 
 def release(row: Recorded) -> Leave:

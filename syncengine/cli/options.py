@@ -53,7 +53,7 @@ class Globals:
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.lints import LINTS
-        from syncengine.policy import RENAME_SUSPECTED
+        from syncengine.objections import RENAME_SUSPECTED
         from syncengine.service.operations import OPERATIONS
         from syncengine.settings import load_project
 

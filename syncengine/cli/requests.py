@@ -11,8 +11,8 @@ import click
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
 from syncengine.engine import Request
-from syncengine.policy import Scope
 from syncengine.project_file import APPROVAL
+from syncengine.scope import Scope
 from syncengine.settings import Project
 
 SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")

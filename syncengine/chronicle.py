@@ -1,0 +1,75 @@
+"""events of an apply → its report. Hears what is told, and folds it once it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
+from syncengine.errors import Diagnostic, GateTripped, Severity, StalePlan, SyncengineError
+from syncengine.plan import Plan
+from syncengine.report import Outcome, Report, Result, Session, Status, Tally, status_of, totals
+from syncengine.service.client import Traffic
+
+REFUSALS = (GateTripped, StalePlan)
+
+
+class Chronicle:
+    """What became of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
+
+    def __init__(self, tell: Callable[[Event], None], found: Iterable[Diagnostic] = ()) -> None:
+        self.plan: Plan | None = None
+        self.traffic = Traffic()
+        self.began = False
+        self._tell = tell
+        self._tally = Tally()
+        self._session = Session()
+        self._remarks = list(found)
+
+    def hear(self, event: Event) -> None:
+        """Fold one event, and pass it on."""
+        match event:
+            case ItemEnded():
+                self._tally.add(event)
+            case SessionEnded(id, outcome, reason):
+                self._session = Session(id or None, outcome or "none", reason)
+            case Remark(code, message):
+                self._remarks.append(Diagnostic(severity=Severity.WARNING, code=code, message=message))
+        self._tell(event)
+
+    def remark(self, code: str, message: str) -> None:
+        self.hear(Remark(code, message))
+
+    @property
+    def status(self) -> Status:
+        """How it stands once everything was sent that could be."""
+        sweeps = self.plan is not None and self.plan.sweep is not None
+        return status_of(self.results(), sweep_wanted=sweeps, session=self._session)
+
+    def results(self) -> tuple[Result, ...]:
+        """A result for each change, once the run began."""
+        return self._tally.results(self.plan.changes, "not sent") if self.plan and self.began else ()
+
+    def counts(self) -> dict[str, int]:
+        """How many changes came to which outcome."""
+        outcomes = [result.outcome for result in self.results()]
+        return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
+
+    def report(self, error: SyncengineError | None = None) -> Report:
+        """All of it; `error` is what ended the apply early."""
+        results = self.results()
+        planned = self.plan.diagnostics if self.plan else ()
+        return Report(
+            plan=self.plan.id if self.plan else None,
+            status=self._status_after(error),
+            totals=totals(results, self.traffic.requests, self.traffic.retries),
+            session=self._session,
+            results=results,
+            diagnostics=(*planned, *self._remarks, *(error.diagnostics() if error else ())),
+        )
+
+    def _status_after(self, error: SyncengineError | None) -> Status:
+        if error is None:
+            return self.status
+        if self.traffic.reached:
+            return Status.INCOMPLETE
+        return Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED

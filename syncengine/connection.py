@@ -1,0 +1,72 @@
+"""A project's service, connected: the key, the endpoints, the client, the team that the key belongs to."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from syncengine.errors import AuthFailed, Unreachable
+from syncengine.service.client import Client, Conduct, Endpoint
+from syncengine.service.operations import OPERATIONS, TEAM_INFO
+from syncengine.settings import Project
+from syncengine.store.lock import LockLost
+from syncengine.store.state import State
+
+
+class Key:
+    """The project's API key, looked up once, and anew when asked for a fresh one."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._key = project.api_key()
+
+    def __call__(self, *, fresh: bool = False) -> str:
+        if fresh:
+            self._key = self._project.api_key()
+        return self._key
+
+
+def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -> Client:
+    """A client for the project's service, which answers at `base_url`."""
+    endpoints = {
+        id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
+        for id, given in project.service.endpoints.items()
+    }
+    return Client(base_url, Key(project), endpoints=endpoints, conduct=conduct)
+
+
+async def team_of(client: Client) -> str:
+    """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
+    answer = await client.call(TEAM_INFO)
+    if answer.status in (401, 403):
+        raise AuthFailed(f"the service refuses the API key ({answer.status}): {answer.text or 'no words'}")
+    team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
+    if isinstance(team, str):
+        return team
+    if answer.status is None:
+        raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.text}")
+    path = client.path(TEAM_INFO)
+    raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.status}: {answer.text}")
+
+
+def prove_lease(state: State, timeout: float) -> None:
+    """A call is sent only while the lease outlives it (engine.md 1.5)."""
+    if state.lease is None or state.lease.remaining() <= timeout:
+        raise LockLost("the lock was lost: another run may hold the state; nothing more is sent")
+
+
+@contextmanager
+def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM end the run cleanly (engine.md 4.10)."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

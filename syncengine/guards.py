@@ -1,0 +1,67 @@
+"""What is refused before anything is sent or written: new states in CI, stale plans, older commits, removals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from syncengine import commits
+from syncengine.errors import GateTripped, StalePlan
+from syncengine.plan import Plan, mismatches
+from syncengine.policy import may_be_held
+from syncengine.resource import Kind, Recorded
+from syncengine.store.state import Facts, State, open_state
+
+
+def refuse_new_state(url: str) -> None:
+    """In CI a state that is not there is a mistake more often than a beginning (engine.md §7)."""
+    with open_state(url, write=False) as state:
+        if not state.exists:
+            message = "there is no state yet, and this is a CI job: --new-state begins one"
+            raise GateTripped(message, code="new-state")
+
+
+def refuse_ungated(planned: Plan, approvals: Iterable[str]) -> None:
+    """Removals that nobody approved (engine.md §5)."""
+    if planned.gate.refuses(approvals):
+        reasons = "; ".join(planned.gate.reasons)
+        raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {planned.gate.approve})")
+
+
+def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
+    """The older of two pipelines must not win (engine.md 1.7). A warning where Git does not know which is older."""
+    if commit is None or facts.commit is None:
+        return None
+    older = commits.is_older(root, commit, facts.commit)
+    if older is None:
+        return f"whether {commit[:12]} is older than the last applied commit {facts.commit[:12]} is unknown"
+    if older and not allowed:
+        message = f"{commit[:12]} is older than the last applied commit {facts.commit[:12]} (--allow-older)"
+        raise StalePlan(message, code="older-commit")
+    return None
+
+
+def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
+    """A saved plan fits one state, once (engine.md §6)."""
+    facts = state.facts()
+    if state.plan_ended(planned.id):
+        raise StalePlan(f"plan {planned.id} was already applied", code="plan-used")
+    lineage = facts.lineage if facts.team else ""
+    if planned.basis.lineage not in ("", lineage) or planned.basis.base_url != base_url:
+        raise StalePlan("the plan was made for another state or service")
+    if planned.basis.team not in (None, facts.team):
+        raise StalePlan(f"the plan was made for team {planned.basis.team!r}, the state is {facts.team!r}'s")
+    found = mismatches(planned, state.get(planned.prior), _grouped(planned, state))
+    if found:
+        shown = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in found[:5])
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise StalePlan(f"the plan is stale: {shown}{more}")
+
+
+def _grouped(planned: Plan, state: State) -> Iterator[Recorded]:
+    """Rows that a plan must know all of: activity types of a sweep, members of categories that go."""
+    if planned.sweep is not None:
+        yield from (row for row in state.rows(Kind.ACTIVITY_TYPE) if may_be_held(row))
+    going = [c.key.name for c in planned.changes if c.key.kind is Kind.CATEGORY and c.action.word == "delete"]
+    if going:
+        yield from state.members(going)

@@ -1,0 +1,45 @@
+"""Which changes a plan may hold: what a user selects; pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from syncengine.resource import Key, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
+
+    paths: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    no_delete: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is left out."""
+        return not (self.paths or self.targets or self.excludes or self.no_delete)
+
+    @property
+    def selective(self) -> bool:
+        return bool(self.paths or self.targets or self.excludes)
+
+    def selects(self, *members: tuple[Key, Source | None]) -> bool:
+        """Whether a unit of resources is selected: one of them is asked for, and none is excluded."""
+        if not self.selective:
+            return True
+        if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
+            return False
+        return any(self._asks_for(key, source) for key, source in members)
+
+    def _asks_for(self, key: Key, source: Source | None) -> bool:
+        if self.targets and not any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets):
+            return False
+        return not self.paths or (source is not None and any(_is_below(source.file, path) for path in self.paths))
+
+
+def _is_below(file: str, path: str) -> bool:
+    return path == "." or PurePosixPath(file).is_relative_to(path)

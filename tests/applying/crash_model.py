@@ -1,0 +1,419 @@
+"""A service in memory, a process that can die at any instant, and what must be true of both at the end.
+
+`House` is one team with its state, walked through a history: manifests that are applied, trouble at counted instants,
+and what other people do in between. `troubles_of` says everything that is wrong with what service and state hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, NamedTuple
+
+import orjson
+
+from syncengine.apply import applier
+from syncengine.apply.events import Event, ItemEnded, SessionEnded
+from syncengine.apply.run import Run as ApplyRun
+from syncengine.desired import Desired
+from syncengine.errors import Problems
+from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.policy import Rules
+from syncengine.project_file import Limit
+from syncengine.report import Outcome
+from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.sandbox import activity_types
+from syncengine.sandbox.asked import Asked
+from syncengine.sandbox.rules import RULES, decide
+from syncengine.sandbox.world import Draft, Tag, World
+from syncengine.service.client import Answer
+from syncengine.service.operations import (
+    COMPLETE_SYNC_SESSION,
+    DELETE_TAG_CATEGORY,
+    UPLOAD_ACTIVITY_TYPES,
+    Operation,
+)
+from syncengine.store.history import Run
+from syncengine.store.state import State
+
+LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
+UNCLEARABLE = frozenset({"description"})
+DEFAULTS = {"path": "/", "visibility": "PUBLIC"}
+THEIR_KEYWORD = "theirs"
+THEIR_TYPE = "Z9"
+
+
+class Died(BaseException):
+    """The process is gone: nothing more is sent or written."""
+
+
+class Trouble(NamedTuple):
+    """What happens at one instant: a call to the service, or a write to the state."""
+
+    instant: int
+    what: str
+
+
+DEATHS = ("dies before", "dies during", "dies after")
+ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """All that is desired at one time, and the project's rules then."""
+
+    resources: Mapping[Key, Resource] = field(default_factory=dict)
+    rules: Rules = field(default_factory=lambda: Rules(deletes_tags=True))
+
+    def of(self, kind: Kind) -> Iterator[Resource]:
+        return (resource for key, resource in self.resources.items() if key.kind is kind)
+
+
+@dataclass(slots=True)
+class Others:
+    """What other people and connectors put there."""
+
+    tags: set[str] = field(default_factory=set)
+    keywords: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    types: set[str] = field(default_factory=set)
+
+
+class Clockwork:
+    """Counts instants, and says what is to happen at each. Once dead it is dead."""
+
+    def __init__(self, troubles: Sequence[Trouble] = ()) -> None:
+        self._due = {trouble.instant: trouble.what for trouble in troubles}
+        self._instants = count()
+        self.dead = False
+        self.met: list[str] = []
+
+    def strike(self) -> str | None:
+        if self.dead:
+            raise Died
+        what = self._due.get(next(self._instants))
+        if what is not None:
+            self.met.append(what)
+        return what
+
+    def die(self) -> None:
+        self.dead = True
+        raise Died
+
+
+WRITES = frozenset({"intend", "settle", "fail", "record", "doubt", "session_opened", "session_closed", "set_facts"})
+
+
+class MortalLedger:
+    """The state, as a process sees it that may die before or after any write."""
+
+    def __init__(self, state: State, clockwork: Clockwork) -> None:
+        self._state, self._clockwork = state, clockwork
+
+    def __getattr__(self, name: str) -> Any:
+        verb = getattr(self._state, name)
+        return self._dangerous(verb) if name in WRITES else verb
+
+    def _dangerous(self, verb: Any) -> Any:
+        def write(*arguments: Any, **named: Any) -> Any:
+            what = self._clockwork.strike()
+            if what == "dies before":
+                self._clockwork.die()
+            written = verb(*arguments, **named)
+            if what in DEATHS:
+                self._clockwork.die()
+            return written
+
+        return write
+
+
+class ServiceInMemory:
+    """The sandbox's rules without HTTP, with trouble at counted instants. Implements apply.run.Service."""
+
+    down = False
+
+    def __init__(self, house: House, clockwork: Clockwork) -> None:
+        self._house, self._clockwork = house, clockwork
+
+    def path(self, operation: Operation) -> str:
+        return operation.path
+
+    async def call(self, operation: Operation, body: Any = None) -> Answer:
+        what = self._clockwork.strike()
+        await asyncio.sleep(0)
+        if self._clockwork.dead or what == "dies before":
+            self._clockwork.die()
+        answer = self._answer(operation, orjson.loads(orjson.dumps(body or {})), what)
+        await asyncio.sleep(0)
+        if what in DEATHS:
+            self._clockwork.die()
+        return answer
+
+    def _answer(self, operation: Operation, body: Any, what: str | None) -> Answer:
+        items = len(body.get(operation.items, ())) if operation.items else 0
+        match what:
+            case "unavailable":
+                return Answer(503, text="unavailable")
+            case "answer lost":
+                self._house.process(operation, body)
+                return Answer(None, text="no answer")
+            case "gateway page":
+                self._house.process(operation, body)
+                return Answer(200, text="<html>", understood=False)
+            case "refused" if operation.items:
+                return Answer(400, data={"message": "refused"}, text="refused")
+            case "item refused" if items and operation.id != "upsertTagCategories":
+                return self._house.process(operation, body, {items - 1: "refused"})
+            case "items refused" if items and operation.id != "upsertTagCategories":
+                return Answer(400, data={"errors": [{"index": 0, "errorDescription": "refused"}]})
+            case "session gone" if "syncSessionId" in body:
+                self._house.expire_sessions()
+        return self._house.process(operation, body)
+
+
+@dataclass(slots=True)
+class Ending:
+    """How one apply went. `plan` None: the manifests asked for the impossible."""
+
+    plan: Plan | None
+    died: bool = False
+    troubles: tuple[str, ...] = ()
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    session: str | None = None
+
+
+class House:
+    """One team on the service, and the state of the project that keeps it."""
+
+    def __init__(self, state: State) -> None:
+        self.world = World()
+        self.state = state
+        self.others = Others()
+        self.violations: list[str] = []
+        self._times, self._ids, self._runs = count(1), count(1), count(1)
+        self._plan: Plan | None = None
+        self._manifest = Manifest()
+
+    # The service.
+
+    def process(self, operation: Operation, body: Any, failing: Mapping[int, str] | None = None) -> Answer:
+        asked = Asked(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
+        answer, changes = decide(self.world, RULES[operation.id], asked)
+        if operation is DELETE_TAG_CATEGORY or operation is COMPLETE_SYNC_SESSION:
+            self._watch(operation, changes)
+        self.world.apply(changes)
+        return Answer(answer.status, data=answer.body, text=str(answer.body))
+
+    def expire_sessions(self) -> None:
+        draft = Draft(self.world)
+        activity_types.expire(draft, None)
+        self.world.apply(draft.changes())
+
+    def _watch(self, operation: Operation, changes: Any) -> None:
+        """Nothing is deleted that the manifests did not ask for."""
+        assert self._plan is not None
+        if operation is DELETE_TAG_CATEGORY:
+            kind, lost = Kind.TAG, {name for name, row in changes.get("tags", {}).items() if row is None}
+            lost -= self.others.tags
+            self.others.tags -= {name for name, row in changes.get("tags", {}).items() if row is None}
+        else:
+            kind = Kind.ACTIVITY_TYPE
+            lost = {code for code, row in changes.get("activity_types", {}).items() if row.deleted} - self.others.types
+            self.others.types.clear()
+        announced = {c.key.name for c in self._plan.changes if c.key.kind is kind and c.action.word == "delete"}
+        wanted = {key.name for key in self._manifest.resources if key.kind is kind}
+        self.violations += [f"{operation.id} took {kind} {name}, which is desired" for name in lost & wanted]
+        self.violations += [f"{operation.id} took {kind} {name}, which no plan announced" for name in lost - announced]
+
+    # What other people do.
+
+    def others_act(self, act: str, name: str) -> None:
+        """Put a keyword on a tag, make a tag in a category, or an activity type."""
+        asked = Asked({}, next(self._times), lambda: f"id-{next(self._ids)}")
+        if act == "keyword" and name in self.world.tags and name not in self.others.tags:
+            self.others.keywords[name].add(THEIR_KEYWORD)
+            body = {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]}
+            self.world.apply(decide(self.world, RULES["addKeywords"], replace(asked, body=body))[1])
+        elif act == "tag":
+            self.others.tags.add(f"X-{name}")
+            category = self.world.category_ids.get(name, "")
+            body = {"name": f"X-{name}", "tagCategoryId": category}
+            self.world.apply(decide(self.world, RULES["upsertTag"], replace(asked, body=body))[1])
+        elif act == "type":
+            self.others.types.add(THEIR_TYPE)
+            upload = {
+                "activityTypes": [{"code": THEIR_TYPE, "label": "Theirs", "reenableIfArchived": True}],
+            }
+            self.world.apply(decide(self.world, RULES[UPLOAD_ACTIVITY_TYPES.id], replace(asked, body=upload))[1])
+
+    # The project.
+
+    def planned(self, manifest: Manifest) -> Plan:
+        facts = self.state.facts()
+        basis = Basis(f"plan-{next(self._runs)}", "now", "http://memory", swept_before=facts.owns_activity_types)
+        recorded = {row.key: row for row in self.state.rows()}
+        return plan(Desired(manifest.resources), recorded, Options(manifest.rules, LIMITS), basis)
+
+    def apply(self, manifest: Manifest, troubles: Sequence[Trouble] = ()) -> Ending:
+        """Plan and apply, approving whatever the gate asks for."""
+        try:
+            planned = self.planned(manifest)
+        except Problems:
+            return Ending(None)
+        self._plan, self._manifest = planned, manifest
+        clockwork = Clockwork(troubles)
+        ending = Ending(planned)
+
+        def hear(event: Event) -> None:
+            if isinstance(event, ItemEnded):
+                ending.outcomes[event.outcome] += 1
+            elif isinstance(event, SessionEnded):
+                ending.session = event.outcome
+
+        number = next(self._runs)
+        self.state.begin_run(Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None))
+        ledger: Any = MortalLedger(self.state, clockwork)
+        service = ServiceInMemory(self, clockwork)
+        run = ApplyRun(service, ledger, hear, asyncio.Event(), concurrency=3)
+        try:
+            asyncio.run(applier.perform(run, planned))
+            self.state.end_run("incomplete", {})
+        except Died:
+            ending.died = True
+        ending.troubles = tuple(clockwork.met)
+        return ending
+
+
+# --- what must be true
+
+
+def troubles_of(house: House, manifest: Manifest) -> list[str]:
+    """Everything that is not as the manifest and the state say, at the end of an undisturbed apply."""
+    rows = {row.key: row for row in house.state.rows()}
+    return [
+        *house.violations,
+        *_tags_not_as_desired(house, manifest),
+        *_categories_not_as_desired(house.world, manifest),
+        *_types_not_as_desired(house, manifest),
+        *_rows_not_as_held(house, rows),
+        *beyond_recorded(house, rows),
+        *(f"tag {name} of somebody else is gone" for name in house.others.tags - house.world.tags.keys()),
+        *(f"{key} is still active" for key, row in rows.items() if _lingers(key, row, manifest)),
+    ]
+
+
+def _lingers(key: Key, row: Recorded, manifest: Manifest) -> bool:
+    return key not in manifest.resources and row.status is Status.ACTIVE
+
+
+def _tags_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
+    for resource in manifest.of(Kind.TAG):
+        name = resource.key.name
+        held = house.world.tags.get(name)
+        if held is None:
+            yield f"tag {name} is not there"
+            continue
+        wanted = _fields_on_the_wire(house.world, resource)
+        for field_name in {*wanted, *held.fields} - (UNCLEARABLE - wanted.keys()):
+            if held.fields.get(field_name) != wanted.get(field_name):
+                yield f"tag {name}: {field_name} is {held.fields.get(field_name)!r}, not {wanted.get(field_name)!r}"
+        keywords = held.keywords - (house.others.keywords[name] - set(resource.body.keywords))
+        if keywords != set(resource.body.keywords):
+            yield f"tag {name}: keywords are {sorted(keywords)}, not {sorted(resource.body.keywords)}"
+        if dict(held.metadata) != dict(resource.body.metadata):
+            yield f"tag {name}: metadata is {held.metadata}, not {resource.body.metadata}"
+
+
+def _fields_on_the_wire(world: World, resource: Resource) -> dict[str, Any]:
+    wanted: dict[str, Any] = dict(DEFAULTS)
+    for name, value in resource.body.fields.items():
+        if name == "category":
+            wanted["tagCategoryId"] = world.category_ids.get(str(value), "missing")
+        elif name != "excludeTagNameKeyword" and value not in ("", ()):
+            wanted[name] = value
+    return wanted
+
+
+def _categories_not_as_desired(world: World, manifest: Manifest) -> Iterator[str]:
+    wanted = {
+        resource.key.name: {n: _listed(v) for n, v in resource.body.fields.items() if v not in ("", ())}
+        for resource in manifest.of(Kind.CATEGORY)
+    }
+    held = {category.external_id: dict(category.fields) for category in world.categories.values()}
+    if wanted != held:
+        yield f"categories are {held}, not {wanted}"
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _types_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
+    alive = {code for code, known in house.world.activity_types.items() if not known.deleted}
+    yield from (f"type {code} of somebody else is gone" for code in house.others.types - alive)
+    for resource in manifest.of(Kind.ACTIVITY_TYPE):
+        code = resource.key.name
+        if code not in alive:
+            yield f"type {code} is not there"
+        elif house.world.activity_types[code].description != resource.body.fields.get("description", ""):
+            yield f"type {code}: the description is {house.world.activity_types[code].description!r}"
+
+
+def _rows_not_as_held(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
+    """A row without doubt is what the service holds."""
+    for key, row in rows.items():
+        if row.doubtful:
+            continue
+        there = is_held(house.world, key)
+        if there != (row.status is not Status.DELETED):
+            yield f"{key} is recorded {row.status} and is {'' if there else 'not '}there"
+        elif there and key.kind is Kind.TAG:
+            yield from _tag_not_as_recorded(house, row, house.world.tags[key.name])
+        elif there and key.kind is Kind.CATEGORY and house.world.category_ids[key.name] != row.server_id:
+            yield f"{key} is recorded with id {row.server_id}, held with {house.world.category_ids[key.name]}"
+
+
+def _tag_not_as_recorded(house: House, row: Recorded, held: Tag) -> Iterator[str]:
+    if absent := set(row.body.keywords) - held.keywords:
+        yield f"{row.key}: recorded keywords {sorted(absent)} are not there"
+    if dict(row.body.metadata) != dict(held.metadata):
+        yield f"{row.key}: recorded metadata {row.body.metadata}, held {held.metadata}"
+    for name, value in row.body.fields.items():
+        if name not in ("category", "excludeTagNameKeyword") and (held.fields.get(name) or "") != value:
+            yield f"{row.key}: {name} recorded {value!r}, held {held.fields.get(name)!r}"
+
+
+def is_held(world: World, key: Key) -> bool:
+    if key.kind is Kind.TAG:
+        return key.name in world.tags
+    if key.kind is Kind.CATEGORY:
+        return key.name in world.category_ids
+    return key.name in world.activity_types and not world.activity_types[key.name].deleted
+
+
+def beyond_recorded(house: House, rows: Mapping[Key, Recorded]) -> Iterator[str]:
+    """At every instant what is recorded is a superset of what the service may hold of ours (leaves.py)."""
+    world, others = house.world, house.others
+    ours = [*(Key(Kind.TAG, n) for n in world.tags if n not in others.tags)]
+    ours += [Key(Kind.CATEGORY, n) for n in world.category_ids]
+    ours += [Key(Kind.ACTIVITY_TYPE, c) for c, t in world.activity_types.items() if not t.deleted and c != THEIR_TYPE]
+    for key in ours:
+        row = rows.get(key)
+        if row is None:
+            yield f"{key} is held and not recorded"
+        elif row.status is Status.DELETED and not row.doubtful:
+            yield f"{key} is held and recorded as deleted"
+        elif key.kind is Kind.TAG:
+            yield from _tag_beyond_recorded(house, row, world.tags[key.name])
+
+
+def _tag_beyond_recorded(house: House, row: Recorded, held: Tag) -> Iterator[str]:
+    if more := held.keywords - house.others.keywords[row.key.name] - set(row.body.keywords):
+        yield f"{row.key}: keywords {sorted(more)} are held and not recorded"
+    if more := held.metadata.keys() - row.body.metadata.keys():
+        yield f"{row.key}: metadata {sorted(more)} is held and not recorded"
+    known = {*row.body.fields, *UNCLEARABLE, *DEFAULTS, *(["tagCategoryId"] if row.category_references() else [])}
+    if more := held.fields.keys() - known:
+        yield f"{row.key}: fields {sorted(more)} are held and not recorded"

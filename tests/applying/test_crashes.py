@@ -1,0 +1,207 @@
+"""The crash model as a property: whatever happens on the way, the end is what the manifests say (house.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings, target
+from hypothesis import strategies as st
+
+from syncengine.policy import Rules
+from syncengine.project_file import Ownership
+from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
+from syncengine.store.holder import Holder
+from syncengine.store.state import open_state
+
+from .crash_model import ANSWERS, DEATHS, Ending, House, Manifest, Trouble, beyond_recorded, is_held, troubles_of
+
+HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
+APPLIES_TO_THE_END = 4
+
+TAGS, CATEGORIES, TYPES = ("T1", "T2", "T3"), ("C1", "C2", "C3"), ("A1", "A2", "A3")
+PLACE = Source("manifests/all.yaml", 1)
+
+SOMETIMES = st.sampled_from([None, None, "a", "b", ""])
+TEXTS = st.lists(st.sampled_from(["k1", "K1", "k2"]), unique=True, max_size=2).map(tuple)
+RULES = st.builds(
+    Rules, st.sampled_from(list(Removal)), st.sampled_from([Ownership.OWNED, *Ownership]), st.just(True)
+)
+
+
+def fields(**given: Any) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+@st.composite
+def tags(draw: Any, name: str, others: list[str], categories: list[str], types: list[str]) -> Resource:
+    excluded, keywords = draw(st.booleans()), draw(TEXTS)
+    declared = fields(
+        description=draw(st.sampled_from([None, "a", "b"])),
+        url=draw(SOMETIMES),
+        category=draw(st.sampled_from([None, *categories])),
+        defaultActivityTypeCode=draw(st.sampled_from([None, *types])),
+        excludeTagNameKeyword=excluded,
+    )
+    effective = keywords if excluded else (*keywords, name)
+    metadata = draw(st.dictionaries(st.sampled_from(["m1", "m2"]), st.sampled_from(["x", "y"]), max_size=2))
+    former = tuple(draw(st.lists(st.sampled_from(others), max_size=1))) if others else ()
+    return Resource(Key(Kind.TAG, name), Body(declared, effective, metadata), PLACE, previously=former)
+
+
+@st.composite
+def categories(draw: Any, name: str, others: list[str]) -> Resource:
+    declared = fields(label=draw(st.sampled_from(["a", "b"])), description=draw(SOMETIMES), keywords=draw(TEXTS) or None)
+    former = tuple(draw(st.lists(st.sampled_from(others), max_size=1))) if others else ()
+    return Resource(Key(Kind.CATEGORY, name), Body(declared), PLACE, previously=former)
+
+
+@st.composite
+def types(draw: Any, code: str) -> Resource:
+    revived = draw(st.sampled_from([True, True, True, None]))
+    declared = fields(label="L", description=draw(SOMETIMES), enableIfNew=True, reenableIfArchived=revived)
+    return Resource(Key(Kind.ACTIVITY_TYPE, code), Body(declared), PLACE)
+
+
+@st.composite
+def manifests(draw: Any) -> Manifest:
+    chosen = [draw(st.lists(st.sampled_from(names), unique=True)) for names in (TAGS, CATEGORIES, TYPES)]
+    listed, grouped, coded = chosen
+    resources = [
+        *(draw(categories(name, [n for n in CATEGORIES if n not in grouped])) for name in grouped),
+        *(draw(types(code)) for code in coded),
+        *(draw(tags(name, [n for n in TAGS if n not in listed], grouped, coded)) for name in listed),
+    ]
+    return Manifest({resource.key: resource for resource in _claimed_once(resources)}, draw(RULES))
+
+
+def _claimed_once(resources: list[Resource]) -> Iterator[Resource]:
+    """Two resources cannot have had the same name before; the manifests' reader refuses that."""
+    claimed: set[Key] = set()
+    for resource in resources:
+        former = tuple(n for n in resource.previously if Key(resource.key.kind, n) not in claimed)
+        claimed |= {Key(resource.key.kind, n) for n in former}
+        yield replace(resource, previously=former)
+
+
+TROUBLES = st.lists(
+    st.builds(Trouble, st.integers(0, 24), st.sampled_from([*DEATHS, *ANSWERS])), max_size=3, unique_by=lambda t: t[0]
+)
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("keyword"), st.sampled_from(TAGS)),
+        st.tuples(st.just("tag"), st.sampled_from(CATEGORIES)),
+        st.tuples(st.just("type"), st.just("")),
+    ),
+    max_size=1,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    manifest: Manifest
+    troubles: list[Trouble]
+    others: list[tuple[str, str]]
+
+
+HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS), min_size=1, max_size=5)
+
+
+@lru_cache
+def _empty_state() -> Path:
+    path = _memory() / "state.db"
+    with open_state(str(path), write=True):
+        return path
+
+
+def _memory() -> Path:
+    """A folder, in memory where that is possible: thousands of histories need no disk."""
+    shared = Path("/dev/shm")
+    folder = tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None, prefix="syncengine-")
+    _KEPT.append(folder)
+    return Path(folder.name)
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@contextmanager
+def house() -> Iterator[House]:
+    """A team that holds nothing, and a locked state that records nothing."""
+    path = _empty_state().with_name("history.db")
+    shutil.copyfile(_empty_state(), path)
+    with open_state(str(path), write=True) as state:
+        state.lock(Holder.here("test", {}), wait=5, request_timeout=0)
+        yield House(state)
+
+
+STATISTICS: Counter[str] = Counter()
+
+
+@settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+@given(HISTORY)
+def test_after_any_trouble_the_next_undisturbed_applies_end_at_what_the_manifests_say(history: list[Step]) -> None:
+    """Service = desired + what was let go + others' things; recorded = service; the next plan is empty."""
+    with house() as home:
+        for step in history:
+            ending = home.apply(step.manifest, step.troubles)
+            _count(ending)
+            assert [*home.violations, *beyond_recorded(home, {r.key: r for r in home.state.rows()})] == []
+            for act in step.others:
+                home.others_act(*act)
+        last = _possible(home, history[-1].manifest)
+        renamed = _ids_to_keep(home, last)
+        _end(home, last)
+        assert troubles_of(home, last) == []
+        assert {name: home.world.category_ids.get(name) for name in renamed} == renamed
+    STATISTICS["histories"] += 1
+
+
+def _count(ending: Ending) -> None:
+    STATISTICS["applies"] += 1
+    STATISTICS["deaths"] += ending.died
+    STATISTICS["impossible manifests"] += ending.plan is None
+    for trouble in ending.troubles:
+        STATISTICS[trouble] += 1
+    target(float(STATISTICS["deaths"] > 0), label="deaths") if False else None
+
+
+def _possible(home: House, manifest: Manifest) -> Manifest:
+    """The manifest with what its plan asks for: a type that may be deleted is brought back in so many words."""
+    revived = {
+        key: replace(r, body=replace(r.body, fields={**r.body.fields, "reenableIfArchived": True}))
+        for key, r in manifest.resources.items()
+        if key.kind is Kind.ACTIVITY_TYPE
+    }
+    return replace(manifest, resources={**manifest.resources, **revived})
+
+
+def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
+    """A category that is still to be renamed, and what it must be called by afterwards."""
+    kept = {}
+    for resource in manifest.of(Kind.CATEGORY):
+        for former in resource.previously:
+            if is_held(home.world, Key(Kind.CATEGORY, former)) and not is_held(home.world, resource.key):
+                kept[resource.key.name] = home.world.category_ids[former]
+    return kept
+
+
+def _end(home: House, manifest: Manifest) -> None:
+    for number in range(APPLIES_TO_THE_END):
+        planned = home.planned(manifest)
+        if not planned.changes_something and not planned.stages:
+            STATISTICS[f"ended after {number} applies"] += 1
+            home.apply(manifest)
+            return
+        home.apply(manifest)
+    planned = home.planned(manifest)
+    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), "it does not come to an end"
+    STATISTICS[f"ended after {APPLIES_TO_THE_END} applies"] += 1
