@@ -163,11 +163,11 @@ def _needs_upsert(difference: Difference) -> bool:
     change, row = difference.change, difference.row
     return (
         change.action is Action.CREATE
-        or change.reason is not None
         or bool(change.metadata_set)
         or any(f.effect is Effect.APPLIES for f in change.fields)
         or row is None
         or row.doubtful
+        or not row.confirmed
         or row.status not in (Status.ACTIVE, Status.RELEASED)
     )
 
@@ -237,5 +237,6 @@ def _departure(difference: Difference, cascade: Iterable[Recorded], movers: Iter
     if leaving.way is not Way.DELETE:
         return []
     leaves = tuple(Leave(key=key, status=Status.DELETED) for key in (change.key, *(row.key for row in cascade)))
-    step = Step.CATEGORY_DELETES if change.key.kind is Kind.CATEGORY else Step.TAG_DELETES
-    return [(step, Item(leaves=leaves, needs=tuple(movers)))]
+    if change.key.kind is Kind.CATEGORY:
+        return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=tuple(movers)))]
+    return [(Step.TAG_DELETES, Item(leaves=leaves, needs=(leaving.taken_by,) if leaving.taken_by else ()))]

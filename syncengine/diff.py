@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 from syncengine.leaves import Leave
-from syncengine.policy import Aim, Leaving, Note, Way, may_be_held, release
+from syncengine.policy import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
 
 
@@ -35,17 +35,22 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field's difference. None: not declared. `after` None with effect APPLIES: sent as an explicit empty."""
+    """One field's difference. None: not declared. `after` None with effect APPLIES: sent as an explicit empty.
+
+    `replaced`: another field says the same thing now, so that nothing is lost.
+    """
 
     name: str
     before: Value | None
     after: Value | None
     effect: Effect = Effect.APPLIES
+    replaced: bool = False
 
     @property
     def clears(self) -> bool:
         """Whether something that the service holds is emptied."""
-        return self.effect is Effect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
+        empties = self.effect is Effect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
+        return empties and not self.replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +116,9 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 }
 """What a field that was never declared comes to."""
 
+ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
+"""Two ways to say in which category a tag is."""
+
 LEAVES_AS: Mapping[Way, Action] = {
     Way.FORGET: Action.FORGET,
     Way.RETIRE: Action.RETIRE,
@@ -127,16 +135,18 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
     notes = list(aim.notes)
     unchanged = 0
     for key, resource in aim.wanted.items():
-        found = _compare(recorded.get(key), resource, aim.renames.get(key))
+        row = standing(key, recorded, aim.renames)
+        found = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
         notes += found.notes
         if found.change is not None:
-            differences.append(Difference(found.change, recorded.get(key), resource))
+            differences.append(Difference(found.change, row, resource))
         else:
             unchanged += 1
         if found.record is not None:
             records.append(found.record)
     differences += [_departure(leaving) for leaving in aim.leaving.values()]
     records += [record for leaving in aim.leaving.values() if (record := _departure_record(leaving))]
+    records += _members_renamed(recorded, aim)
     return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
 
 
@@ -152,19 +162,19 @@ def is_new(row: Recorded | None) -> bool:
     return row is None or not row.confirmed or not may_be_held(row)
 
 
-def _compare(row: Recorded | None, resource: Resource, former: Key | None) -> _Found:
-    if row is None or not may_be_held(row):
-        row = None
+def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]) -> _Found:
+    """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
     fields, unsaid = _field_changes(row, resource)
-    change = _change(row, resource, former, fields)
+    change = _change(row, resource, formers, fields)
     notes = tuple(_field_notes(resource, fields, is_new(row)))
     unsent = [f for f in fields if f.effect is not Effect.APPLIES]
-    record = None if row is None else _record(row, resource, [*unsent, *unsaid])
+    recordable = row is not None and own is not None and may_be_held(own)
+    record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
     return _Found(change, record, notes)
 
 
 def _change(
-    row: Recorded | None, resource: Resource, former: Key | None, fields: Iterable[FieldChange]
+    row: Recorded | None, resource: Resource, formers: Sequence[Key], fields: Iterable[FieldChange]
 ) -> Change | None:
     wanted, held = resource.body, row.body if row else None
     gained = wanted.keywords if held is None else _without(wanted.keywords, held.keywords)
@@ -172,7 +182,7 @@ def _change(
     metadata = {n: v for n, v in wanted.metadata.items() if held is None or held.metadata.get(n) != v}
     unnamed = () if held is None else tuple(n for n in held.metadata if n not in wanted.metadata)
     sent = any(f.effect is Effect.APPLIES for f in fields)
-    renames_category = former is not None and former.kind is Kind.CATEGORY
+    renames_category = bool(formers) and resource.key.kind is Kind.CATEGORY
     doubtful = row is not None and (row.doubtful or not row.confirmed)
     if not (row is None or doubtful or sent or gained or lost or metadata or unnamed or renames_category):
         return None
@@ -186,7 +196,7 @@ def _change(
         metadata_set=metadata,
         metadata_deleted=unnamed,
         reason="an earlier call for it failed or has no known outcome" if doubtful else None,
-        previously=former.name if former else None,
+        previously=formers[0].name if formers else None,
     )
 
 
@@ -208,7 +218,8 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
         old, new = before.get(name), after.get(name)
         if old == new:
             continue
-        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, is_new(row)))
+        replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
+        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, is_new(row)), replaced)
         (unsaid if _means_the_same(resource.key.kind, change) else shown).append(change)
     return shown, unsaid
 
@@ -266,6 +277,21 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
         source=resource.source,
         protect=resource.protect,
     )
+
+
+def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Leave]:
+    """Members of a renamed category that this plan does not send are in the new one without a request."""
+    renamed = {
+        formers[0].name: new.name
+        for new, formers in aim.renames.items()
+        if new.kind is Kind.CATEGORY and new in aim.wanted
+    }
+    if not renamed:
+        return
+    for key, row in recorded.items():
+        category = row.body.fields.get("category") if key.kind is Kind.TAG and key not in aim.wanted else None
+        if isinstance(category, str) and category in renamed:
+            yield Leave(key=key, fields={"category": renamed[category]})
 
 
 # --- what leaves

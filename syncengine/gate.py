@@ -27,6 +27,14 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class SweepRisk:
+    """What makes a sweep ask: it is the `first` of its state, or it uploads nothing (engine.md 3.4, 3.6)."""
+
+    first: bool
+    empty: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Loss:
     """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
 
@@ -56,14 +64,13 @@ def gate(
     recorded: Mapping[Key, Recorded],
     limits: Mapping[str, Limit],
     *,
-    first_sweep: bool,
-    sweeps: bool,
+    sweep: SweepRisk | None,
     team: str | None,
     lineage: str,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection."""
     losses = [loss for difference in differences for loss in losses_of(difference.change)]
-    if not (losses or sweeps):
+    if not losses and sweep is None:
         return Gate()
     totals = _totals(recorded, losses)
     counts = Counter(loss.of for loss in losses)
@@ -72,11 +79,13 @@ def gate(
         for of, count in counts.items()
         if _trips(of, count, totals[of], limits)
     ]
-    if first_sweep and sweeps:
+    if sweep is not None and sweep.first:
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
+    if sweep is not None and sweep.empty:
+        reasons.append("the sweep uploads nothing: it deletes every activity type of the team")
     if not reasons:
         return Gate()
-    return Gate(True, tuple(reasons), _approval(losses, sweeps=sweeps, team=team, lineage=lineage))
+    return Gate(True, tuple(reasons), _approval(losses, sweeps=sweep is not None, team=team, lineage=lineage))
 
 
 def losses_of(change: Change) -> Iterator[Loss]:

@@ -7,7 +7,7 @@ without any IO.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, 
 from syncengine.desired import Desired
 from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.gate import Gate, gate
+from syncengine.gate import Gate, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.manifest.lints import levelled
 from syncengine.objections import objections, suspicions
@@ -152,7 +152,7 @@ class Plan:
 
 def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, basis: Basis) -> Plan:
     """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
-    rows = _reasserted(recorded) if options.reassert else recorded
+    rows = _reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
     diagnostics = (*desired.diagnostics, *levelled(list(suspicions(aimed, rows)), options.levels))
     problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
@@ -171,8 +171,7 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
             found.differences,
             recorded,
             options.limits,
-            first_sweep=not basis.swept_before,
-            sweeps=sweep is not None,
+            sweep=_risk(sweep),
             team=basis.team,
             lineage=basis.lineage,
         ),
@@ -191,8 +190,13 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
 # --- reasserting (engine.md §7)
 
 
-def _reasserted(recorded: Mapping[Key, Recorded]) -> dict[Key, Recorded]:
-    return {key: replace(row, doubtful=True) if row.status is Status.ACTIVE else row for key, row in recorded.items()}
+def _reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
+    """Whatever is desired is sent again; what was released or retired and is not desired stays as it is."""
+
+    def is_sent_again(key: Key, row: Recorded) -> bool:
+        return row.status is Status.ACTIVE or (key in desired and may_be_held(row))
+
+    return {k: replace(row, doubtful=True) if is_sent_again(k, row) else row for k, row in recorded.items()}
 
 
 def _with_reasons(found: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
@@ -281,6 +285,10 @@ def _sweep(
     leaves = tuple(Leave(key=leaving.row.key, status=Status.DELETED) for leaving in going)
     complete = numbering.call(COMPLETE_SYNC_SESSION.id, [Item(leaves=leaves)] if leaves else [])
     return Sweep(known, tuple(uploads), complete, _still_carrying(known, aimed, recorded), not basis.swept_before)
+
+
+def _risk(sweep: Sweep | None) -> SweepRisk | None:
+    return None if sweep is None else SweepRisk(first=sweep.first, empty=not sweep.uploads)
 
 
 def _sweeps_anyway(found: Diff, options: Options) -> bool:

@@ -60,13 +60,13 @@ class Aim:
     """What planning aims at.
 
     `wanted`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
-    maps a new key to the recorded one it replaces; `held` are recorded activity types that no manifest wants and
-    that stay. `released`: rows to record as released without a request. `movers`: for each deleted category, the
-    wanted tags that must have left it before.
+    maps a new key to the recorded ones it replaces (one for a category); `held` are recorded activity types that no
+    manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
+    category, the wanted tags whose calls must be true before.
     """
 
     wanted: dict[Key, Resource] = field(default_factory=dict)
-    renames: dict[Key, Key] = field(default_factory=dict)
+    renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
     leaving: dict[Key, Leaving] = field(default_factory=dict)
     held: list[Recorded] = field(default_factory=list)
     released: list[Recorded] = field(default_factory=list)
@@ -90,6 +90,10 @@ class _Judgement:
         """Recorded rows of `kind` that no manifest wants and that the service may hold."""
         return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
 
+    def taken_over(self) -> dict[Key, Key]:
+        """Recorded keys that a rename replaces, with the new one of each."""
+        return {old: new for new, formers in self.aim.renames.items() for old in formers}
+
     def note(self, row: Recorded, kind: str, message: str) -> None:
         self.aim.notes.append(Note(row.key, kind, message, row.source))
 
@@ -103,6 +107,18 @@ class _Judgement:
 def may_be_held(row: Recorded) -> bool:
     """Whether the service may hold it: a deletion without a known outcome may not have happened."""
     return row.status is not Status.DELETED or row.doubtful
+
+
+def standing(key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]) -> Recorded | None:
+    """The row that a desired resource is compared with: its own, or in a category's rename the one it takes over."""
+    row = recorded.get(key)
+    held = row if row is not None and may_be_held(row) else None
+    if key.kind is not Kind.CATEGORY or key not in renames:
+        return held
+    old = recorded[renames[key][0]]
+    if held is None:
+        return replace(old, key=key, status=Status.ACTIVE)
+    return replace(held, server_id=old.server_id, body=Body(fields={**old.body.fields, **held.body.fields}))
 
 
 def aim(
@@ -127,11 +143,11 @@ def aim(
 
 def _find_renames(j: _Judgement) -> None:
     for key, resource in j.desired.items():
-        for former in resource.previously:
-            old = j.recorded.get(Key(key.kind, former))
-            if old is not None and old.key not in j.desired and _can_become(old, j.recorded.get(key)):
-                j.aim.renames[key] = old.key
-                break
+        formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
+        new = j.recorded.get(key)
+        found = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
+        if found:
+            j.aim.renames[key] = tuple(found if key.kind is Kind.TAG else found[:1])
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:
@@ -144,15 +160,18 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
 def _choose_wanted(j: _Judgement) -> None:
     for key, resource in j.desired.items():
         if _is_selected(j, key, resource):
-            j.aim.wanted[key] = _without_removals(j, resource) if j.scope.no_delete else resource
+            j.aim.wanted[key] = _wanted(j, resource)
     if j.scope.selective:
         _bring_needed_categories(j)
 
 
+def _wanted(j: _Judgement, resource: Resource) -> Resource:
+    return _without_removals(j, resource) if j.scope.no_delete else resource
+
+
 def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
     unit: list[tuple[Key, Source | None]] = [(key, resource.source)]
-    if former := j.aim.renames.get(key):
-        unit.append((former, j.recorded[former].source))
+    unit += [(former, j.recorded[former].source) for former in j.aim.renames.get(key, ())]
     return j.scope.selects(*unit)
 
 
@@ -164,13 +183,13 @@ def _bring_needed_categories(j: _Judgement) -> None:
             key = Key(Kind.CATEGORY, name)
             row = j.recorded.get(key)
             if key in j.desired and (row is None or row.status is Status.DELETED or not row.server_id):
-                j.aim.wanted.setdefault(key, j.desired[key])
+                j.aim.wanted.setdefault(key, _wanted(j, j.desired[key]))
 
 
 def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     """The resource as `--no-delete` may ask for it: whatever is recorded stays; what is left over is a note."""
-    row = j.recorded.get(resource.key)
-    if row is None or not may_be_held(row):
+    row = standing(resource.key, j.recorded, j.aim.renames)
+    if row is None:
         return resource
     wanted = resource.body
     kept_fields = {n: v for n, v in row.body.fields.items() if _is_cleared(n, v, wanted)}
@@ -198,7 +217,8 @@ def _is_cleared(name: str, value: object, wanted: Body) -> bool:
 
 
 def _judge_categories(j: _Judgement) -> None:
-    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in j.aim.renames.values()}
+    taken_over = j.taken_over()
+    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in taken_over}
     gone = {k: r for k, r in gone.items() if j.scope.selects((k, r.source))}
     if not gone:
         return
@@ -210,7 +230,7 @@ def _judge_categories(j: _Judgement) -> None:
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
-            _delete_category(j, row, members[key])
+            _delete_category(j, row, members[key], taken_over)
 
 
 def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
@@ -234,13 +254,16 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     protected = [m.key.name for m in members if m.protect and m.key not in j.desired]
     if protected:
         return "kept", f"kept, since deleting it would delete the protected tag {protected[0]}"
-    waiting = [m.key.name for m in members if m.key in j.desired and m.key not in j.aim.wanted]
-    if waiting:
-        return "left-out", f"not deleted: tag {waiting[0]} moves out of it and is not selected"
+    for member in members:
+        wanted = member.key in j.desired
+        if wanted and member.key not in j.aim.wanted:
+            return "left-out", f"not deleted: tag {member.key.name} moves out of it and is not selected"
+        if not wanted and not j.scope.selects((member.key, member.source)):
+            return "left-out", f"not deleted: tag {member.key.name} is in it and is not selected"
     return None
 
 
-def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> None:
+def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], taken_over: Mapping[Key, Key]) -> None:
     j.aim.leaving[row.key] = Leaving(row, Way.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
@@ -249,6 +272,8 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) 
         else:
             reason = f"deleted with {row.key}"
             j.aim.leaving[member.key] = Leaving(member, Way.CASCADE, reason, taken_by=row.key)
+            if member.key in taken_over:
+                j.aim.movers[row.key].append(taken_over[member.key])
 
 
 # --- activity types
@@ -273,29 +298,35 @@ def _judge_activity_types(j: _Judgement) -> None:
 
 
 def _judge_tags(j: _Judgement) -> None:
-    renamed = {old: new for new, old in j.aim.renames.items() if old.kind is Kind.TAG}
+    renamed = j.taken_over()
     for row in j.gone(Kind.TAG):
         if row.key in j.aim.leaving:
             continue
         if row.key in renamed:
             if renamed[row.key] in j.aim.wanted:
-                _retire_renamed(j, row, renamed[row.key])
+                _judge_renamed(j, row, renamed[row.key])
         elif j.scope.selects((row.key, row.source)):
             _judge_gone_tag(j, row)
 
 
-def _retire_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
-    if j.scope.no_delete:
-        j.note(row, "left-out", f"--no-delete leaves it beside {new}")
-    else:
-        j.aim.leaving[row.key] = Leaving(row, Way.RETIRE, f"renamed to {new.name}", taken_by=new)
+def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
+    """The old name is retired, whatever the policy; only a line under `removed` may say otherwise."""
+    statement = j.removed.get(row.key)
+    way = Way(statement.how.value) if statement else Way.RETIRE
+    _let_go(j, row, way, statement, f"renamed to {new.name}", new)
 
 
 def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
     statement = j.removed.get(row.key)
     way = _way_out(j, row, statement)
-    if way is None:
-        return
+    if way is not None:
+        reason = (statement and statement.reason) or "no manifest declares it"
+        _let_go(j, row, way, statement, reason)
+
+
+def _let_go(
+    j: _Judgement, row: Recorded, way: Way, statement: Removed | None, reason: str, new: Key | None = None
+) -> None:
     if row.protect:
         j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
     elif j.scope.no_delete:
@@ -303,8 +334,7 @@ def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
     elif way is Way.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:
-        reason = (statement and statement.reason) or "no manifest declares it"
-        j.aim.leaving[row.key] = Leaving(row, way, reason)
+        j.aim.leaving[row.key] = Leaving(row, way, reason, taken_by=new)
 
 
 def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Way | None:

@@ -75,7 +75,7 @@ def test_every_exit_code_stands_in_the_readme(code: ExitCode) -> None:
     assert re.search(rf"^\| {code.value} \|", README.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", {*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS})
+@pytest.mark.parametrize("name", sorted({*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS}))
 def test_every_format_stands_in_the_readme(name: str) -> None:
     """A format that nobody can find is of no use."""
     assert name in README.read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
 from syncengine.engine import Application, Applied, Request, Surroundings
-from syncengine.errors import Severity, SyncengineError, Usage
+from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
 from syncengine.project_file import duration
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
@@ -120,6 +120,12 @@ class _Applying:
                 return
         if done.report.results or done.report.status is Status.COMPLETE:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
+        else:
+            self._show_refusal(done)
+
+    def _show_refusal(self, done: Applied) -> None:
+        if done.plan is not None and done.plan.gate.tripped and done.exit_code is ExitCode.GATE:
+            self.output.say("Not applied: the removals above need an approval.", level="error")
         else:
             self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.ERROR])
 

@@ -97,7 +97,7 @@ class Conduct:
 
     timeout: float = 30.0
     concurrency: int = 8
-    first_wait: float = 0.5
+    first_wait: float = 0.25
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     before_send: Callable[[], None] = lambda: None
     on_retry: Callable[[str, str, float], None] = lambda operation, why, wait: None

@@ -61,15 +61,24 @@ DEATHS = ("dies before", "dies during", "dies after")
 ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Manifest:
     """All that is desired at one time, and the project's rules then."""
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
     rules: Rules = field(default_factory=lambda: Rules(deletes_tags=True))
 
+    def __repr__(self) -> str:
+        rules = f"{self.rules.tag_removal} {self.rules.activity_types}"
+        return f"{{{'; '.join(map(_shown, self.resources.values()))}}} {rules}"
+
     def of(self, kind: Kind) -> Iterator[Resource]:
         return (resource for key, resource in self.resources.items() if key.kind is kind)
+
+
+def _shown(resource: Resource) -> str:
+    body, former = resource.body, f" was {resource.previously[0]}" if resource.previously else ""
+    return f"{resource.key.name}{former} {dict(body.fields)} {list(body.keywords)} {dict(body.metadata)}"
 
 
 @dataclass(slots=True)

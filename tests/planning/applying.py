@@ -1,0 +1,133 @@
+"""What an apply makes of recorded rows, without a service: the fold of leaves that house.md calls the idea.
+
+Everything here follows engine.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and nothing is
+sent whose needs were not applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from syncengine.calls import Call, Item, Step
+from syncengine.leaves import Leave, intended, settled
+from syncengine.plan import Plan
+from syncengine.resource import Key, Kind, Recorded, Status
+
+from .estate import NOTHING, Manifests, Rows, ask, planned
+
+
+class Fate(Enum):
+    """What becomes of one item. UNSENT ends the run, as a killed process does."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    UNSENT = "unsent"
+
+
+Chance = Callable[[], Fate]
+
+
+def always_taken() -> Fate:
+    return Fate.TAKEN
+
+
+@dataclass(slots=True)
+class _Apply:
+    """Rows while a plan is applied. `blocked`: keys of which some item was not taken."""
+
+    rows: dict[Key, Recorded]
+    chance: Chance
+    blocked: set[Key] = field(default_factory=set)
+    over: bool = False
+
+    def record(self, leaves: Iterable[Leave]) -> None:
+        """Without a request: nothing is created and doubt stays as it is."""
+        for leave in leaves:
+            if (old := self.rows.get(leave.key)) is not None:
+                new = settled(intended(old, leave), leave)
+                status = leave.status or old.status
+                self.rows[leave.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
+
+    def send(self, items: Sequence[Item]) -> bool:
+        """Send one call; whether all of it was taken."""
+        ready = [item for item in items if not self.over and self._is_ready(item)]
+        fates = [(item, self._fate()) for item in ready]
+        for item in ready:
+            self._intend(item)
+        for item, fate in fates:
+            (self._settle if fate is Fate.TAKEN else self._doubt)(item)
+        taken = [item for item, fate in fates if fate is Fate.TAKEN]
+        self.blocked.update(leave.key for item in items if item not in taken for leave in item.leaves)
+        return len(taken) == len(items)
+
+    def _fate(self) -> Fate:
+        fate = self.chance()
+        self.over = self.over or fate is Fate.UNSENT
+        return fate
+
+    def _is_ready(self, item: Item) -> bool:
+        category = item.leaves[0].fields.get("category")
+        if item.leaves[0].whole and category and self._server_id(Key(Kind.CATEGORY, str(category))) is None:
+            return False
+        return not any(key in self.blocked for key in item.needs)
+
+    def _server_id(self, key: Key | None) -> str | None:
+        row = self.rows.get(key) if key else None
+        return row.server_id if row else None
+
+    def _intend(self, item: Item) -> None:
+        for leave in item.leaves:
+            row = intended(self.rows.get(leave.key), leave)
+            inherited = row.server_id or self._server_id(leave.former)
+            self.rows[leave.key] = replace(row, server_id=None if row.status is Status.DELETED else inherited)
+
+    def _settle(self, item: Item) -> None:
+        for leave in item.leaves:
+            row = settled(self.rows[leave.key], leave)
+            if leave.key.kind is Kind.CATEGORY and row.status is not Status.DELETED:
+                row = replace(row, server_id=row.server_id or f"id-{leave.key.name}")
+            self.rows[leave.key] = row
+
+    def _doubt(self, item: Item) -> None:
+        for leave in item.leaves:
+            self.rows[leave.key] = replace(self.rows[leave.key], doubtful=True)
+
+
+def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken) -> Rows:
+    """The rows after an apply of `plan`, in which `chance` decides over every item."""
+    apply = _Apply(dict(recorded), chance)
+    if plan.reasserts:
+        touched = [change.key for change in plan.changes if change.key in recorded]
+        apply.rows |= {key: replace(apply.rows[key], doubtful=True) for key in touched}
+    apply.record(plan.records)
+    for call in _stage_calls(plan, before_sweep=True):
+        apply.send(call.items)
+    _sweep(apply, plan)
+    for call in _stage_calls(plan, before_sweep=False):
+        apply.send(call.items)
+    return apply.rows
+
+
+def _stage_calls(plan: Plan, *, before_sweep: bool) -> Iterator[Call]:
+    for stage in plan.stages:
+        if (stage.step is not Step.CATEGORY_DELETES) is before_sweep:
+            yield from stage.calls
+
+
+def _sweep(apply: _Apply, plan: Plan) -> None:
+    """The session completes only if every upload was taken (engine.md 3.4)."""
+    sweep = plan.sweep
+    if sweep is None or apply.blocked.intersection(sweep.needs):
+        return
+    if all([apply.send(call.items) for call in sweep.uploads]):
+        apply.send(sweep.complete.items)
+
+
+def walked(*manifests: Manifests, recorded: Rows = NOTHING, **how: Any) -> Rows:
+    """The rows after one manifest after another was applied."""
+    for text in manifests:
+        recorded = applied(recorded, planned(ask(text), recorded, **how))
+    return recorded

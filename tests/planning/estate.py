@@ -1,0 +1,174 @@
+"""Manifests as text, plans made from them, and short ways to ask what a plan says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from syncengine.calls import Call, Item, Step
+from syncengine.desired import Desired, desired
+from syncengine.diff import Change, FieldChange
+from syncengine.document.findings import Findings
+from syncengine.document.reader import read
+from syncengine.errors import Problems
+from syncengine.leaves import Leave
+from syncengine.manifest.files import Loaded, ManifestFile
+from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.policy import Rules, Scope
+from syncengine.project_file import Level, Limit, Ownership
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.settings import Policy
+
+Rows = Mapping[Key, Recorded]
+Manifests = str | Mapping[str, str]
+"""The text of one manifest, or texts by file name."""
+
+FILE = "manifests/all.yaml"
+NOTHING: Rows = {}
+LIMITS = Policy().max_deletes
+BASIS = Basis("p-1", "2025-03-01T09:30:00+00:00", "https://api.example.com", "Patents EU", "lineage", swept_before=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(ManifestFile):
+    """A manifest that is nowhere but here."""
+
+    text: str = ""
+
+    def load(self, findings: Findings) -> Loaded:
+        data = self.text.encode()
+        return Loaded(read(data, findings), hashlib.sha256(data).hexdigest())
+
+
+def ask(manifests: Manifests) -> Desired:
+    """What the manifests ask for, read as the product reads them."""
+    files = {FILE: manifests} if isinstance(manifests, str) else manifests
+    return desired([Written(Path(name), name, text) for name, text in files.items()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """How to plan: the project's policy, the command line's flags, and what the state knows."""
+
+    scope: Scope = Scope()  # noqa: RUF009 (a frozen value)
+    tag_removal: Removal = Removal.FORGET
+    activity_types: Ownership = Ownership.OWNED
+    deletes_tags: bool = False
+    sweep: bool = False
+    reassert: bool = False
+    limits: Mapping[str, Limit] | None = None
+    levels: Mapping[str, Level] | None = None
+    swept_before: bool = True
+    team: str | None = BASIS.team
+    lineage: str = BASIS.lineage
+
+    @property
+    def options(self) -> Options:
+        return Options(
+            Rules(self.tag_removal, self.activity_types, self.deletes_tags),
+            {**LIMITS, **(self.limits or {})},
+            self.scope,
+            sweep=self.sweep,
+            reassert=self.reassert,
+            levels=self.levels or {},
+        )
+
+    @property
+    def basis(self) -> Basis:
+        return replace(BASIS, team=self.team, lineage=self.lineage, swept_before=self.swept_before)
+
+
+def planned(manifests: Manifests | Desired, recorded: Rows | Iterable[Recorded] = (), **how: Any) -> Plan:
+    """The plan for these manifests over these rows."""
+    wanted = manifests if isinstance(manifests, Desired) else ask(manifests)
+    rows = recorded if isinstance(recorded, Mapping) else {row.key: row for row in recorded}
+    asked = How(**how)
+    return plan(wanted, rows, asked.options, asked.basis)
+
+
+def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any) -> dict[str, str]:
+    """The problems of a plan that cannot be made: addresses by code."""
+    try:
+        planned(manifests, recorded, **how)
+    except Problems as problems:
+        return {found.code: found.address or "" for found in problems.found}
+    return {}
+
+
+# --- recorded rows
+
+
+def row(address: str, *keywords: str, **more: Any) -> Recorded:
+    """A row that the service took from us. Fields by their own names; the rest as in `Recorded`.
+
+    A tag's name is among its keywords unless `excludeTagNameKeyword` says otherwise.
+    """
+    key = Key.parse(address)
+    metadata = more.pop("metadata", {})
+    rest = {name: more.pop(name) for name in _COLUMNS & more.keys()}
+    if key.kind is Kind.TAG:
+        excluded = more.setdefault("excludeTagNameKeyword", False)
+        keywords = keywords if excluded or key.name in keywords else (*keywords, key.name)
+    if key.kind is Kind.CATEGORY:
+        rest.setdefault("server_id", f"id-{key.name}")
+    return Recorded(key, Body(more, keywords, metadata), **{"confirmed": True, "source": Source(FILE, 1), **rest})
+
+
+_COLUMNS = {"status", "doubtful", "confirmed", "server_id", "source", "protect", "former_categories"}
+
+
+def gone(address: str, **more: Any) -> Recorded:
+    """A row that was deleted from the service."""
+    return Recorded(Key.parse(address), status=Status.DELETED, source=Source(FILE, 1), **more)
+
+
+# --- what a plan says
+
+
+def actions(plan: Plan) -> dict[str, str]:
+    """Every change: its action by address."""
+    return {str(change.key): change.action.word for change in plan.changes}
+
+
+def change_of(plan: Plan, address: str) -> Change:
+    return next(change for change in plan.changes if str(change.key) == address)
+
+
+def field_of(plan: Plan, address: str, name: str) -> FieldChange:
+    return next(field for field in change_of(plan, address).fields if field.name == name)
+
+
+def notes(plan: Plan) -> list[tuple[str, str]]:
+    """Address and kind of every note."""
+    return [(str(note.key), note.kind) for note in plan.notes]
+
+
+def steps(plan: Plan) -> list[str]:
+    """The stages of a plan by name, in order."""
+    return [stage.step.value for stage in plan.stages]
+
+
+def calls(plan: Plan, step: Step) -> list[Call]:
+    return [call for stage in plan.stages if stage.step is step for call in stage.calls]
+
+
+def items(plan: Plan, step: Step) -> list[Item]:
+    return [item for call in calls(plan, step) for item in call.items]
+
+
+def sent(plan: Plan, step: Step, address: str) -> Leave:
+    """What the one item for a resource in a stage leaves of it."""
+    (leave,) = [item.leaves[0] for item in items(plan, step) if str(item.key) == address]
+    return leave
+
+
+def addresses(keys: Iterable[Key]) -> list[str]:
+    return [str(key) for key in keys]
+
+
+def says_nothing(plan: Plan) -> bool:
+    """Nothing to do, nothing to write down, nothing to tell."""
+    return not (plan.changes or plan.sweep or plan.records or plan.notes or plan.stages)

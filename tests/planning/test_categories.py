@@ -1,0 +1,298 @@
+"""engine.md 2.2: tag categories, and the tags that a deleted one takes along."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.calls import Step
+from syncengine.diff import Effect
+from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
+
+from .applying import applied, walked
+from .estate import (
+    FILE,
+    actions,
+    addresses,
+    change_of,
+    field_of,
+    gone,
+    items,
+    notes,
+    planned,
+    refused,
+    row,
+    sent,
+    steps,
+)
+
+ACME = "tagCategories: [{externalId: acme, label: ACME}]\n"
+
+
+def test_a_category_that_is_not_recorded_is_created() -> None:
+    """Nothing recorded: create, in the first stage, as new to the service."""
+    plan = planned(ACME)
+    assert actions(plan) == {"category/acme": "create"}
+    assert [(item.new, item.leaves[0].fields) for item in items(plan, Step.CATEGORIES)] == [(True, {"label": "ACME"})]
+
+
+def test_a_deleted_category_is_created_again() -> None:
+    """A deleted row is no reason not to ask for it again."""
+    assert actions(planned(ACME, [gone("category/acme")])) == {"category/acme": "create"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "before", "after"),
+    [("label: New", "Old", "New"), ("description: New", "Old", "New"), ("keywords: [a, b]", ("b", "a"), ("a", "b"))],
+)
+def test_a_category_that_differs_is_updated(declared: str, before: object, after: object) -> None:
+    """Label, description and keywords are fields: each difference is an update."""
+    name = declared.partition(":")[0]
+    plan = planned(f"tagCategories: [{{externalId: acme, {declared}}}]", [row("category/acme", **{name: before})])
+    assert actions(plan) == {"category/acme": "update"}
+    field = field_of(plan, "category/acme", name)
+    assert (field.before, field.after, field.effect) == (before, after, Effect.APPLIES)
+
+
+def test_an_equal_category_is_left_alone() -> None:
+    """What is as recorded needs nothing."""
+    plan = planned(ACME, [row("category/acme", label="ACME", source=Source(FILE, 1))])
+    assert (plan.changes, plan.stages, plan.summary.unchanged) == ((), (), 1)
+
+
+def test_fields_of_a_category_that_are_gone_are_sent_as_empties() -> None:
+    """2.4: explicit empties for recorded fields that are gone."""
+    recorded = [row("category/acme", label="ACME", description="old", keywords=("k",))]
+    leave = sent(planned(ACME, recorded), Step.CATEGORIES, "category/acme")
+    assert (leave.fields, sorted(leave.cleared)) == ({"label": "ACME"}, ["description", "keywords"])
+
+
+def test_an_unconfirmed_category_is_created_again() -> None:
+    """A creation that nobody acknowledged may not have happened."""
+    plan = planned(ACME, [row("category/acme", label="ACME", confirmed=False, doubtful=True, server_id=None)])
+    assert actions(plan) == {"category/acme": "create"}
+    assert change_of(plan, "category/acme").reason == "an earlier call for it failed or has no known outcome"
+
+
+# --- renames
+
+
+RENAMED = "tagCategories: [{externalId: new, label: ACME, previously: [old]}]\n"
+
+
+def test_a_renamed_category_keeps_its_id() -> None:
+    """`previously: [OLD]`, OLD recorded: an update that carries the recorded id to the new externalId."""
+    plan = planned(RENAMED, [row("category/old", label="ACME")])
+    assert actions(plan) == {"category/new": "update"}
+    (item,) = items(plan, Step.CATEGORIES)
+    own, former = item.leaves
+    assert (own.former, own.whole, former.key, former.status) == (
+        former.key,
+        True,
+        Key(Kind.CATEGORY, "old"),
+        "deleted",
+    )
+    after = applied({Key(Kind.CATEGORY, "old"): row("category/old", label="ACME")}, plan)
+    assert after[Key(Kind.CATEGORY, "new")].server_id == "id-old"
+    assert after[Key(Kind.CATEGORY, "old")].status is Status.DELETED
+
+
+def test_a_rename_says_what_the_category_was_called() -> None:
+    """The change names the former externalId."""
+    assert change_of(planned(RENAMED, [row("category/old")]), "category/new").previously == "old"
+
+
+def test_a_renamed_category_is_not_deleted() -> None:
+    """OLD is gone from the manifests, but it only has another name now: nobody's tags go."""
+    plan = planned(RENAMED, [row("category/old"), row("tag/T", category="old", status=Status.RELEASED)])
+    assert "delete" not in actions(plan).values()
+    assert not plan.gate.tripped
+
+
+@pytest.mark.parametrize(
+    "old",
+    [gone("category/old"), row("category/old", server_id=None)],
+    ids=["deleted already", "never acknowledged"],
+)
+def test_a_category_without_a_known_id_cannot_be_renamed(old: Recorded) -> None:
+    """A rename goes by the recorded id; without one the new category is simply created."""
+    assert actions(planned(RENAMED, [old]))["category/new"] == "create"
+
+
+def test_a_rename_that_the_service_took_for_a_new_category_ends_in_a_delete() -> None:
+    """Both are recorded with ids of their own: the new one is kept and the old one is gone."""
+    plan = planned(RENAMED, [row("category/old"), row("category/new", label="ACME")])
+    assert actions(plan) == {"category/old": "delete"}
+
+
+def test_members_of_a_renamed_category_are_recorded_in_the_new_one() -> None:
+    """Desired members name the new category, so that they are upserted once."""
+    recorded = [row("category/old", label="ACME"), row("tag/T", category="old")]
+    plan = planned(RENAMED + "tags: [{name: T, category: new}]", recorded)
+    assert actions(plan) == {"category/new": "update", "tag/T": "update"}
+
+
+def test_what_a_renamed_category_no_longer_has_is_cleared() -> None:
+    """2.4 holds for renames: what the recorded row has and the new declaration has not is sent as an explicit empty."""
+    plan = planned(RENAMED, [row("category/old", label="ACME", description="old words", keywords=("k",))])
+    assert sorted(sent(plan, Step.CATEGORIES, "category/new").cleared) == ["description", "keywords"]
+    assert field_of(plan, "category/new", "description").before == "old words"
+
+
+def test_members_that_no_manifest_wants_follow_a_rename() -> None:
+    """They are in the category whatever it is called, so deleting it later lists them."""
+    recorded = walked(
+        "tagCategories: [{externalId: old}]\ntags: [{name: T, category: old}]",
+        "tagCategories: [{externalId: old}]",
+        "tagCategories: [{externalId: new, previously: [old]}]",
+    )
+    assert actions(planned("{}", recorded)) == {"category/new": "delete", "tag/T": "delete"}
+
+
+# --- deletion
+
+
+def test_a_category_that_is_gone_is_deleted_last() -> None:
+    """Recorded, gone: delete, in the last stage."""
+    plan = planned("tags: [{name: T}]", [row("category/acme")])
+    assert actions(plan) == {"tag/T": "create", "category/acme": "delete"}
+    assert steps(plan) == ["tags", "category deletes"]
+
+
+def test_a_deleted_category_stays_deleted() -> None:
+    """A row whose deletion was acknowledged asks for nothing more."""
+    assert actions(planned("{}", [gone("category/acme")])) == {}
+
+
+def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
+    """Deleted but doubtful: it may still be there, with its members."""
+    recorded = [
+        gone("category/acme", doubtful=True),
+        row("tag/T", category="acme", doubtful=True, status=Status.DELETED),
+    ]
+    assert actions(planned("{}", recorded)) == {"category/acme": "delete", "tag/T": "delete"}
+
+
+MEMBERS = {
+    "by externalId": row("tag/T", category="acme"),
+    "by the service's id": row("tag/T", tagCategoryId="id-acme"),
+    "released": row("tag/T", category="acme", status=Status.RELEASED),
+    "retired": row("tag/T", category="acme", status=Status.RETIRED),
+    "doubtful": row("tag/T", category="acme", doubtful=True),
+    "maybe moved out": row("tag/T", category="other", doubtful=True, former_categories=("category/acme",)),
+    "maybe moved out, by id": row("tag/T", doubtful=True, former_categories=("id/id-acme",)),
+    "deletion without a known outcome": row("tag/T", category="acme", doubtful=True, status=Status.DELETED),
+}
+
+
+@pytest.mark.parametrize("member", MEMBERS.values(), ids=MEMBERS)
+def test_a_deleted_category_lists_the_tags_that_it_takes_along(member: Recorded) -> None:
+    """Recorded members, however the service may know them, are `delete (cascade)` and counted."""
+    plan = planned("{}", [row("category/acme"), member])
+    change = change_of(plan, "tag/T")
+    assert actions(plan) == {"category/acme": "delete", "tag/T": "delete"}
+    assert change.cascade == Key(Kind.CATEGORY, "acme")
+    assert (plan.summary.cascaded_tags, plan.summary.delete) == (1, 2)
+    (item,) = items(plan, Step.CATEGORY_DELETES)
+    assert [(str(leave.key), leave.status) for leave in item.leaves] == [
+        ("category/acme", "deleted"),
+        ("tag/T", "deleted"),
+    ]
+
+
+OUTSIDERS = {
+    "in another category": row("tag/T", category="other"),
+    "in none": row("tag/T"),
+    "deleted": gone("tag/T"),
+    "in a category with such an id": row("tag/T", tagCategoryId="acme"),
+}
+
+
+@pytest.mark.parametrize("outsider", OUTSIDERS.values(), ids=OUTSIDERS)
+def test_tags_outside_a_deleted_category_are_not_cascaded(outsider: Recorded) -> None:
+    """Only members go with it."""
+    plan = planned("tagCategories: [{externalId: other}]", [row("category/acme"), row("category/other"), outsider])
+    assert plan.summary.cascaded_tags == 0
+
+
+def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
+    """The delete waits for each desired member's own upsert."""
+    recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
+    plan = planned("tags: [{name: MOVED}, {name: NEW}]", recorded)
+    (item,) = items(plan, Step.CATEGORY_DELETES)
+    assert actions(plan)["tag/MOVED"] == "update"
+    assert addresses(item.needs) == ["tag/MOVED"]
+    assert addresses(leave.key for leave in item.leaves) == ["category/acme", "tag/LEFT"]
+
+
+def test_a_member_that_may_not_have_moved_yet_goes_first() -> None:
+    """A doubtful move is sent again, and the delete waits for it."""
+    member = row("tag/T", doubtful=True, former_categories=("category/acme",))
+    plan = planned("tags: [{name: T}]", [row("category/acme"), member])
+    assert actions(plan) == {"tag/T": "update", "category/acme": "delete"}
+    assert addresses(items(plan, Step.CATEGORY_DELETES)[0].needs) == ["tag/T"]
+
+
+def test_a_category_delete_waits_for_the_new_name_of_a_member() -> None:
+    """The tag's old name goes with the category, so the new one must be there before."""
+    plan = planned("tags: [{name: NEW, previously: [OLD]}]", [row("category/acme"), row("tag/OLD", category="acme")])
+    (item,) = items(plan, Step.CATEGORY_DELETES)
+    assert change_of(plan, "tag/OLD").cascade == Key(Kind.CATEGORY, "acme")
+    assert addresses(item.needs) == ["tag/NEW"]
+
+
+def test_a_desired_tag_in_a_category_that_goes_is_an_error() -> None:
+    """By name the manifests are wrong in themselves; by the service's id it shows in the plan."""
+    assert refused("tags: [{name: T, tagCategoryId: id-acme}]", [row("category/acme")]) == {"category-removed": "tag/T"}
+
+
+def test_a_protected_category_is_kept_and_said_once() -> None:
+    """Gone and protected: a note, recorded as released, and silence from then on."""
+    recorded = walked(
+        "tagCategories: [{externalId: acme, protect: true}]\ntags: [{name: T, category: acme}]", "tags: [{name: T}]"
+    )
+    plan = planned("tags: [{name: T}]", [row("category/acme", protect=True), row("tag/T")])
+    assert (notes(plan), actions(plan), plan.changes_something) == ([("category/acme", "kept")], {}, False)
+    assert recorded[Key(Kind.CATEGORY, "acme")].status is Status.RELEASED
+    assert notes(planned("tags: [{name: T}]", recorded)) == []
+
+
+def test_a_category_with_a_protected_member_is_kept() -> None:
+    """Deleting it would delete a tag that no plan may remove."""
+    recorded = [row("category/acme"), row("tag/T", category="acme", protect=True), row("tag/U", category="acme")]
+    plan = planned("{}", recorded)
+    assert actions(plan) == {"tag/U": "forget"}
+    assert notes(plan) == [("category/acme", "kept"), ("tag/T", "kept")]
+    assert "tag T" in plan.notes[0].message
+
+
+def test_a_protected_member_that_moves_out_holds_nothing() -> None:
+    """It is wanted elsewhere, and there before the category goes."""
+    recorded = [row("category/acme"), row("tag/T", category="acme", protect=True)]
+    assert actions(planned("tags: [{name: T, protect: true}]", recorded)) == {
+        "category/acme": "delete",
+        "tag/T": "update",
+    }
+
+
+def test_a_kept_category_is_deleted_once_protection_is_lifted() -> None:
+    """Lifted by applying `protect: false` first."""
+    recorded = walked(
+        "tagCategories: [{externalId: acme, protect: true}]",
+        "{}",
+        "tagCategories: [{externalId: acme, protect: false}]",
+    )
+    assert actions(planned("{}", recorded)) == {"category/acme": "delete"}
+
+
+def test_a_released_category_that_is_declared_again_is_ours_again() -> None:
+    """It is diffed against its kept row, and needs no request when nothing differs."""
+    recorded = {Key(Kind.CATEGORY, "acme"): row("category/acme", label="ACME", status=Status.RELEASED)}
+    plan = planned(ACME, recorded)
+    assert (plan.changes, plan.sends_something) == ((), False)
+    assert applied(recorded, plan)[Key(Kind.CATEGORY, "acme")].status is Status.ACTIVE
+
+
+def test_a_row_without_a_body_takes_part() -> None:
+    """Adopted rows may hold nothing but their identity."""
+    adopted = Recorded(Key(Kind.CATEGORY, "acme"), Body(), confirmed=True, server_id="x")
+    assert actions(planned(ACME, [adopted])) == {"category/acme": "update"}
