@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
 import click
 
+from syncengine.cli.embedded import address_file
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, write_reports
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
 from syncengine.engine import Application, Applied, Request, Surroundings
-from syncengine.errors import ExitCode, Severity, SyncengineError, Usage
+from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
 from syncengine.project_file import duration
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
@@ -148,12 +149,19 @@ def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Map
 
 @contextmanager
 def serving(project: Project) -> Iterator[str]:
-    """The service's base URL, with the embedded one running for the time of the block."""
+    """The service's base URL; the embedded one runs for the time of the block, unless it does so already."""
     if not project.is_sandbox:
         yield project.base_url()
         return
     from syncengine.sandbox.app import running_sandbox
 
     project.sandbox_data.parent.mkdir(parents=True, exist_ok=True)
-    with running_sandbox(project.sandbox_data, api_key=project.api_key()) as running:
-        yield running.url
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url
+        except LockHeld:
+            address = address_file(project.sandbox_data)
+            if not address.exists():
+                raise
+            url = address.read_text(encoding="utf-8")
+        yield url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -25,9 +26,19 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
     file = given.folder / (data or Path(".syncengine", "sandbox", "service.db"))
     file.parent.mkdir(parents=True, exist_ok=True)
 
+    address = address_file(file)
+
     def ready(running: RunningSandbox) -> None:
+        leaving.callback(address.unlink, missing_ok=True)
+        address.write_text(running.url, encoding="utf-8")
         output.data(f"Sandbox at {running.url} (data in {file})\n")
         output.say("Stop it with Ctrl-C.")
 
-    serve(host, port, file, api_key, ready=ready)
+    with ExitStack() as leaving:
+        serve(host, port, file, api_key, ready=ready)
     return ExitCode.DONE
+
+
+def address_file(data: Path) -> Path:
+    """Where a sandbox that runs in the foreground says how `--sandbox` reaches it; the lock on `data` says it runs."""
+    return data.with_suffix(".url")

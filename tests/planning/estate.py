@@ -13,7 +13,7 @@ from syncengine.desired import Desired, desired
 from syncengine.diff import Change, FieldChange
 from syncengine.document.findings import Findings
 from syncengine.document.reader import read
-from syncengine.errors import Problems
+from syncengine.errors import Problems, Severity
 from syncengine.leaves import Leave
 from syncengine.manifest.files import Loaded, ManifestFile
 from syncengine.plan import Basis, Options, Plan, plan
@@ -94,7 +94,7 @@ def refused(manifests: Manifests, recorded: Iterable[Recorded] = (), **how: Any)
     try:
         planned(manifests, recorded, **how)
     except Problems as problems:
-        return {found.code: found.address or "" for found in problems.found}
+        return {found.code: found.address or "" for found in problems.found if found.severity is Severity.ERROR}
     return {}
 
 

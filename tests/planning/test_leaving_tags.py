@@ -1,0 +1,255 @@
+"""engine.md 2.2: tags that are gone from the manifests; policies, the `removed` section, protection."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.calls import Step
+from syncengine.errors import Problems
+from syncengine.resource import Key, Kind, Recorded, Removal, Status
+
+from .applying import applied, walked
+from .estate import (
+    actions,
+    addresses,
+    change_of,
+    gone,
+    items,
+    notes,
+    planned,
+    refused,
+    row,
+    says_nothing,
+    steps,
+)
+
+TAG = Key(Kind.TAG, "ACME-1")
+RECORDED = row("tag/ACME-1", "k", metadata={"Client": "ACME"})
+
+
+def removed(how: str) -> str:
+    return f"removed: [{{tag: ACME-1, as: {how}, reason: ticket 77}}]"
+
+
+def test_forget_is_the_default() -> None:
+    """It stays on the service, nothing is sent, and the row becomes released; the plan says so as a change."""
+    rows = {TAG: RECORDED}
+    plan = planned("{}", rows)
+    after = applied(rows, plan)
+    assert (actions(plan), plan.sends_something, plan.changes_something) == ({"tag/ACME-1": "forget"}, False, True)
+    assert (after[TAG].status, after[TAG].body) == (Status.RELEASED, RECORDED.body)
+    assert says_nothing(planned("{}", after))
+
+
+def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
+    """So that it tags nobody's time; metadata stays for reports."""
+    rows = {TAG: RECORDED}
+    plan = planned("{}", rows, tag_removal=Removal.RETIRE)
+    after = applied(rows, plan)
+    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "retire"}, ["keyword deletes"])
+    assert change_of(plan, "tag/ACME-1").keywords_deleted == ("k", "ACME-1")
+    assert (after[TAG].status, after[TAG].body.keywords) == (Status.RETIRED, ())
+    assert after[TAG].body.metadata == {"Client": "ACME"}
+    assert says_nothing(planned("{}", after, tag_removal=Removal.RETIRE))
+
+
+def test_retiring_a_tag_without_keywords_sends_nothing() -> None:
+    """There is nothing to delete; the row becomes retired."""
+    rows = {TAG: row("tag/ACME-1", excludeTagNameKeyword=True)}
+    plan = planned("{}", rows, tag_removal=Removal.RETIRE)
+    assert (actions(plan), plan.sends_something) == ({"tag/ACME-1": "retire"}, False)
+    assert applied(rows, plan)[TAG].status is Status.RETIRED
+
+
+def test_a_retirement_that_was_interrupted_is_finished() -> None:
+    """Some of the keywords are still there, whatever the policy says by now."""
+    half_retired = row("tag/ACME-1", status=Status.RETIRED, doubtful=True)
+    assert actions(planned("{}", [half_retired])) == {"tag/ACME-1": "retire"}
+
+
+def test_delete_is_one_call_of_an_optional_operation() -> None:
+    """deleteTag, only with its endpoint configured."""
+    rows = {TAG: RECORDED}
+    plan = planned("{}", rows, tag_removal=Removal.DELETE, deletes_tags=True)
+    assert (actions(plan), steps(plan), plan.summary.requests) == ({"tag/ACME-1": "delete"}, ["tag deletes"], 1)
+    assert applied(rows, plan)[TAG].status is Status.DELETED
+
+
+def test_delete_without_its_endpoint_is_an_error() -> None:
+    """The service's specification does not have it."""
+    assert refused("{}", [RECORDED], tag_removal=Removal.DELETE) == {"delete-unsupported": "tag/ACME-1"}
+
+
+def test_the_error_points_at_the_line_that_asks_for_it() -> None:
+    """The `removed` line, where there is one; else where the tag last stood."""
+    with pytest.raises(Problems) as raised:
+        planned("tags: []\n" + removed("delete"), [RECORDED])
+    (found,) = raised.value.found
+    assert (found.file, found.line) == ("manifests/all.yaml", 2)
+
+
+@pytest.mark.parametrize("policy", Removal)
+@pytest.mark.parametrize("how", Removal)
+def test_the_removed_section_goes_before_the_policy(policy: Removal, how: Removal) -> None:
+    """A resource leaves as its line says, for the reason that it gives."""
+    plan = planned(removed(how), [RECORDED], tag_removal=policy, deletes_tags=True)
+    assert actions(plan) == {"tag/ACME-1": how.value}
+    assert change_of(plan, "tag/ACME-1").reason == "ticket 77"
+
+
+@pytest.mark.parametrize("how", Removal)
+def test_a_removed_line_that_has_been_followed_asks_for_nothing_more(how: Removal) -> None:
+    """It may stay in the manifests for ever."""
+    rows = {TAG: RECORDED}
+    after = applied(rows, planned(removed(how), rows, deletes_tags=True))
+    assert says_nothing(planned(removed(how), after, deletes_tags=True))
+
+
+@pytest.mark.parametrize("how", Removal)
+def test_a_removed_line_for_an_unknown_tag_asks_for_nothing(how: Removal) -> None:
+    """What is not recorded is not ours to remove."""
+    assert says_nothing(planned(removed(how)))
+
+
+FURTHER = {
+    "released, then retire": (Status.RELEASED, "retire", {"tag/ACME-1": "retire"}),
+    "released, then delete": (Status.RELEASED, "delete", {"tag/ACME-1": "delete"}),
+    "released, then forget": (Status.RELEASED, "forget", {}),
+    "retired, then delete": (Status.RETIRED, "delete", {"tag/ACME-1": "delete"}),
+    "retired, then forget": (Status.RETIRED, "forget", {}),
+    "retired, then retire": (Status.RETIRED, "retire", {}),
+}
+
+
+@pytest.mark.parametrize(("status", "how", "expected"), FURTHER.values(), ids=FURTHER)
+def test_a_tag_that_left_may_go_further(status: Status, how: str, expected: dict[str, str]) -> None:
+    """A released or retired tag leaves for good when a line asks for it, and never comes back by one."""
+    before = row("tag/ACME-1", status=status)
+    if status is Status.RETIRED:
+        before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
+    assert actions(planned(removed(how), [before], deletes_tags=True)) == expected
+
+
+@pytest.mark.parametrize("policy", Removal)
+def test_a_policy_acts_on_what_goes_not_on_what_went(policy: Removal) -> None:
+    """A tag that was forgotten under another policy stays forgotten."""
+    released = row("tag/ACME-1", status=Status.RELEASED)
+    assert actions(planned("{}", [released], tag_removal=policy, deletes_tags=True)) == {}
+
+
+def test_a_deletion_without_a_known_outcome_is_planned_again() -> None:
+    """Deleted but doubtful: it may still be there."""
+    doubtful = gone("tag/ACME-1", doubtful=True)
+    assert actions(planned("{}", [doubtful], tag_removal=Removal.DELETE, deletes_tags=True)) == {"tag/ACME-1": "delete"}
+
+
+# --- protection
+
+
+@pytest.mark.parametrize("policy", Removal)
+def test_a_protected_tag_is_kept_and_said_once(policy: Removal) -> None:
+    """Gone and protected: kept, with a note, and nothing to do; recorded as released, then silence."""
+    rows: dict[Key, Recorded] = {TAG: row("tag/ACME-1", protect=True)}
+    plan = planned("{}", rows, tag_removal=policy)
+    assert (notes(plan), plan.changes_something, plan.summary.kept) == ([("tag/ACME-1", "kept")], False, 1)
+    assert says_nothing(planned("{}", applied(rows, plan), tag_removal=policy))
+
+
+@pytest.mark.parametrize("how", Removal)
+def test_a_removed_line_does_not_lift_protection(how: Removal) -> None:
+    """Only applying `protect: false` does."""
+    assert actions(planned(removed(how), [row("tag/ACME-1", protect=True)], deletes_tags=True)) == {}
+
+
+def test_protection_is_lifted_by_applying_it() -> None:
+    """`protect: false` is recorded without a request, and then the tag may go."""
+    protected, lifted = "tags: [{name: ACME-1, protect: true}]", "tags: [{name: ACME-1, protect: false}]"
+    rows = walked(protected)
+    plan = planned(lifted, rows)
+    assert (rows[TAG].protect, plan.changes, plan.sends_something) == (True, (), False)
+    assert actions(planned("{}", applied(rows, plan))) == {"tag/ACME-1": "forget"}
+
+
+def test_removing_protection_and_the_tag_at_once_keeps_it() -> None:
+    """What counts is what was applied."""
+    rows = walked("tags: [{name: ACME-1, protect: true}]", "{}", "tags: [{name: ACME-1}]", "{}")
+    assert rows[TAG].status is Status.RELEASED
+    assert rows[TAG].protect is False
+
+
+# --- renames
+
+
+NEW = "tags: [{name: NEW, previously: [ACME-1]}]"
+
+
+def test_a_renamed_tag_is_brought_first_and_its_old_name_retired_after() -> None:
+    """Bring NEW to desired, then retire OLD, whatever the policy is."""
+    plan = planned(NEW, [RECORDED])
+    assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire"}
+    assert steps(plan) == ["tags", "keyword deletes"]
+    assert [addresses(item.needs) for item in items(plan, Step.KEYWORD_DELETES)] == [["tag/NEW"], ["tag/NEW"]]
+    assert (change_of(plan, "tag/NEW").previously, change_of(plan, "tag/ACME-1").reason) == ("ACME-1", "renamed to NEW")
+
+
+def test_a_rename_is_done_once() -> None:
+    """The line may stay in the manifests."""
+    assert says_nothing(planned(NEW, walked("tags: [{name: ACME-1}]", NEW)))
+
+
+def test_a_rename_onto_a_recorded_tag_updates_it() -> None:
+    """NEW is diffed against its own row."""
+    plan = planned("tags: [{name: NEW, url: u, previously: [ACME-1]}]", [RECORDED, row("tag/NEW")])
+    assert actions(plan) == {"tag/NEW": "update", "tag/ACME-1": "retire"}
+
+
+@pytest.mark.parametrize("status", [Status.RELEASED, Status.RETIRED, Status.DELETED])
+def test_a_name_that_left_already_is_not_retired_again(status: Status) -> None:
+    """Only an active row is renamed."""
+    before = row("tag/ACME-1", status=status, excludeTagNameKeyword=True)
+    assert actions(planned(NEW, [before])) == {"tag/NEW": "create"}
+
+
+def test_every_former_name_is_retired() -> None:
+    """Two tags that become one: neither goes on tagging time."""
+    plan = planned("tags: [{name: NEW, previously: [ACME-1, ACME-2]}]", [RECORDED, row("tag/ACME-2")])
+    assert actions(plan) == {"tag/NEW": "create", "tag/ACME-1": "retire", "tag/ACME-2": "retire"}
+
+
+def test_a_rename_does_not_lift_protection() -> None:
+    """Retiring removes; a protected tag is kept beside its new name."""
+    plan = planned(NEW, [row("tag/ACME-1", protect=True)])
+    assert (actions(plan), notes(plan)) == ({"tag/NEW": "create"}, [("tag/ACME-1", "kept")])
+
+
+def test_an_old_name_may_leave_as_its_line_says() -> None:
+    """A rename with a `removed` line for the old name converges in one step."""
+    manifest = NEW + "\n" + removed("delete")
+    rows = applied({TAG: RECORDED}, planned(manifest, [RECORDED], deletes_tags=True))
+    assert says_nothing(planned(manifest, rows, deletes_tags=True))
+
+
+# --- suggestions
+
+
+def test_a_tag_that_goes_and_one_that_comes_with_its_external_id_look_like_a_rename() -> None:
+    """2.9: a warning that names the old tag and where the new one stands."""
+    plan = planned("tags: [{name: ACME-9, externalId: '47'}]", [row("tag/ACME-1", externalId="47")])
+    (found,) = plan.diagnostics
+    assert (found.code, found.address, found.line) == ("rename-suspected", "tag/ACME-9", 1)
+    assert "previously: [ACME-1]" in found.message
+
+
+NO_RENAMES = {
+    "another id": (row("tag/ACME-1", externalId="48"), "externalId: '47'"),
+    "no id": (row("tag/ACME-1"), "url: u"),
+    "an empty id": (row("tag/ACME-1", externalId=""), "externalId: ''"),
+    "said already": (row("tag/ACME-1", externalId="47"), "externalId: '47', previously: [ACME-1]"),
+    "left before": (row("tag/ACME-1", externalId="47", status=Status.RELEASED), "externalId: '47'"),
+}
+
+
+@pytest.mark.parametrize(("before", "fields"), NO_RENAMES.values(), ids=NO_RENAMES)
+def test_nothing_else_looks_like_one(before: Recorded, fields: str) -> None:
+    """A suggestion that is wrong is noise."""
+    assert planned(f"tags: [{{name: ACME-9, {fields}}}]", [before]).diagnostics == ()

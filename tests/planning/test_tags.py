@@ -1,0 +1,297 @@
+"""engine.md 2.2 and 2.4: tags that are declared."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.calls import Step
+from syncengine.diff import Effect
+from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
+
+from .applying import applied, walked
+from .estate import (
+    FILE,
+    actions,
+    change_of,
+    field_of,
+    gone,
+    items,
+    notes,
+    planned,
+    refused,
+    row,
+    says_nothing,
+    sent,
+    steps,
+)
+
+TAG = Key(Kind.TAG, "ACME-1")
+PLAIN = "tags: [{name: ACME-1}]"
+
+
+def declared(fields: str) -> str:
+    """One tag, and a category that it may name."""
+    return f"tagCategories: [{{externalId: acme}}]\ntags: [{{name: ACME-1, {fields}}}]"
+
+
+CATEGORY = row("category/acme")
+
+
+def test_a_tag_that_is_not_recorded_is_created() -> None:
+    """Nothing recorded: create, whole, by one item of a batch upsert."""
+    plan = planned(declared("category: acme, description: Case, metadata: {Client: ACME}, keywords: [k]"), [CATEGORY])
+    (item,) = items(plan, Step.TAGS)
+    assert (actions(plan), item.new) == ({"tag/ACME-1": "create"}, True)
+    assert item.leaves[0].fields == {"category": "acme", "description": "Case", "excludeTagNameKeyword": False}
+    assert (item.leaves[0].keywords, item.leaves[0].metadata) == (("k", "ACME-1"), {"Client": "ACME"})
+
+
+def test_a_deleted_tag_is_created_again() -> None:
+    """What was deleted and is declared again starts anew."""
+    plan = planned(PLAIN, [gone("tag/ACME-1")])
+    assert (actions(plan), items(plan, Step.TAGS)[0].new) == ({"tag/ACME-1": "create"}, True)
+
+
+def test_a_tag_as_recorded_is_left_alone() -> None:
+    """Nothing differs: no change, no request, nothing to write down."""
+    plan = planned(PLAIN, [row("tag/ACME-1", source=Source(FILE, 1))])
+    assert (says_nothing(plan), plan.summary.unchanged) == (True, 1)
+
+
+FIELDS = {
+    "description": ("description: New", "Old", "New"),
+    "external id": ("externalId: New", "Old", "New"),
+    "default activity type": ("defaultActivityTypeCode: A101", "A100", "A101"),
+    "url": ("url: 'https://new.example.com'", "https://old.example.com", "https://new.example.com"),
+    "assignees": ("assigneeExternalIds: [jd]", ("ab", "jd"), ("jd",)),
+    "managed by": ("managedBy: New", "Old", "New"),
+    "path": ("path: /new", "/old", "/new"),
+    "created": ("createdTimestamp: 2", 1, 2),
+    "modified": ("modifiedTimestamp: 2024-05-01T09:00:00Z", 1, 1714554000000),
+    "closed": ("closedTimestamp: 2", 1, 2),
+    "category": ("category: acme", "other", "acme"),
+    "visibility": ("visibility: PRIVATE", "PUBLIC", "PRIVATE"),
+    "exclusion of the name": ("excludeTagNameKeyword: true", False, True),
+}
+
+
+@pytest.mark.parametrize(("fields", "before", "after"), FIELDS.values(), ids=FIELDS)
+def test_a_field_that_differs_is_an_update(fields: str, before: object, after: object) -> None:
+    """Declared fields differ: an update that shows both values and goes out by upsert."""
+    name = fields.partition(":")[0]
+    plan = planned(declared(fields), [CATEGORY, row("tag/ACME-1", **{name: before})])
+    field = field_of(plan, "tag/ACME-1", name)
+    assert (actions(plan), steps(plan)[0]) == ({"tag/ACME-1": "update"}, "tags")
+    assert (field.before, field.after, field.effect) == (before, after, Effect.APPLIES)
+
+
+@pytest.mark.parametrize(("fields", "before", "after"), FIELDS.values(), ids=FIELDS)
+def test_a_field_that_was_never_declared_is_an_update(fields: str, before: object, after: object) -> None:
+    """Its value on the service is unknown, so it is sent; unless the service ignores it."""
+    name = fields.partition(":")[0]
+    adopted = Recorded(TAG, Body({}, ("ACME-1",)), confirmed=True)
+    plan = planned(declared(fields), [CATEGORY, adopted])
+    assert field_of(plan, "tag/ACME-1", name).before is None
+    assert sent(plan, Step.TAGS, "tag/ACME-1").fields[name] == after
+
+
+def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
+    """2.4: all declared fields, metadata and keywords; what was never declared is never sent."""
+    recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="u", metadata={"Client": "ACME"})]
+    fields = "description: New, url: u, keywords: [k], metadata: {Client: ACME}"
+    leave = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
+    assert leave.fields == {"description": "New", "url": "u", "excludeTagNameKeyword": False}
+    assert (leave.keywords, leave.metadata) == (("k", "ACME-1"), {"Client": "ACME"})
+    assert (leave.cleared, leave.whole) == ((), True)
+
+
+def test_whether_the_name_is_a_keyword_is_always_explicit() -> None:
+    """2.4: `excludeTagNameKeyword` goes out even where no manifest says it."""
+    assert sent(planned(PLAIN), Step.TAGS, "tag/ACME-1").fields == {"excludeTagNameKeyword": False}
+
+
+# --- what is gone
+
+
+GONE = {
+    "external id": {"externalId": "4711"},
+    "category": {"category": "acme"},
+    "category by id": {"tagCategoryId": "x"},
+    "url": {"url": "u"},
+    "default activity type": {"defaultActivityTypeCode": "A101"},
+    "assignees": {"assigneeExternalIds": ("jd",)},
+    "managed by": {"managedBy": "me"},
+    "path": {"path": "/old"},
+}
+
+
+@pytest.mark.parametrize("fields", GONE.values(), ids=GONE)
+def test_a_field_that_is_gone_is_sent_as_an_explicit_empty(fields: dict[str, object]) -> None:
+    """Another declared field is gone: an update that clears it."""
+    (name,) = fields
+    plan = planned(PLAIN, [row("tag/ACME-1", **fields)])
+    assert actions(plan) == {"tag/ACME-1": "update"}
+    assert field_of(plan, "tag/ACME-1", name).clears
+    assert sent(plan, Step.TAGS, "tag/ACME-1").cleared == (name,)
+
+
+UNCLEARABLE = {
+    "description gone": (PLAIN, {"description": "Old"}),
+    "description empty": (declared("description: ''"), {"description": "Old"}),
+    "created gone": (PLAIN, {"createdTimestamp": 1}),
+    "modified gone": (PLAIN, {"modifiedTimestamp": 1}),
+    "closed gone": (PLAIN, {"closedTimestamp": 1}),
+}
+
+
+@pytest.mark.parametrize(("manifest", "fields"), UNCLEARABLE.values(), ids=UNCLEARABLE)
+def test_what_the_service_cannot_clear_is_said_once(manifest: str, fields: dict[str, object]) -> None:
+    """A note with effect `ignored`, no request, not something to do; recorded by the next apply, and not repeated."""
+    rows = {TAG: row("tag/ACME-1", **fields), CATEGORY.key: CATEGORY}
+    if "acme" not in manifest:
+        del rows[CATEGORY.key]
+    plan = planned(manifest, rows)
+    assert notes(plan) == [("tag/ACME-1", "ignored")]
+    assert (plan.changes_something, plan.sends_something) == (False, False)
+    assert says_nothing(planned(manifest, applied(rows, plan)))
+
+
+def test_an_ignored_difference_rides_along_with_a_real_one() -> None:
+    """It is shown in the change with its effect, and counted as nothing lost."""
+    plan = planned(declared("url: new"), [CATEGORY, row("tag/ACME-1", description="Old", url="old")])
+    assert field_of(plan, "tag/ACME-1", "description").effect is Effect.IGNORED
+    assert not field_of(plan, "tag/ACME-1", "description").clears
+    assert notes(plan) == [("tag/ACME-1", "ignored")]
+
+
+def test_a_description_that_comes_back_is_sent() -> None:
+    """Once the state no longer says what the service has, declaring it again is an update."""
+    rows = walked(declared("description: Old"), declared("url: u"))
+    assert field_of(planned(declared("description: Old, url: u"), rows), "tag/ACME-1", "description").after == "Old"
+
+
+SAME = {
+    "an empty text is gone": (PLAIN, {"url": ""}),
+    "an empty list is gone": (PLAIN, {"assigneeExternalIds": ()}),
+    "the usual path is gone": (PLAIN, {"path": "/"}),
+    "the usual visibility is gone": (PLAIN, {"visibility": "PUBLIC"}),
+}
+
+
+@pytest.mark.parametrize(("manifest", "fields"), SAME.values(), ids=SAME)
+def test_what_means_the_same_is_only_recorded(manifest: str, fields: dict[str, object]) -> None:
+    """No longer saying what is so anyway needs no request, and is not planned for ever."""
+    rows = {TAG: row("tag/ACME-1", **fields)}
+    plan = planned(manifest, rows)
+    assert (plan.changes, plan.notes) == ((), ())
+    assert says_nothing(planned(manifest, applied(rows, plan)))
+
+
+@pytest.mark.parametrize("empty", ["url: ''", "assigneeExternalIds: []", "externalId: ''", "category: ''"])
+def test_an_explicit_empty_that_was_never_declared_is_sent(empty: str) -> None:
+    """It clears what others put there."""
+    rows = {TAG: row("tag/ACME-1"), CATEGORY.key: CATEGORY}
+    plan = planned(declared(empty), rows)
+    assert actions(plan) == {"tag/ACME-1": "update"}
+    assert not plan.gate.tripped
+    assert planned(declared(empty), applied(rows, plan)).changes == ()
+
+
+def test_moving_to_a_category_by_id_names_both_fields() -> None:
+    """One field is set and the other gone; nothing is lost by it."""
+    plan = planned(declared("tagCategoryId: x"), [CATEGORY, row("tag/ACME-1", category="acme")])
+    shown = {field.name: (field.before, field.after) for field in change_of(plan, "tag/ACME-1").fields}
+    assert shown == {"tagCategoryId": (None, "x"), "category": ("acme", None)}
+    assert not any(field.clears for field in change_of(plan, "tag/ACME-1").fields)
+
+
+# --- visibility
+
+
+@pytest.mark.parametrize("status", [Status.ACTIVE, Status.RELEASED])
+def test_a_private_tag_must_go_on_saying_so(status: Status) -> None:
+    """Recorded PRIVATE and `visibility` gone: an error, since leaving it out would open the tag one day."""
+    assert refused(PLAIN, [row("tag/ACME-1", visibility="PRIVATE", status=status)]) == {"visibility-dropped": "tag/ACME-1"}
+
+
+def test_a_private_tag_may_be_opened_by_saying_so() -> None:
+    """PRIVATE → PUBLIC written out is an update that the gate counts, with limit 0."""
+    plan = planned(declared("visibility: PUBLIC"), [CATEGORY, row("tag/ACME-1", visibility="PRIVATE")])
+    assert actions(plan) == {"tag/ACME-1": "update"}
+    assert plan.gate.reasons == ("1 of 1 tags made public that were private (limit 0)",)
+
+
+@pytest.mark.parametrize("manifest", [PLAIN, declared("visibility: PUBLIC"), declared("visibility: PRIVATE")])
+def test_a_public_tag_may_say_what_it_likes(manifest: str) -> None:
+    """Only what was private is guarded."""
+    rows = [row("tag/ACME-1", visibility="PUBLIC"), CATEGORY]
+    assert refused(manifest, rows) == {}
+
+
+def test_a_deleted_private_tag_guards_nothing() -> None:
+    """It is not there any more."""
+    assert refused(PLAIN, [gone("tag/ACME-1")]) == {}
+
+
+# --- metadata
+
+
+def test_metadata_values_that_differ_are_upserted() -> None:
+    """Set and changed names are shown; equal ones are not."""
+    rows = [CATEGORY, row("tag/ACME-1", metadata={"A": "1", "B": "1"})]
+    plan = planned(declared("metadata: {A: '1', B: '2', C: '3'}"), rows)
+    assert change_of(plan, "tag/ACME-1").metadata_set == {"B": "2", "C": "3"}
+    assert steps(plan) == ["tags"]
+
+
+def test_metadata_names_that_are_gone_are_deleted_in_one_request() -> None:
+    """Metadata name gone: one request per tag, whatever their number; no upsert for it."""
+    plan = planned(PLAIN, [row("tag/ACME-1", metadata={"A": "1", "B": "1"})])
+    assert (steps(plan), plan.summary.requests, plan.summary.metadata_deletes) == (["metadata deletes"], 1, 2)
+    assert sent(plan, Step.METADATA_DELETES, "tag/ACME-1").metadata_dropped == ("A", "B")
+
+
+def test_metadata_names_differ_by_case() -> None:
+    """Names are case sensitive (specification 2.1)."""
+    plan = planned(declared("metadata: {client: x}"), [CATEGORY, row("tag/ACME-1", metadata={"Client": "x"})])
+    change = change_of(plan, "tag/ACME-1")
+    assert (change.metadata_set, change.metadata_deleted) == ({"client": "x"}, ("Client",))
+
+
+def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
+    """4.2: keyword and metadata deletes ← the tag's own upsert, where there is one."""
+    recorded = [CATEGORY, row("tag/ACME-1", "k", metadata={"A": "1"}, url="old")]
+    both = planned(declared("url: new"), recorded)
+    alone = planned(declared("url: old"), recorded)
+    for step in (Step.KEYWORD_DELETES, Step.METADATA_DELETES):
+        assert [item.needs for item in items(both, step)] == [(TAG,)]
+        assert [item.needs for item in items(alone, step)] == [()]
+
+
+# --- rows that come back
+
+
+def test_a_released_tag_that_is_declared_again_is_diffed_against_its_kept_row() -> None:
+    """Nothing differs: nothing is sent, and the row is ours again."""
+    rows = walked(PLAIN, "{}")
+    plan = planned(PLAIN, rows)
+    assert (plan.changes, plan.sends_something) == ((), False)
+    after = applied(rows, plan)
+    assert after[TAG].status is Status.ACTIVE
+    assert says_nothing(planned(PLAIN, after))
+
+
+def test_a_released_tag_that_comes_back_different_is_updated() -> None:
+    """Keywords that it lost meanwhile are deleted: they are still there from us."""
+    rows = walked(declared("keywords: [old], url: u"), "{}")
+    plan = planned(declared("keywords: [new], url: u"), rows)
+    change = change_of(plan, "tag/ACME-1")
+    assert (change.keywords_added, change.keywords_deleted) == (("new",), ("old",))
+    assert applied(rows, plan)[TAG].status is Status.ACTIVE
+
+
+def test_a_retired_tag_that_is_declared_again_is_sent_whole() -> None:
+    """Its keywords were deleted, so that it needs an upsert."""
+    rows = [row("tag/ACME-1", status=Status.RETIRED, excludeTagNameKeyword=True)]
+    plan = planned(PLAIN, rows)
+    assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
