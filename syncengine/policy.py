@@ -12,7 +12,7 @@ from enum import StrEnum
 from syncengine.errors import Diagnostic, Severity
 from syncengine.leaves import Leave
 from syncengine.project_file import Ownership
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
 from syncengine.scope import Scope
 
 
@@ -192,7 +192,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     if row is None:
         return resource
     wanted = resource.body
-    kept_fields = {n: v for n, v in row.body.fields.items() if _is_cleared(n, v, wanted)}
+    kept_fields = {n: _kept(j, n, v) for n, v in row.body.fields.items() if _is_cleared(n, v, wanted)}
     lost = [k for k in row.body.keywords if k not in set(wanted.keywords)]
     unnamed = {n: v for n, v in row.body.metadata.items() if n not in wanted.metadata}
     for what, names in (("field", kept_fields), ("keyword", lost), ("metadata", unnamed)):
@@ -205,6 +205,12 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
         metadata={**wanted.metadata, **unnamed},
     )
     return replace(resource, body=body)
+
+
+def _kept(j: _Judgement, name: str, value: Value) -> Value:
+    """A category that is renamed is kept under its new name."""
+    new = j.taken_over().get(Key(Kind.CATEGORY, str(value))) if name == "category" else None
+    return new.name if new is not None else value
 
 
 def _is_cleared(name: str, value: object, wanted: Body) -> bool:

@@ -12,6 +12,7 @@ from syncengine.apply.run import FLUSH_AT, Run, leaves_of
 from syncengine.calls import Call, Item, Step
 from syncengine.diff import Action
 from syncengine.plan import Plan, Stage
+from syncengine.policy import may_be_held
 from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
@@ -38,7 +39,8 @@ def _write_records(run: Run, plan: Plan) -> None:
 
 
 async def _send_all(run: Run, plan: Plan) -> None:
-    rows = run.ledger.rows(Kind.CATEGORY)
+    rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
+    run.former_ids = {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     run.category_ids = {r.key.name: r.server_id for r in rows if r.server_id and r.status is not Status.DELETED}
     settled = run.ledger.settled_calls(plan.id)
     wholes = _wholes(plan)

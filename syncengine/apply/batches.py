@@ -22,10 +22,10 @@ MAX_OFFENDERS = 32
 again; what is left then fails with the same words."""
 
 
-def spell(run: Run, operation: Operation, items: Sequence[Item]) -> wire.JsonObject:
-    """The body of a batch."""
+def spell(run: Run, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
+    """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
     if operation is UPSERT_TAG_CATEGORIES:
-        listed = [wire.category(item.leaves[0], category_id(run, item)) for item in items]
+        listed = [wire.category(item.leaves[0], category_id(run, item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
         listed = [_tag(run, item) for item in items]
     else:
@@ -47,8 +47,8 @@ def category_of(leave: Leave) -> str | None:
 
 def category_id(run: Run, item: Item) -> str | None:
     """The id a category is known by: its own, or in a rename its former one's."""
-    leave = item.leaves[0]
-    return run.category_ids.get((leave.former or leave.key).name)
+    former = item.leaves[0].former
+    return run.category_ids.get(item.key.name) if former is None else run.former_ids.get(former.name)
 
 
 async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Item]) -> None:
@@ -215,10 +215,7 @@ def _send_members(run: Run, category: Key, server_id: str) -> None:
 
 async def _without_id(run: Run, call: str, item: Item) -> None:
     """An update that is refused with its id is tried once without it."""
-    leave = item.leaves[0]
-    known = run.category_ids.pop((leave.former or leave.key).name)
-    body = spell(run, UPSERT_TAG_CATEGORIES, [item])
-    run.category_ids[(leave.former or leave.key).name] = known
+    body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
     verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.service.call(UPSERT_TAG_CATEGORIES, body))
     if isinstance(verdict, Refused):
         run.offenders[UPSERT_TAG_CATEGORIES.id] += 1

@@ -98,10 +98,11 @@ class Run:
     """One apply under way.
 
     `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
-    service's ids. `blocked`: keys of which some call was not applied, with the reason. `plan_limit`: the service's
-    words once it refused a new tag alone with 402. `offenders` and `resends` count, for each operation, items that
-    were refused alone and batches that were sent again without named items. `repairs`: tags to send whole at the
-    end of the stage (engine.md 4.7). `strays`: members of a category whose id changed.
+    service's ids, `former_ids` also those of categories whose deletion or rename may not have happened. `blocked`:
+    keys of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new
+    tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
+    that were sent again without named items. `repairs`: tags to send whole at the end of the stage (engine.md 4.7).
+    `strays`: members of a category whose id changed.
     """
 
     service: Service
@@ -115,6 +116,7 @@ class Run:
     failures: int = 0
     plan_limit: str | None = None
     category_ids: dict[str, str] = field(default_factory=dict)
+    former_ids: dict[str, str] = field(default_factory=dict)
     blocked: dict[Key, str] = field(default_factory=dict)
     offenders: Counter[str] = field(default_factory=Counter)
     resends: Counter[str] = field(default_factory=Counter)

@@ -53,7 +53,7 @@ class Answer:
     """What one call came to.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when the body is not JSON. `reached`: some attempt may have reached the service.
+    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have reached the service.
     `retry_after` is in seconds.
     """
 
@@ -211,18 +211,14 @@ class Client:
 
     def _read(self, response: httpx.Response) -> Answer:
         data: object = None
-        understood = True
         content = response.content.replace(self._key().encode(), b"***")
-        if content.strip():
-            try:
-                data = orjson.loads(content)
-            except orjson.JSONDecodeError:
-                understood = False
+        with contextlib.suppress(orjson.JSONDecodeError):
+            data = orjson.loads(content)
         return Answer(
             response.status_code,
             data=data,
             text=self._shown(content.decode("utf-8", "replace")),
-            understood=understood,
+            understood=data is not None or not content.strip(),
             retry_after=retry_after(response.headers.get("retry-after"), self._now()),
         )
 

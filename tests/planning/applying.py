@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import count
 from typing import Any
 
 from syncengine.calls import Call, Item, Step
@@ -29,6 +30,9 @@ class Fate(Enum):
 
 Chance = Callable[[], Fate]
 
+Places = dict[Key, set[str]]
+"""The ids of the categories that the service may hold each tag in, told by what was sent alone."""
+
 
 def always_taken() -> Fate:
     return Fate.TAKEN
@@ -40,6 +44,7 @@ class _Apply:
 
     rows: dict[Key, Recorded]
     chance: Chance
+    places: Places
     blocked: set[Key] = field(default_factory=set)
     over: bool = False
 
@@ -52,20 +57,21 @@ class _Apply:
                 self.rows[leave.key] = replace(new, doubtful=old.doubtful, confirmed=old.confirmed, status=status)
 
     def send(self, items: Sequence[Item]) -> bool:
-        """Send one call; whether all of it was taken."""
+        """Send one call; whether all of it was taken. Nothing is sent once the process is dead."""
         ready = [item for item in items if not self.over and self._is_ready(item)]
         fates = [(item, self._fate()) for item in ready]
         for item in ready:
             self._intend(item)
         for item, fate in fates:
+            self._place(item, fate)
             (self._settle if fate is Fate.TAKEN else self._doubt)(item)
-        taken = [item for item, fate in fates if fate is Fate.TAKEN]
-        self.blocked.update(leave.key for item in items if item not in taken for leave in item.leaves)
+        taken = {id(item) for item, fate in fates if fate is Fate.TAKEN}
+        self.blocked.update(leave.key for item in items if id(item) not in taken for leave in item.leaves)
         return len(taken) == len(items)
 
     def _fate(self) -> Fate:
-        fate = self.chance()
-        self.over = self.over or fate is Fate.UNSENT
+        fate = Fate.UNSENT if self.over else self.chance()
+        self.over = fate is Fate.UNSENT
         return fate
 
     def _is_ready(self, item: Item) -> bool:
@@ -76,29 +82,46 @@ class _Apply:
 
     def _server_id(self, key: Key | None) -> str | None:
         row = self.rows.get(key) if key else None
-        return row.server_id if row else None
+        return row.server_id if row and row.status is not Status.DELETED else None
 
     def _intend(self, item: Item) -> None:
         for leave in item.leaves:
             row = intended(self.rows.get(leave.key), leave)
             inherited = row.server_id or self._server_id(leave.former)
-            self.rows[leave.key] = replace(row, server_id=None if row.status is Status.DELETED else inherited)
+            self.rows[leave.key] = replace(row, server_id=inherited)
 
     def _settle(self, item: Item) -> None:
         for leave in item.leaves:
             row = settled(self.rows[leave.key], leave)
             if leave.key.kind is Kind.CATEGORY and row.status is not Status.DELETED:
-                row = replace(row, server_id=row.server_id or f"id-{leave.key.name}")
+                row = replace(row, server_id=row.server_id or self._new_id(leave.key.name))
             self.rows[leave.key] = row
+
+    def _new_id(self, name: str) -> str:
+        """The service gives no id twice."""
+        taken = {row.server_id for row in self.rows.values()}
+        return next(new for n in count(1) if (new := f"id-{name}" + "x" * (n - 1)) not in taken)
+
+    def _place(self, item: Item, fate: Fate) -> None:
+        """Keep track of where each tag may be, whatever its row says."""
+        own, *_ = item.leaves
+        if own.key.kind is Kind.TAG and own.whole:
+            named = own.fields.get("category")
+            held = self._server_id(Key(Kind.CATEGORY, str(named))) if named else own.fields.get("tagCategoryId")
+            before = set() if fate is Fate.TAKEN else self.places.get(own.key, set())
+            self.places[own.key] = before | ({str(held)} if held else set())
+        elif own.key.kind is Kind.CATEGORY and own.status is Status.DELETED and fate is Fate.TAKEN:
+            for held_in in self.places.values():
+                held_in.discard(str(self.rows[own.key].server_id))
 
     def _doubt(self, item: Item) -> None:
         for leave in item.leaves:
             self.rows[leave.key] = replace(self.rows[leave.key], doubtful=True)
 
 
-def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken) -> Rows:
-    """The rows after an apply of `plan`, in which `chance` decides over every item."""
-    apply = _Apply(dict(recorded), chance)
+def applied(recorded: Rows, plan: Plan, chance: Chance = always_taken, places: Places | None = None) -> Rows:
+    """The rows after an apply of `plan`, in which `chance` decides over every item. `places` is brought up to date."""
+    apply = _Apply(dict(recorded), chance, {} if places is None else places)
     if plan.reasserts:
         touched = [change.key for change in plan.changes if change.key in recorded]
         apply.rows |= {key: replace(apply.rows[key], doubtful=True) for key in touched}
@@ -122,7 +145,7 @@ def _sweep(apply: _Apply, plan: Plan) -> None:
     sweep = plan.sweep
     if sweep is None or apply.blocked.intersection(sweep.needs):
         return
-    if all([apply.send(call.items) for call in sweep.uploads]):
+    if all(apply.send(call.items) for call in sweep.uploads):
         apply.send(sweep.complete.items)
 
 

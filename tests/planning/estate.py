@@ -17,9 +17,10 @@ from syncengine.errors import Problems, Severity
 from syncengine.leaves import Leave
 from syncengine.manifest.files import Loaded, ManifestFile
 from syncengine.plan import Basis, Options, Plan, plan
-from syncengine.policy import Rules, Scope
+from syncengine.policy import Rules
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.scope import Scope
 from syncengine.settings import Policy
 
 Rows = Mapping[Key, Recorded]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from syncengine.calls import Step
-from syncengine.policy import Scope
 from syncengine.project_file import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.scope import Scope
 
 from .applying import applied, walked
 from .estate import (

@@ -211,7 +211,9 @@ def test_moving_to_a_category_by_id_names_both_fields() -> None:
 @pytest.mark.parametrize("status", [Status.ACTIVE, Status.RELEASED])
 def test_a_private_tag_must_go_on_saying_so(status: Status) -> None:
     """Recorded PRIVATE and `visibility` gone: an error, since leaving it out would open the tag one day."""
-    assert refused(PLAIN, [row("tag/ACME-1", visibility="PRIVATE", status=status)]) == {"visibility-dropped": "tag/ACME-1"}
+    assert refused(PLAIN, [row("tag/ACME-1", visibility="PRIVATE", status=status)]) == {
+        "visibility-dropped": "tag/ACME-1"
+    }
 
 
 def test_a_private_tag_may_be_opened_by_saying_so() -> None:

@@ -1,0 +1,281 @@
+"""engine.md §5: what needs an approval, and what an approval is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from syncengine.plan import Plan
+from syncengine.project_file import Limit
+from syncengine.resource import Key, Recorded, Removal, Status
+from syncengine.scope import Scope
+
+from .estate import LIMITS, planned, row
+
+COUNTED = ("tags", "activityTypes", "keywords", "metadata", "fields")
+
+
+def tags(count: int, **fields: object) -> list[Recorded]:
+    return [row(f"tag/ACME-{n}", **fields) for n in range(count)]
+
+
+def declared(count: int, fields: str = "") -> str:
+    """The first `count` of those tags."""
+    return "tags:\n" + "".join(f"  - {{name: ACME-{n}{fields}}}\n" for n in range(count)) if count else "{}"
+
+
+def test_additions_trip_nothing() -> None:
+    """Creating and updating is not losing."""
+    plan = planned(declared(20, ", keywords: [new]"), tags(10))
+    assert (plan.gate.tripped, plan.gate.reasons, plan.gate.approve) == (False, (), None)
+
+
+def test_the_usual_limits() -> None:
+    """25 %; keywords, metadata and fields 50 %."""
+    assert {name: str(LIMITS[name]) for name in COUNTED} == {
+        "tags": "25%",
+        "activityTypes": "25%",
+        "keywords": "50%",
+        "metadata": "50%",
+        "fields": "50%",
+    }
+
+
+SHARES = {
+    "one of three": (3, 1, False),
+    "a quarter of eight": (8, 2, False),
+    "more than a quarter of eight": (8, 3, True),
+    "one of two": (2, 1, False),
+    "two of three": (3, 2, True),
+    "all of one": (1, 1, True),
+    "all of two": (2, 2, True),
+}
+
+
+@pytest.mark.parametrize(("total", "going", "trips"), SHARES.values(), ids=SHARES)
+def test_a_share_trips_from_two_on_and_all_of_a_kind_always(total: int, going: int, trips: bool) -> None:
+    """25 % of all recorded rows of the kind."""
+    plan = planned(declared(total - going), tags(total))
+    assert plan.gate.tripped is trips
+    if trips:
+        assert plan.gate.reasons == (f"{going} of {total} tags forgotten, retired or deleted (limit 25%)",)
+
+
+COUNTS = {
+    "below": (Limit(count=2), 2, False),
+    "above": (Limit(count=2), 3, True),
+    "none allowed": (Limit(count=0), 1, True),
+}
+
+
+@pytest.mark.parametrize(("limit", "going", "trips"), COUNTS.values(), ids=COUNTS)
+def test_a_limit_may_be_a_count(limit: Limit, going: int, trips: bool) -> None:
+    """`maxDeletes: N`: more than N trips."""
+    plan = planned(declared(10 - going), tags(10), limits={"tags": limit})
+    assert plan.gate.tripped is trips
+
+
+def test_all_of_a_kind_trips_whatever_the_limit() -> None:
+    """Even where everything is allowed."""
+    assert planned("{}", tags(3), limits={"tags": Limit(percent=100)}).gate.tripped
+    assert planned("{}", tags(3), limits={"tags": Limit(count=99)}).gate.tripped
+
+
+@pytest.mark.parametrize("policy", Removal)
+def test_forgotten_retired_and_deleted_tags_count_alike(policy: Removal) -> None:
+    """One limit for all ways of leaving."""
+    plan = planned(declared(2), tags(4), tag_removal=policy, deletes_tags=True)
+    assert plan.gate.reasons == ("2 of 4 tags forgotten, retired or deleted (limit 25%)",)
+
+
+def test_cascaded_tags_count() -> None:
+    """They are deleted, whoever does it."""
+    plan = planned(declared(2), [row("category/acme"), *tags(4, category="acme")])
+    assert plan.gate.reasons == (
+        "1 of 1 categories deleted (limit 0)",
+        "2 of 4 tags forgotten, retired or deleted (limit 25%)",
+    )
+
+
+def test_a_category_delete_always_asks() -> None:
+    """Limit 0, however many there are."""
+    manifest = "tagCategories:\n" + "".join(f"  - externalId: c{n}\n" for n in range(50))
+    plan = planned(manifest, [row(f"category/c{n}") for n in range(51)])
+    assert plan.gate.reasons == ("1 of 51 categories deleted (limit 0)",)
+
+
+def test_an_opened_tag_always_asks() -> None:
+    """PRIVATE → PUBLIC, limit 0."""
+    plan = planned(
+        declared(1, ", visibility: PUBLIC") + "  - {name: ACME-1, visibility: PRIVATE}", tags(2, visibility="PRIVATE")
+    )
+    assert plan.gate.reasons == ("1 of 2 tags made public that were private (limit 0)",)
+
+
+def test_activity_types_count() -> None:
+    """Codes that the sweep removes."""
+    manifest = "activityTypes: [{code: '0', label: L}, {code: '1', label: L}]"
+    plan = planned(manifest, [row(f"activity-type/{n}", label="L") for n in range(4)])
+    assert plan.gate.reasons == ("2 of 4 activity types deleted (limit 25%)",)
+
+
+LOSSES = {
+    "keywords": ({"keywords": ("a", "b")}, "4 of 6 keywords deleted (limit 50%)"),
+    "metadata": ({"metadata": {"A": "1", "B": "2"}}, "4 of 4 metadata entries deleted (limit 50%)"),
+    "fields": ({"url": "u", "externalId": "x", "managedBy": "me"}, "6 of 8 fields cleared (limit 50%)"),
+}
+
+
+@pytest.mark.parametrize(("what", "reason"), LOSSES.values(), ids=LOSSES)
+def test_parts_of_tags_that_stay_count(what: dict[str, object], reason: str) -> None:
+    """Keyword deletes, metadata deletes and cleared fields, as a share of all that is recorded of them."""
+    keywords = what.pop("keywords", ())
+    assert isinstance(keywords, tuple)
+    recorded = [row(f"tag/ACME-{n}", *keywords, **dict(what)) for n in range(2)]
+    assert planned(declared(2), recorded).gate.reasons == (reason,)
+
+
+def test_the_parts_of_what_leaves_are_not_counted_again() -> None:
+    """A retired tag is one loss, however many keywords it had."""
+    recorded = [row("tag/ACME-0", *"abcdefgh"), *tags(8)[1:]]
+    manifest = "tags:\n" + "".join(f"  - name: ACME-{n}\n" for n in range(1, 8))
+    plan = planned(manifest, recorded, tag_removal=Removal.RETIRE)
+    assert (plan.gate.tripped, plan.summary.keyword_deletes) == (False, 9)
+
+
+def test_what_cannot_be_cleared_is_no_loss() -> None:
+    """The service keeps a description, so that nothing goes."""
+    assert not planned(declared(2), tags(2, description="d")).gate.tripped
+
+
+def test_shares_are_of_all_recorded_rows_never_of_the_selection() -> None:
+    """Two of eight, though both of the selected ones."""
+    plan = planned("{}", tags(8), scope=Scope(targets=("tag/ACME-0", "tag/ACME-1")))
+    assert (plan.summary.forget, plan.gate.tripped) == (2, False)
+
+
+@pytest.mark.parametrize("status", [Status.RELEASED, Status.DELETED])
+def test_what_left_before_makes_no_share_smaller(status: Status) -> None:
+    """Rows of things that are not ours any more would hide that all the rest goes."""
+    left = [replace(before, status=status) for before in tags(20)[4:]]
+    assert planned(declared(2), [*tags(4), *left]).gate.tripped
+
+
+# --- sweeps
+
+
+SWEPT = (
+    "first sweep of this state: it deletes everything that this project does not know among the team's activity types"
+)
+TYPES = "activityTypes:\n" + "".join(f"  - {{code: '{n}', label: L}}\n" for n in range(8))
+
+
+def types(count: int) -> list[Recorded]:
+    return [row(f"activity-type/{n}", label="L") for n in range(count)]
+
+
+@pytest.mark.parametrize(("swept_before", "reasons"), [(False, (SWEPT,)), (True, ())])
+def test_the_first_sweep_of_a_state_always_asks(swept_before: bool, reasons: tuple[str, ...]) -> None:
+    """3.6: its approval is ownership of the list."""
+    assert planned(TYPES, types(9), swept_before=swept_before).gate.reasons == reasons
+    assert planned(TYPES, types(8), sweep=True, swept_before=swept_before).gate.reasons == reasons
+
+
+def test_a_sweep_of_everything_always_asks() -> None:
+    """3.4: an empty desired set completes only under an approved gate, known codes or not."""
+    plan = planned("{}", sweep=True)
+    assert (plan.gate.tripped, plan.gate.approve is not None) == (True, True)
+
+
+# --- approvals
+
+
+def plan_of(manifest: str, recorded: list[Recorded], **how: object) -> Plan:
+    plan = planned(manifest, recorded, **how)
+    assert plan.gate.tripped
+    return plan
+
+
+BASE = plan_of(declared(2), tags(4))
+
+
+def test_an_approval_names_count_and_content() -> None:
+    """COUNT@HASH."""
+    assert BASE.gate.approve is not None
+    count, _, digest = BASE.gate.approve.partition("@")
+    assert (count, len(digest), digest.isalnum()) == ("2", 12, True)
+
+
+def test_an_approval_is_for_just_these_losses() -> None:
+    """Another approval, or none, does not do."""
+    approval = str(BASE.gate.approve)
+    assert not BASE.gate.refuses(["1@000000000000", approval])
+    assert BASE.gate.refuses(())
+    assert BASE.gate.refuses([approval[:-1]])
+    assert BASE.gate.refuses([f"3@{approval.partition('@')[2]}"])
+
+
+def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
+    """There is nothing to approve."""
+    assert not planned(declared(4), tags(4)).gate.refuses(())
+
+
+SURVIVES: Mapping[str, Plan] = {
+    "an addition": plan_of(declared(2) + "  - name: NEW-1\n", tags(4)),
+    "an update": plan_of(declared(2, ", url: u"), tags(4)),
+    "moved lines": plan_of("# moved\n\n" + declared(2), tags(4)),
+    "another file": planned({"manifests/other.yaml": declared(2)}, tags(4)),
+    "rows in another order": plan_of(declared(2), tags(4)[::-1]),
+    "more of the estate": plan_of(declared(2) + "  - name: ZETA-1\n", [*tags(4), row("tag/ZETA-1")]),
+    "other limits": plan_of(declared(2), tags(4), limits={"tags": Limit(count=0)}),
+}
+
+
+@pytest.mark.parametrize("plan", SURVIVES.values(), ids=SURVIVES)
+def test_an_approval_survives(plan: Plan) -> None:
+    """It survives unrelated merges."""
+    assert plan.gate.approve == BASE.gate.approve
+
+
+LOST: Mapping[str, Plan] = {
+    "one more removal": plan_of(declared(1), tags(4)),
+    "one less": plan_of("tags: [{name: ACME-0}]", tags(3)[:2] + [row("tag/ACME-2")]),
+    "another tag": plan_of("tags: [{name: ACME-0}, {name: ACME-2}]", tags(4)),
+    "another way": plan_of(declared(2), tags(4), tag_removal=Removal.RETIRE),
+    "a lost keyword": plan_of(declared(2), [row("tag/ACME-0", "k"), *tags(4)[1:]]),
+    "another team": plan_of(declared(2), tags(4), team="Patents US"),
+    "another lineage": plan_of(declared(2), tags(4), lineage="other"),
+    "a sweep": plan_of(declared(2), tags(4), sweep=True),
+}
+
+
+@pytest.mark.parametrize("plan", LOST.values(), ids=LOST)
+def test_an_approval_does_not_survive(plan: Plan) -> None:
+    """It survives nothing else."""
+    assert plan.gate.approve != BASE.gate.approve
+
+
+def test_the_same_names_of_another_kind_are_other_losses() -> None:
+    """A keyword and a metadata entry of one name are told apart."""
+    limits = {"keywords": Limit(count=0), "metadata": Limit(count=0)}
+    keyword = planned(declared(1), [row("tag/ACME-0", "x")], limits=limits)
+    entry = planned(declared(1), [row("tag/ACME-0", metadata={"x": "1"})], limits=limits)
+    assert keyword.gate.approve != entry.gate.approve
+
+
+def test_values_of_what_goes_do_not_matter() -> None:
+    """The hash is over names, so that it can be computed where values are not known."""
+    limits = {"metadata": Limit(count=0)}
+    plans = [planned(declared(1), [row("tag/ACME-0", metadata={"x": value})], limits=limits) for value in "12"]
+    assert plans[0].gate.approve == plans[1].gate.approve
+
+
+def test_a_plan_tells_a_key_apart_from_its_parts() -> None:
+    """Losses of one tag and of a tag that is called like its keyword do not run into each other."""
+    limits = {name: Limit(count=0) for name in COUNTED}
+    one = planned(declared(1), [row("tag/ACME-0", "x", "y")], limits=limits)
+    other = planned(declared(1), [row("tag/ACME-0", "x y")], limits=limits)
+    assert one.gate.approve != other.gate.approve
+    assert Key.parse("tag/a/b").name == "a/b"

@@ -1,0 +1,240 @@
+"""What holds of every plan, whatever was applied before, half applied, or left in doubt (house.md rule 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from syncengine.calls import Step as Stage
+from syncengine.desired import Desired
+from syncengine.diff import Action
+from syncengine.errors import Problems
+from syncengine.gate import losses_of
+from syncengine.leaves import Leave
+from syncengine.plan import Plan
+from syncengine.policy import Aim, aim, may_be_held
+from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.scope import Scope
+
+from .applying import Places, applied
+from .estate import How, Rows, ask, planned, says_nothing
+from .strategies import HISTORIES, LAST, Step
+
+EXPECTED_OBJECTIONS = {"category-removed", "activity-type-removed"}
+"""What random manifests may get wrong; anything else would be a mistake of these tests."""
+
+many = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A last plan over the rows that a history left."""
+
+    rows: Rows
+    places: Places
+    desired: Desired
+    step: Step
+    plan: Plan
+
+    @property
+    def scope(self) -> Scope:
+        return How(**self.step.how).scope
+
+    @property
+    def aim(self) -> Aim:
+        """What the plan aims at, by the first station alone."""
+        options = How(**self.step.how).options
+        return aim(self.rows, self.desired.resources, self.desired.removed, options.rules, options.scope)
+
+
+def history(steps: Sequence[Step]) -> tuple[Rows, Places]:
+    """The rows after all steps; what cannot be planned is left out, as a team would."""
+    rows: Rows = {}
+    places: Places = {}
+    for step in steps:
+        try:
+            rows = applied(rows, planned(step.manifest, rows, **step.how), step.chance, places)
+        except Problems as problems:
+            assert {found.code for found in problems.found if found.severity == "error"} <= EXPECTED_OBJECTIONS
+    return rows, places
+
+
+def case(steps: Sequence[Step], last: Step, doubts: Sequence[int]) -> Case:
+    rows, places = history(steps)
+    doubted = {key: replace(row, doubtful=row.doubtful or n in doubts) for n, (key, row) in enumerate(rows.items())}
+    desired = ask(last.manifest)
+    try:
+        plan = planned(desired, doubted, **last.how)
+    except Problems:
+        assume(False)
+        raise
+    return Case(doubted, places, desired, last, plan)
+
+
+CASES = st.builds(case, HISTORIES, LAST, st.lists(st.integers(0, 8), max_size=2))
+
+
+def whole_how(step: Step) -> dict[str, object]:
+    """The same policies, without flags that ask for something each time."""
+    return {**step.how, "sweep": False, "reassert": False}
+
+
+@many
+@given(CASES)
+def test_folding_a_plan_gives_its_aim(case: Case) -> None:
+    """What is wanted is as wanted and beyond doubt; what leaves has left; all else is as it was."""
+    after, aimed = applied(case.rows, case.plan), case.aim
+    for key, resource in aimed.wanted.items():
+        row = after[key]
+        assert (row.status, row.doubtful, row.confirmed) == (Status.ACTIVE, False, True)
+        assert (row.source, row.protect) == (resource.source, resource.protect)
+        assert (row.body.fields, row.body.metadata) == (resource.body.fields, resource.body.metadata)
+        assert sorted(row.body.keywords) == sorted(resource.body.keywords)
+    for key, leaving in aimed.leaving.items():
+        left = {"forget": Status.RELEASED, "retire": Status.RETIRED}.get(leaving.way.value, Status.DELETED)
+        assert after[key].status is left
+        assert not (left is Status.RETIRED and after[key].body.keywords)
+
+
+@many
+@given(CASES)
+def test_the_next_plan_is_empty(case: Case) -> None:
+    """After everything was acknowledged there is nothing to do, to write down, or to say, save what a flag leaves out."""
+    after = applied(case.rows, case.plan)
+    again = planned(case.desired, after, **whole_how(case.step))
+    kinds = {note.kind for note in again.notes}
+    assert kinds <= {"left-out"} if not case.scope.whole else not kinds
+    assert says_nothing(replace(again, notes=()))
+
+
+@many
+@given(CASES)
+def test_planning_is_deterministic(case: Case) -> None:
+    """Time, randomness and the state of the process have no part in it."""
+    assert planned(ask(case.step.manifest), dict(case.rows), **case.step.how) == case.plan
+
+
+@many
+@given(CASES)
+def test_nothing_that_is_desired_is_taken_away(case: Case) -> None:
+    """Neither a resource, nor a keyword, nor a metadata entry that some manifest names."""
+    for leave in case.plan.leaves():
+        resource = case.desired.resources.get(leave.key)
+        if resource is not None:
+            assert leave.status in (None, Status.ACTIVE)
+            assert not set(leave.keywords_dropped) & set(resource.body.keywords)
+            assert not resource.body.metadata.keys() & set(leave.metadata_dropped)
+            assert not resource.body.fields.keys() & set(leave.cleared)
+
+
+@many
+@given(CASES)
+def test_protected_rows_do_not_leave(case: Case) -> None:
+    """Nothing that was applied with `protect` is removed by any plan."""
+    protected = {key for key, row in case.rows.items() if row.protect and row.status is not Status.DELETED}
+    assert not protected & case.aim.leaving.keys()
+    removed = {Status.DELETED, Status.RETIRED}
+    renamed = {key for old in case.aim.renames.values() for key in old if key.kind is Kind.CATEGORY}
+    assert not (protected - renamed) & {leave.key for leave in case.plan.leaves() if leave.status in removed}
+
+
+@many
+@given(CASES)
+def test_what_is_not_selected_is_not_touched(case: Case) -> None:
+    """Every change is selected by itself, as the other side of a rename, or as a category that is needed."""
+    allowed = {key for key in touchable(case)}
+    assert {change.key for change in case.plan.changes} <= allowed
+    if not case.scope.whole:
+        assert case.plan.sweep is None
+    for leave in case.plan.leaves():
+        assert leave.key in allowed or follows_a_rename(leave, case)
+
+
+def touchable(case: Case) -> Iterator[Key]:
+    resources, aimed = case.desired.resources, case.aim
+    sources = {key: row.source for key, row in case.rows.items()} | {k: r.source for k, r in resources.items()}
+    formers = {old: new for new, old_keys in aimed.renames.items() for old in old_keys}
+    for key, source in sources.items():
+        new = formers.get(key, key)
+        unit = [(new, sources[new]), *((old, case.rows[old].source) for old in aimed.renames.get(new, ()))]
+        if case.scope.selects((key, source), *unit):
+            yield key
+    for resource in aimed.wanted.values():
+        if category := resource.body.fields.get("category"):
+            needed = Key(Kind.CATEGORY, str(category))
+            yield from (needed, *aimed.renames.get(needed, ()))
+
+
+def follows_a_rename(leave: Leave, case: Case) -> bool:
+    """A member of a renamed category is only written down under its new name."""
+    new = Key(Kind.CATEGORY, str(leave.fields.get("category")))
+    return new in case.aim.renames and leave == Leave(key=leave.key, fields={"category": new.name})
+
+
+@many
+@given(CASES)
+def test_a_plan_without_deletes_takes_nothing_away(case: Case) -> None:
+    """No removal of any kind under `--no-delete`, whatever else is asked for."""
+    how = {**case.step.how, "scope": replace(case.scope, no_delete=True)}
+    plan = planned(case.desired, case.rows, **how)
+    assert {change.action for change in plan.changes} <= {Action.CREATE, Action.UPDATE}
+    assert {loss.of for change in plan.changes for loss in losses_of(change)} <= {"opened"}
+    renamed = {Key(change.key.kind, str(change.previously)) for change in plan.changes if change.previously}
+    for leave in plan.leaves():
+        assert leave.status in (None, Status.ACTIVE) or leave.key in renamed
+        assert not (leave.keywords_dropped or leave.metadata_dropped)
+
+
+@many
+@given(CASES)
+def test_every_tag_that_a_category_takes_along_is_listed(case: Case) -> None:
+    """Told by what was sent alone: wherever a tag may be, deleting that category lists it, or waits for its move."""
+    cascaded = {change.key: change.cascade for change in case.plan.changes if change.cascade}
+    deletes = [
+        item
+        for stage in case.plan.stages
+        if stage.step is Stage.CATEGORY_DELETES
+        for c in stage.calls
+        for item in c.items
+    ]
+    assert set(cascaded.values()) <= {item.key for item in deletes}
+    for item in deletes:
+        known = case.rows[item.key].server_id
+        inside = {key for key, places in case.places.items() if known in places and held(case.rows[key])}
+        assert inside <= {key for key, category in cascaded.items() if category == item.key} | set(item.needs)
+        assert {leave.key for leave in item.leaves[1:]} == {k for k, c in cascaded.items() if c == item.key}
+
+
+def held(row: Recorded) -> bool:
+    return may_be_held(row)
+
+
+@many
+@given(CASES)
+def test_every_loss_is_in_the_gate(case: Case) -> None:
+    """What leaves, is cleared or opened is counted; a plan without losses and sweep asks for nothing."""
+    losses = [loss for change in case.plan.changes for loss in losses_of(change)]
+    if not losses and case.plan.sweep is None:
+        assert not case.plan.gate.tripped
+    if any(loss.of in ("categories", "opened") for loss in losses):
+        assert case.plan.gate.tripped
+    assert {loss.key for loss in losses} >= case.aim.leaving.keys()
+
+
+@many
+@given(CASES)
+def test_calls_fit_the_service(case: Case) -> None:
+    """Each stage once and in order, no call empty or too large, no key twice in a batch, ids without a gap."""
+    steps = [stage.step for stage in case.plan.stages]
+    assert steps == [step for step in Stage if step in steps]
+    for stage in case.plan.stages:
+        for call in stage.calls:
+            keys = [item.key for item in call.items]
+            assert 0 < len(keys) == len(set(keys)) <= 2000
+    ids = sorted(int(call.id[1:]) for call in case.plan.calls())
+    assert ids == list(range(1, len(ids) + 1))
