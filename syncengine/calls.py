@@ -236,7 +236,8 @@ def _departure(difference: Difference, cascade: Iterable[Recorded], movers: Iter
         return [(Step.KEYWORD_DELETES, item) for item in items]
     if leaving.way is not Way.DELETE:
         return []
-    leaves = tuple(Leave(key=key, status=Status.DELETED) for key in (change.key, *(row.key for row in cascade)))
+    members = (Leave(key=row.key, status=Status.DELETED, unsure=row.doubtful) for row in cascade)
+    leaves = (Leave(key=change.key, status=Status.DELETED), *members)
     if change.key.kind is Kind.CATEGORY:
         return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=tuple(movers)))]
     return [(Step.TAG_DELETES, Item(leaves=leaves, needs=(leaving.taken_by,) if leaving.taken_by else ()))]

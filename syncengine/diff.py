@@ -139,7 +139,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
         found = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
         notes += found.notes
         if found.change is not None:
-            differences.append(Difference(found.change, row, resource))
+            differences.append(Difference(found.change, row or recorded.get(key), resource))
         else:
             unchanged += 1
         if found.record is not None:

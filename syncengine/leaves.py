@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from syncengine.resource import Body, Key, Recorded, Source, Status, Value, category_references
+from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value, category_references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,8 @@ class Leave:
     `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is
     written by intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the
     whole resource, so that its acknowledgement ends any doubt. `former` is the key whose server id a rename takes
-    over. `source` and `protect` say where the resource is declared now.
+    over. `unsure`: whether the call reaches this resource is unknown, since it may have left the category that is
+    deleted; its row stays in doubt. `source` and `protect` say where the resource is declared now.
     """
 
     key: Key
@@ -33,6 +34,7 @@ class Leave:
     status: Status | None = None
     whole: bool = False
     former: Key | None = None
+    unsure: bool = False
     source: Source | None = None
     protect: bool | None = None
 
@@ -69,11 +71,13 @@ def _status_intended(before: Recorded, leave: Leave) -> Status:
 
 
 def settled(row: Recorded, leave: Leave) -> Recorded:
-    """The row after a 2xx."""
+    """The row after a 2xx. A deleted activity type is archived: what it held comes back when it is revived."""
+    if leave.unsure:
+        return replace(row, doubtful=True)
     if leave.status is Status.DELETED:
         return replace(
             row,
-            body=Body(),
+            body=row.body if row.key.kind is Kind.ACTIVITY_TYPE else Body(),
             status=Status.DELETED,
             doubtful=False,
             confirmed=False,

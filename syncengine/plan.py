@@ -191,12 +191,11 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
 
 
 def _reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
-    """Whatever is desired is sent again; what was released or retired and is not desired stays as it is."""
-
-    def is_sent_again(key: Key, row: Recorded) -> bool:
-        return row.status is Status.ACTIVE or (key in desired and may_be_held(row))
-
-    return {k: replace(row, doubtful=True) if is_sent_again(k, row) else row for k, row in recorded.items()}
+    """Whatever is desired is sent again; what leaves, or has left, leaves as always."""
+    return {
+        key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
+        for key, row in recorded.items()
+    }
 
 
 def _with_reasons(found: Diff, recorded: Mapping[Key, Recorded]) -> Diff:

@@ -77,7 +77,10 @@ class Aim:
 
 @dataclass(slots=True)
 class _Judgement:
-    """The inputs of one run of the station and the aim in the making."""
+    """The inputs of one run of the station and the aim in the making.
+
+    `taken_over`: recorded keys that a rename replaces, with the new one of each.
+    """
 
     recorded: Mapping[Key, Recorded]
     desired: Mapping[Key, Resource]
@@ -85,14 +88,11 @@ class _Judgement:
     rules: Rules
     scope: Scope
     aim: Aim = field(default_factory=Aim)
+    taken_over: dict[Key, Key] = field(default_factory=dict)
 
     def gone(self, kind: Kind) -> list[Recorded]:
         """Recorded rows of `kind` that no manifest wants and that the service may hold."""
         return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
-
-    def taken_over(self) -> dict[Key, Key]:
-        """Recorded keys that a rename replaces, with the new one of each."""
-        return {old: new for new, formers in self.aim.renames.items() for old in formers}
 
     def note(self, row: Recorded, kind: str, message: str) -> None:
         self.aim.notes.append(Note(row.key, kind, message, row.source))
@@ -148,6 +148,7 @@ def _find_renames(j: _Judgement) -> None:
         found = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
         if found:
             j.aim.renames[key] = tuple(found if key.kind is Kind.TAG else found[:1])
+            j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
 
 
 def _can_become(old: Recorded, new: Recorded | None) -> bool:
@@ -209,7 +210,7 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
 
 def _kept(j: _Judgement, name: str, value: Value) -> Value:
     """A category that is renamed is kept under its new name."""
-    new = j.taken_over().get(Key(Kind.CATEGORY, str(value))) if name == "category" else None
+    new = j.taken_over.get(Key(Kind.CATEGORY, str(value))) if name == "category" else None
     return new.name if new is not None else value
 
 
@@ -223,8 +224,7 @@ def _is_cleared(name: str, value: object, wanted: Body) -> bool:
 
 
 def _judge_categories(j: _Judgement) -> None:
-    taken_over = j.taken_over()
-    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in taken_over}
+    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in j.taken_over}
     gone = {k: r for k, r in gone.items() if j.scope.selects((k, r.source))}
     if not gone:
         return
@@ -236,7 +236,7 @@ def _judge_categories(j: _Judgement) -> None:
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
-            _delete_category(j, row, members[key], taken_over)
+            _delete_category(j, row, members[key])
 
 
 def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
@@ -269,7 +269,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     return None
 
 
-def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], taken_over: Mapping[Key, Key]) -> None:
+def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> None:
     j.aim.leaving[row.key] = Leaving(row, Way.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
@@ -278,8 +278,8 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
         else:
             reason = f"deleted with {row.key}"
             j.aim.leaving[member.key] = Leaving(member, Way.CASCADE, reason, taken_by=row.key)
-            if member.key in taken_over:
-                j.aim.movers[row.key].append(taken_over[member.key])
+            if member.key in j.taken_over:
+                j.aim.movers[row.key].append(j.taken_over[member.key])
 
 
 # --- activity types
@@ -287,24 +287,32 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
 
 def _judge_activity_types(j: _Judgement) -> None:
     for row in j.gone(Kind.ACTIVITY_TYPE):
-        if row.protect:
-            j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
-        elif j.rules.activity_types is Ownership.ADDITIVE:
-            j.keep(row, "policy.activityTypes is additive: it stays on the service")
-        elif j.scope.no_delete:
-            j.note(row, "left-out", "--no-delete leaves the activity type as it is")
-        elif j.scope.whole:
+        if not _stays(j, row):
             j.aim.leaving[row.key] = Leaving(row, Way.SWEEP, "no manifest declares it")
-            continue
-        if row.status is not Status.DELETED:
+        elif row.status is not Status.DELETED:
             j.aim.held.append(row)
+
+
+def _stays(j: _Judgement, row: Recorded) -> bool:
+    """Whether an activity type that no manifest wants stays on the service, and what is said of it."""
+    if not j.scope.selects((row.key, row.source)):
+        return True
+    if row.protect:
+        j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
+    elif j.rules.activity_types is Ownership.ADDITIVE:
+        j.keep(row, "policy.activityTypes is additive: it stays on the service")
+    elif j.scope.no_delete:
+        j.note(row, "left-out", "--no-delete leaves the activity type as it is")
+    else:
+        return not j.scope.whole
+    return True
 
 
 # --- tags
 
 
 def _judge_tags(j: _Judgement) -> None:
-    renamed = j.taken_over()
+    renamed = j.taken_over
     for row in j.gone(Kind.TAG):
         if row.key in j.aim.leaving:
             continue

@@ -23,7 +23,7 @@ Job = Callable[[], Awaitable[None]]
 async def perform(run: Run, plan: Plan) -> None:
     """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
     if plan.reasserts:
-        run.ledger.doubt([change.key for change in plan.changes])
+        run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
         await session.cancel_left_open(run)

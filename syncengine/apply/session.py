@@ -39,11 +39,15 @@ class End(Enum):
 
 @dataclass(slots=True)
 class _Session:
-    """One session of a sweep. `reason` says why it did not complete; `removals` what became of the codes to go."""
+    """One session of a sweep. `reason` says why it did not complete, `removals` what became of the codes to go.
+
+    `halving`: a refusal was found to be about content.
+    """
 
     id: str
     number: int
     uploaded: bool = False
+    halving: bool = False
     offenders: int = 0
     reason: str = ""
     removals: Outcome = Outcome.SKIPPED
@@ -69,15 +73,17 @@ async def perform(run: Run, sweep: Sweep) -> None:
         run.skipped(sweep.complete.items, obstacle)
         run.tell(SessionEnded("", None, obstacle))
         return
-    session = _Session("", 0, reason="every session was gone before it was completed", removals=Outcome.UNKNOWN)
+    session = _Session("", 0)
+    removals = Outcome.SKIPPED
     for number in range(1, TRIES + 1):
         end, session = await _one_session(run, sweep, number)
+        removals = session.removals if removals is Outcome.SKIPPED else removals
         if end is End.COMPLETED:
             run.ledger.set_facts(owns_activity_types=True)
             return
         if end is not End.GONE or run.halted:
             break
-    run.blocked_items(sweep.complete.items, session.removals, CallError(session.reason, COMPLETE_SYNC_SESSION.id))
+    run.blocked_items(sweep.complete.items, removals, CallError(session.reason, COMPLETE_SYNC_SESSION.id))
 
 
 def _waits_in_vain(run: Run, sweep: Sweep) -> str | None:
@@ -160,12 +166,14 @@ def _fail_named(run: Run, session: _Session, call: str, items: Sequence[Item], e
 
 async def _refused(run: Run, session: _Session, call: str, items: Sequence[Item], refused: Refused) -> End:
     """A refusal without item errors: a dead session, unless a second session's first upload is refused as well."""
-    about_content = refused.status == 413 or (refused.status == 400 and not session.uploaded and session.number > 1)
-    if about_content:
+    fresh = session.number > 1 and not session.uploaded
+    if session.halving or refused.status == 413 or (refused.status == 400 and fresh):
+        session.halving = True
         return await _halve(run, session, call, items, refused)
     run.journal.fail(call, items, refused.message)
     if refused.status in LOST:
-        session.removals = Outcome.UNKNOWN
+        if refused.status == 400:  # or it is the content, and the session is as open as before
+            await _cancel(run, session.id)
         return session.end(End.GONE, f"the session was gone: {refused.message}")
     if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
         run.stop_unauthorized(refused.message)

@@ -19,13 +19,15 @@ from tenacity import (
     retry_if_result,
     stop_after_attempt,
     stop_before_delay,
-    wait_exponential_jitter,
+    wait_exponential,
+    wait_random,
 )
 
 from syncengine.service.operations import TEAM_INFO, Operation
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 300.0
+LONGEST_WAIT = 30.0
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
 """How much of an answer that is not understood is shown."""
@@ -53,7 +55,8 @@ class Answer:
     """What one call came to.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have reached the service.
+    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have
+    reached the service.
     `retry_after` is in seconds.
     """
 
@@ -231,7 +234,8 @@ class Client:
 
     def _wait(self, state: RetryCallState) -> float:
         asked = _last_answer(state).retry_after
-        backoff = wait_exponential_jitter(self._conduct.first_wait, max=30.0, jitter=self._conduct.first_wait)
+        first = self._conduct.first_wait
+        backoff = wait_exponential(multiplier=first, max=LONGEST_WAIT) + wait_random(0, first)
         return backoff(state) if asked is None else asked
 
     async def _sleep(self, seconds: float) -> None:

@@ -241,7 +241,7 @@ def test_an_approval_survives(plan: Plan) -> None:
 
 LOST: Mapping[str, Plan] = {
     "one more removal": plan_of(declared(1), tags(4)),
-    "one less": plan_of("tags: [{name: ACME-0}]", tags(3)[:2] + [row("tag/ACME-2")]),
+    "one less": plan_of("tags: [{name: ACME-0}]", [*tags(3)[:2], row("tag/ACME-2")]),
     "another tag": plan_of("tags: [{name: ACME-0}, {name: ACME-2}]", tags(4)),
     "another way": plan_of(declared(2), tags(4), tag_removal=Removal.RETIRE),
     "a lost keyword": plan_of(declared(2), [row("tag/ACME-0", "k"), *tags(4)[1:]]),

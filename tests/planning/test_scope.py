@@ -14,7 +14,10 @@ from .applying import applied, walked
 from .estate import actions, addresses, change_of, items, notes, planned, refused, row, says_nothing
 
 FILES: Mapping[str, str] = {
-    "manifests/acme.yaml": "tagCategories: [{externalId: acme}]\ntags: [{name: ACME-1, category: acme}, {name: ACME-2}]",
+    "manifests/acme.yaml": """
+        tagCategories: [{externalId: acme}]
+        tags: [{name: ACME-1, category: acme}, {name: ACME-2}]
+    """,
     "manifests/zeta/open.yaml": "tags: [{name: ZETA-1}]",
     "manifests/types.yaml": "activityTypes: [{code: A101, label: Plan, enableIfNew: true}]",
 }

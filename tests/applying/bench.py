@@ -1,0 +1,253 @@
+"""A project in a folder, and the sandbox that it is applied to over loopback HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from syncengine.engine import Application, Applied, Request, Surroundings, make_plan
+from syncengine.plan import Plan
+from syncengine.report import Outcome, Result
+from syncengine.resource import Recorded, Status
+from syncengine.settings import Project, load_project
+from syncengine.store.state import State, open_state
+
+Json = dict[str, Any]
+AT_ONCE = {"Retry-After": "0"}
+"""Keeps the client from waiting between two attempts."""
+
+SECTIONS = ("tagCategories", "activityTypes", "tags", "removed")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A running sandbox and its control API."""
+
+    url: str
+    control: httpx.Client
+    api_key: str = "sandbox"
+
+    def say(self, path: str, body: Any = None) -> Any:
+        response = self.control.post(path, json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def reset(self) -> None:
+        self.say("/reset")
+
+    def fault(self, operation: str, **fault: Any) -> None:
+        """`times` is 1 unless given; None is for ever."""
+        self.say("/faults", [{"operation": operation, **fault}])
+
+    def unavailable(self, operation: str, *, times: int | None = 6, processed: bool = False, **fault: Any) -> None:
+        """503 until the client gives up; `processed` nevertheless."""
+        self.fault(operation, status=503, headers=AT_ONCE, times=times, apply=processed, **fault)
+
+    def heal(self) -> None:
+        assert self.control.delete("/faults").status_code == 200
+
+    def choose(self, **settings: Any) -> None:
+        self.say("/settings", settings)
+
+    def person_deletes(self, kind: str, name: str, **more: str) -> None:
+        """What somebody does in the console."""
+        self.say("/delete", {"kind": kind, "name": name, **more})
+
+    def holds(self) -> Json:
+        state: Json = self.control.get("/state").json()
+        return state
+
+    def tags(self) -> dict[str, Json]:
+        return {tag["name"]: tag for tag in self.holds()["tags"]}
+
+    def categories(self) -> dict[str, Json]:
+        return {category["externalId"]: category for category in self.holds()["categories"]}
+
+    def types(self) -> set[str]:
+        """The activity types that are not deleted."""
+        return {known["code"] for known in self.holds()["activityTypes"] if not known["deleted"]}
+
+    def sessions(self) -> Counter[str]:
+        """How many sync sessions are open, completed, cancelled, expired."""
+        return Counter(session["state"] for session in self.holds()["sessions"])
+
+    def requests(self, since: int = 0) -> list[Json]:
+        found: list[Json] = self.control.get("/requests", params={"since": since}).json()["requests"]
+        return found
+
+    def last_request(self) -> int:
+        return max((request["seq"] for request in self.requests()), default=0)
+
+
+@dataclass
+class Ended:
+    """One apply: what it came to, and what the service was asked meanwhile."""
+
+    applied: Applied
+    requests: list[Json]
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.applied.exit_code)
+
+    @property
+    def status(self) -> str:
+        return self.applied.report.status.value
+
+    @property
+    def session(self) -> str:
+        return self.applied.report.session.outcome
+
+    @property
+    def results(self) -> dict[str, Result]:
+        return {str(result.key): result for result in self.applied.report.results}
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {address: result.outcome.value for address, result in self.results.items()}
+
+    @property
+    def codes(self) -> list[str]:
+        """Of the run's own diagnostics."""
+        return [diagnostic.code for diagnostic in self.applied.report.diagnostics]
+
+    def not_applied(self) -> dict[str, str]:
+        return {a: outcome for a, outcome in self.outcomes.items() if outcome != Outcome.APPLIED}
+
+    def words(self, address: str) -> str:
+        error = self.results[address].error
+        return error.message if error else ""
+
+    def sent(self, *operations: str) -> list[Json]:
+        """Requests to these operations; without any, to all but teamInfo."""
+        wanted = [r for r in self.requests if r["operation"] != "teamInfo"]
+        return [r for r in wanted if r["operation"] in operations] if operations else wanted
+
+    def order(self) -> list[str]:
+        """The operations, each once per uninterrupted series."""
+        found: list[str] = []
+        for request in self.sent():
+            if not found or found[-1] != request["operation"]:
+                found.append(request["operation"])
+        return found
+
+    def names(self, operation: str) -> list[list[str]]:
+        """The names of the items of each request to `operation`."""
+        return [names_in(request["body"]) for request in self.sent(operation)]
+
+
+IDENTITY = {"tags": "name", "tagCategories": "externalId", "activityTypes": "code"}
+
+
+def names_in(body: Json) -> list[str]:
+    return [item[IDENTITY[section]] for section, items in body.items() if section in IDENTITY for item in items]
+
+
+@dataclass
+class Bench:
+    """A project's folder. `wants` writes its manifest, `apply` applies it in this process."""
+
+    folder: Path
+    sandbox: Sandbox
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.environ = {"SYNCENGINE_API_KEY": self.sandbox.api_key, **self.environ}
+        self.settings()
+
+    def settings(self, *lines: str, service: tuple[str, ...] = ()) -> None:
+        """The project file: `service` are further lines of that section, `lines` stand behind it."""
+        text = ["version: 1", "service:", f"  baseUrl: {self.sandbox.url}", *(f"  {line}" for line in service), *lines]
+        (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+    def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:
+        """Write a manifest, one resource a line: the first of the first section is in line 2."""
+        manifests = self.folder / "manifests"
+        manifests.mkdir(exist_ok=True)
+        lines: list[str] = []
+        for section in SECTIONS:
+            if sections.get(section):
+                lines += [f"{section}:", *(f"  - {json.dumps(item)}" for item in sections[section])]
+        (manifests / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def project(self) -> Project:
+        return load_project(folder=self.folder, environ=self.environ)
+
+    def plan(self, **request: Any) -> Plan:
+        return make_plan(self.project(), Request("plan", **request), Surroundings(self.environ))
+
+    def apply(self, *, approve: bool = True, tell: Callable[[Any], None] = lambda event: None, **request: Any) -> Ended:
+        """Apply what the manifests want, approving whatever the gate asks about unless told otherwise."""
+        project = self.project()
+        planning = {name: request[name] for name in ("scope", "sweep", "reassert") if name in request}
+        asked = make_plan(project, Request("plan", **planning), Surroundings(self.environ)).gate.approve
+        approvals = (asked,) if approve and asked else ()
+        before = self.sandbox.last_request()
+        around = Surroundings(self.environ, tell=tell)
+        application = Application(
+            project, Request("apply", approvals=approvals, **request), around, lambda: nullcontext(project.base_url())
+        )
+        return Ended(application.execute(), self.sandbox.requests(before))
+
+    def settle(self, **sections: list[Json]) -> None:
+        """Make it so: the undisturbed beginning of a test."""
+        self.wants(**sections)
+        ended = self.apply()
+        assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report
+
+    @contextmanager
+    def state(self) -> Iterator[State]:
+        with open_state(self.project().state, write=False) as state:
+            yield state
+
+    def rows(self) -> Mapping[str, Recorded]:
+        with self.state() as state:
+            return {str(row.key): row for row in state.rows()}
+
+    def row(self, address: str) -> Recorded:
+        return self.rows()[address]
+
+    def doubtful(self) -> set[str]:
+        return {address for address, row in self.rows().items() if row.doubtful}
+
+    def active(self) -> set[str]:
+        return {address for address, row in self.rows().items() if row.status is Status.ACTIVE}
+
+    def assert_converges(self) -> Ended:
+        """The next apply, undisturbed, does all that is left, and then there is nothing more to do."""
+        self.sandbox.heal()
+        ended = self.apply()
+        assert (ended.exit_code, ended.not_applied()) == (0, {}), ended.applied.report
+        self.assert_at_rest()
+        return ended
+
+    def assert_at_rest(self) -> None:
+        planned = self.plan()
+        assert (planned.changes, planned.sweep, planned.stages) == ((), None, ())
+
+
+def tag(name: str, **given: Any) -> Json:
+    return {"name": name, **given}
+
+
+def category(external_id: str, **given: Any) -> Json:
+    return {"externalId": external_id, "label": f"Label of {external_id}", **given}
+
+
+def activity_type(code: str, **given: Any) -> Json:
+    return {"code": code, "label": f"Label of {code}", "enableIfNew": True, **given}
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}-{number:04}" for number in range(1, count + 1)]
+
+
+
+

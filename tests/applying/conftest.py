@@ -1,0 +1,30 @@
+"""One sandbox for the whole run, as new for each test, and a project beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from syncengine.sandbox.app import running_sandbox
+
+from .bench import Bench, Sandbox
+
+
+@pytest.fixture(scope="session")
+def _started() -> Iterator[Sandbox]:
+    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+        yield Sandbox(running.url, control, running.api_key)
+
+
+@pytest.fixture
+def sandbox(_started: Sandbox) -> Sandbox:
+    _started.reset()
+    return _started
+
+
+@pytest.fixture
+def bench(sandbox: Sandbox, tmp_path: Path) -> Bench:
+    return Bench(tmp_path, sandbox)

@@ -1,0 +1,146 @@
+"""Stages, batches, and what waits for what (engine.md 4.1, 4.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from .bench import Bench, activity_type, category, numbered, tag
+
+ONE_OF_EACH = {
+    "tagCategories": [category("gone"), category("stays", description="old")],
+    "activityTypes": [activity_type("A100"), activity_type("A200", description="old")],
+    "tags": [
+        tag("MOVES-1", category="gone"),
+        tag("GAINS-1"),
+        tag("LOSES-1", keywords=["some words"], metadata={"Client": "Acme"}),
+    ],
+}
+
+
+def test_stages_are_sent_in_the_order_in_which_nothing_breaks(bench: Bench) -> None:
+    """Categories, activity types, upserts, keyword adds and deletes, metadata deletes, sweep, category deletes."""
+    bench.settle(**ONE_OF_EACH)
+    bench.wants(
+        tagCategories=[category("stays", description="new"), category("fresh")],
+        activityTypes=[activity_type("A200", description="new")],
+        tags=[
+            tag("MOVES-1", category="fresh"),
+            tag("GAINS-1", keywords=["more words"]),
+            tag("LOSES-1"),
+        ],
+    )
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    assert ended.order() == [
+        "upsertTagCategories",
+        "uploadActivityTypes",
+        "upsertTags",
+        "addKeywords",
+        "deleteKeyword",
+        "deleteTagMetadata",
+        "startSyncSession",
+        "uploadActivityTypes",
+        "completeSyncSession",
+        "deleteTagCategory",
+    ]
+    bench.assert_at_rest()
+    assert bench.sandbox.tags().keys() == {"MOVES-1", "GAINS-1", "LOSES-1"}
+
+
+@pytest.mark.parametrize("section", ["tags", "tagCategories", "activityTypes"])
+def test_batches_are_as_full_as_the_service_takes_them(bench: Bench, section: str) -> None:
+    """2,000 items a request, and the rest in the last."""
+    make = {"tags": tag, "tagCategories": category, "activityTypes": activity_type}[section]
+    bench.wants(**{section: [make(name) for name in numbered("ITEM", 4500)]})
+    ended = bench.apply()
+    assert ended.exit_code == 0
+    assert sorted((request["items"] for request in ended.sent()), reverse=True) == [2000, 2000, 500]
+
+
+def test_many_keyword_gains_ride_on_batch_upserts(bench: Bench) -> None:
+    """One request for fifty tags instead of fifty."""
+    names = numbered("RIDES", 50)
+    bench.settle(tags=[tag(name) for name in names])
+    bench.wants(tags=[tag(name, keywords=[f"{name} in words"]) for name in names])
+    ended = bench.apply()
+    assert [request["operation"] for request in ended.sent()] == ["upsertTags"]
+    assert bench.sandbox.tags()["RIDES-0050"]["keywords"] == ["RIDES-0050", "RIDES-0050 in words"]
+
+
+def test_what_changes_nothing_sends_nothing(bench: Bench) -> None:
+    """Not even the question for the team (engine.md 1.6)."""
+    bench.settle(tags=[tag("RESTS-1")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.requests) == (0, [])
+
+
+def test_a_tag_waits_for_the_id_of_its_category(bench: Bench) -> None:
+    """Without an id it would land outside its category; others go on."""
+    bench.sandbox.unavailable("upsertTagCategories")
+    bench.wants(tagCategories=[category("late")], tags=[tag("WAITS-1", category="late"), tag("GOES-1")])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert ended.outcomes == {"category/late": "unknown", "tag/WAITS-1": "skipped", "tag/GOES-1": "applied"}
+    assert "waited for the id of category/late" in ended.words("tag/WAITS-1")
+    assert ended.names("upsertTags") == [["GOES-1"]]
+    bench.assert_converges()
+    assert bench.sandbox.tags()["WAITS-1"]["category"] == "late"
+
+
+def test_a_tag_does_not_wait_for_a_category_whose_id_is_known(bench: Bench) -> None:
+    """The new label of a category is not what its tags need."""
+    bench.settle(tagCategories=[category("known")])
+    bench.sandbox.unavailable("upsertTagCategories")
+    bench.wants(tagCategories=[category("known", description="new")], tags=[tag("GOES-1", category="known")])
+    ended = bench.apply()
+    assert ended.outcomes == {"category/known": "unknown", "tag/GOES-1": "applied"}
+    bench.assert_converges()
+
+
+def test_deletes_of_a_tag_wait_for_its_own_upsert(bench: Bench) -> None:
+    """A keyword moves to its successor before it goes; when the upsert fails, nothing is taken away."""
+    bench.settle(tags=[tag("EDITED-1", keywords=["before"], metadata={"Old": "1"}), tag("OTHER-1", keywords=["x-ray"])])
+    bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
+    bench.wants(tags=[tag("EDITED-1", keywords=["after"], description="new"), tag("OTHER-1")])
+    ended = bench.apply()
+    assert ended.outcomes == {"tag/EDITED-1": "failed", "tag/OTHER-1": "applied"}
+    assert [request["body"]["tagName"] for request in ended.sent("deleteKeyword")] == ["OTHER-1"]
+    assert ended.sent("deleteTagMetadata") == []
+    assert "before" in bench.sandbox.tags()["EDITED-1"]["keywords"]
+    bench.assert_converges()
+    assert bench.sandbox.tags()["EDITED-1"]["keywords"] == ["EDITED-1", "after"]
+
+
+def test_the_old_name_of_a_tag_is_retired_only_after_the_new_one_is_there(bench: Bench) -> None:
+    """Between the two nobody's time may go untagged."""
+    bench.settle(tags=[tag("OLD-1")])
+    bench.sandbox.unavailable("upsertTags")
+    bench.wants(tags=[tag("NEW-1", previously=["OLD-1"])])
+    ended = bench.apply()
+    assert ended.outcomes == {"tag/NEW-1": "unknown", "tag/OLD-1": "skipped"}
+    assert bench.sandbox.tags()["OLD-1"]["keywords"] == ["OLD-1"]
+    bench.assert_converges()
+    assert bench.sandbox.tags()["OLD-1"]["keywords"] == []
+
+
+def test_a_category_is_not_deleted_while_a_wanted_tag_may_be_in_it(bench: Bench) -> None:
+    """Deleting a category takes its tags along: the tag that failed to move would be gone."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("MOVES-1", category="old"), tag("MOVES-2", category="old")])
+    bench.sandbox.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "not today"}])
+    bench.wants(tagCategories=[category("new")], tags=[tag("MOVES-1", category="new"), tag("MOVES-2", category="new")])
+    ended = bench.apply()
+    assert ended.sent("deleteTagCategory") == []
+    assert "waited for tag/MOVES-2" in ended.words("category/old")
+    assert bench.sandbox.tags().keys() == {"MOVES-1", "MOVES-2"}
+    bench.assert_converges()
+    assert bench.sandbox.categories().keys() == {"new"}
+
+
+def test_a_deleted_category_takes_exactly_the_announced_tags_along(bench: Bench) -> None:
+    """The cascade is reported tag by tag, as it was planned."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("LEAVES-1", category="old"), tag("STAYS-1")])
+    bench.wants(tags=[tag("STAYS-1")])
+    ended = bench.apply()
+    assert ended.outcomes == {"category/old": "applied", "tag/LEAVES-1": "applied"}
+    assert bench.sandbox.tags().keys() == {"STAYS-1"}
+    bench.assert_at_rest()

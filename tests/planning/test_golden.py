@@ -1,0 +1,78 @@
+"""Golden cases: a manifest, recorded rows, and the plan in every rendering, letter by letter.
+
+Each folder of `golden/` is a case: `manifest.yaml`, `recorded.yaml` (rows by address; `how`: policy and flags), and
+`plan.*`. `SYNCENGINE_GOLDEN=write pytest tests/planning/test_golden.py` writes the plans anew; read the difference
+before committing it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from syncengine.plan import Plan
+from syncengine.render.formats import PLAN_FORMATS
+from syncengine.render.look import PLAIN
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
+from syncengine.scope import Scope
+
+from .estate import planned
+
+GOLDEN = Path(__file__).parent / "golden"
+CASES = sorted(folder.name for folder in GOLDEN.iterdir())
+SUFFIXES = {"text": "txt", "json": "json", "markdown": "md", "html": "html"}
+MANIFEST = "manifests/acme.yaml"
+
+
+def recorded(address: str, said: Mapping[str, Any]) -> Recorded:
+    """A row as a case writes it down: confirmed, active, and declared in the first line, unless it says otherwise."""
+    key, said = Key.parse(address), dict(said)
+    fields = {name: tuple(v) if isinstance(v, list) else v for name, v in said.pop("fields", {}).items()}
+    if key.kind is Kind.TAG:
+        fields.setdefault("excludeTagNameKeyword", False)
+    body = Body(fields, tuple(said.pop("keywords", ())), said.pop("metadata", {}))
+    row = Recorded(key, body, confirmed=True, source=Source(MANIFEST, said.pop("line", 1)))
+    said["status"] = Status(said.get("status", "active"))
+    said["former_categories"] = tuple(said.get("former_categories", ()))
+    return replace(row, **said)
+
+
+def how(said: Mapping[str, Any]) -> dict[str, Any]:
+    scope = Scope(no_delete=said.get("no_delete", False))
+    policy = {"tag_removal": Removal(said.get("tag_removal", "forget")), "scope": scope}
+    return policy | {name: said[name] for name in ("swept_before", "deletes_tags") if name in said}
+
+
+@cache
+def plan_of(case: str) -> Plan:
+    folder = GOLDEN / case
+    state = yaml.safe_load((folder / "recorded.yaml").read_text(encoding="utf-8"))
+    rows = [recorded(address, said) for address, said in state["rows"].items()]
+    text = (folder / "manifest.yaml").read_text(encoding="utf-8")
+    return planned({MANIFEST: text}, rows, **how(state.get("how", {})))
+
+
+@pytest.mark.parametrize("format", SUFFIXES)
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_plans_and_reads_as_it_did(case: str, format: str) -> None:
+    """A plan and its renderings change only when somebody means them to."""
+    file = GOLDEN / case / f"plan.{SUFFIXES[format]}"
+    rendered = PLAN_FORMATS[format](plan_of(case), PLAIN)
+    if os.environ.get("SYNCENGINE_GOLDEN") == "write":
+        file.write_text(rendered, encoding="utf-8", newline="")
+    assert file.read_bytes().decode() == rendered
+
+
+def test_every_rendering_has_its_golden_file() -> None:
+    """And no file is left over."""
+    assert PLAN_FORMATS.keys() == SUFFIXES.keys()
+    expected = {"manifest.yaml", "recorded.yaml", *(f"plan.{suffix}" for suffix in SUFFIXES.values())}
+    for case in CASES:
+        assert {file.name for file in (GOLDEN / case).iterdir()} == expected
