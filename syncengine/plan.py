@@ -224,13 +224,9 @@ class Numbering:
 
 
 def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
-    cascades: dict[Key, list[Recorded]] = {}
-    for leaving in aimed.leaving.values():
-        if leaving.way is Way.CASCADE and leaving.taken_by is not None:
-            cascades.setdefault(leaving.taken_by, []).append(leaving.row)
     for difference in differences:
         key = difference.change.key
-        yield from calls_for(difference, cascades.get(key, ()), aimed.movers.get(key, ()))
+        yield from calls_for(difference, aimed.cascades.get(key, ()), aimed.movers.get(key, ()))
 
 
 def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:

@@ -62,7 +62,7 @@ class Aim:
     `wanted`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
     maps a new key to the recorded ones it replaces (one for a category); `held` are recorded activity types that no
     manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
-    category, the wanted tags whose calls must be true before.
+    category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along.
     """
 
     wanted: dict[Key, Resource] = field(default_factory=dict)
@@ -71,6 +71,7 @@ class Aim:
     held: list[Recorded] = field(default_factory=list)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
+    cascades: dict[Key, list[Recorded]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
 
@@ -262,6 +263,12 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
         return "kept", f"kept, since deleting it would delete the protected tag {protected[0]}"
     for member in members:
         wanted = member.key in j.desired
+        new = j.taken_over.get(member.key)
+        if new is not None and new not in j.aim.wanted:
+            return (
+                "left-out",
+                f"not deleted: tag {member.key.name} is in it, and its new name {new.name} is not selected",
+            )
         if wanted and member.key not in j.aim.wanted:
             return "left-out", f"not deleted: tag {member.key.name} moves out of it and is not selected"
         if not wanted and not j.scope.selects((member.key, member.source)):
@@ -278,6 +285,7 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) 
         else:
             reason = f"deleted with {row.key}"
             j.aim.leaving[member.key] = Leaving(member, Way.CASCADE, reason, taken_by=row.key)
+            j.aim.cascades.setdefault(row.key, []).append(member)
             if member.key in j.taken_over:
                 j.aim.movers[row.key].append(j.taken_over[member.key])
 

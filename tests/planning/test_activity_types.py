@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from syncengine.calls import Step
@@ -129,6 +131,13 @@ def test_an_explicit_false_does_not_bring_it_back() -> None:
     """Not true is false, said or not."""
     declared = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: false}]"
     assert refused(declared, [gone("activity-type/A101")]) == {"deleted-activity-type": "activity-type/A101"}
+
+
+def test_a_revived_type_has_what_it_had() -> None:
+    """Deleted is archived: what is no longer declared of it is cleared when it comes back."""
+    archived = replace(row("activity-type/A101", label="Plan", description="Old"), status=Status.DELETED)
+    revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
+    assert sent(planned(revived, [archived]), Step.ACTIVITY_TYPES, "activity-type/A101").cleared == ("description",)
 
 
 # --- the sweep

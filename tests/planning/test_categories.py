@@ -21,6 +21,7 @@ from .estate import (
     planned,
     refused,
     row,
+    says_nothing,
     sent,
     steps,
 )
@@ -197,6 +198,17 @@ def test_a_deleted_category_lists_the_tags_that_it_takes_along(member: Recorded)
         ("category/acme", "deleted"),
         ("tag/T", "deleted"),
     ]
+
+
+def test_a_cascade_is_believed_only_for_members_without_doubt() -> None:
+    """A doubtful member may be elsewhere by now: it stays in doubt, and leaves by its own with the next plan."""
+    doubtful = row("tag/T", category="acme", doubtful=True)
+    rows = {Key(Kind.CATEGORY, "acme"): row("category/acme"), doubtful.key: doubtful}
+    after = applied(rows, planned("{}", rows))
+    assert (after[doubtful.key].status, after[doubtful.key].doubtful) == (Status.DELETED, True)
+    plan = planned("{}", after)
+    assert actions(plan) == {"tag/T": "forget"}
+    assert says_nothing(planned("{}", applied(after, plan)))
 
 
 OUTSIDERS = {
