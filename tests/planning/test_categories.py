@@ -236,6 +236,15 @@ def test_a_member_that_moves_elsewhere_is_not_cascaded_and_goes_first() -> None:
     assert addresses(leave.key for leave in item.leaves) == ["category/acme", "tag/LEFT"]
 
 
+def test_a_tag_that_may_be_in_two_categories_is_named_by_both_deletes() -> None:
+    """1.2: a category delete names its members, and nobody knows which one has it."""
+    member = row("tag/T", category="zeta", doubtful=True, former_categories=("category/acme",))
+    plan = planned("{}", [row("category/acme"), row("category/zeta"), member])
+    named = [addresses(leave.key for leave in item.leaves) for item in items(plan, Step.CATEGORY_DELETES)]
+    assert named == [["category/acme", "tag/T"], ["category/zeta", "tag/T"]]
+    assert plan.summary.cascaded_tags == 1
+
+
 def test_a_member_that_may_not_have_moved_yet_goes_first() -> None:
     """A doubtful move is sent again, and the delete waits for it."""
     member = row("tag/T", doubtful=True, former_categories=("category/acme",))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from syncengine.calls import Step
+from syncengine.project_file import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
 from syncengine.scope import Scope
 
@@ -144,6 +146,13 @@ def test_a_category_waits_for_members_that_are_not_selected(scope: Scope) -> Non
     assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
 
 
+def test_a_category_waits_for_a_member_whose_rename_is_excluded() -> None:
+    """The old name would go, and the new one would not come."""
+    recorded = [row("category/acme"), row("tag/OLD-1", category="acme")]
+    plan = planned(RENAME, recorded, scope=Scope(excludes=("tag/NEW-1",)))
+    assert (actions(plan), notes(plan)) == ({}, [("category/acme", "left-out")])
+
+
 def test_a_category_goes_with_members_that_are_selected() -> None:
     """With all of its members selected it is deleted as in a whole plan."""
     recorded = [row("category/acme"), row("tag/MOVED", category="acme"), row("tag/LEFT", category="acme")]
@@ -158,6 +167,13 @@ def test_unselected_objections_are_not_raised() -> None:
     manifest = "tags: [{name: SECRET}, {name: OTHER}]"
     assert refused(manifest, recorded, scope=Scope(targets=("tag/OTHER",))) == {}
     assert refused(manifest, recorded, scope=Scope(targets=("tag/*",))) == {"visibility-dropped": "tag/SECRET"}
+
+
+@pytest.mark.parametrize("more", [{"protect": True}, {"activity_types": Ownership.ADDITIVE}, {}])
+def test_unselected_activity_types_are_not_mentioned(more: dict[str, Any]) -> None:
+    """Neither kept nor released: they are left alone."""
+    recorded = [row("activity-type/A101", label="L", protect=more.pop("protect", False))]
+    assert says_nothing(planned("{}", recorded, scope=Scope(targets=("tag/*",)), **more))
 
 
 # --- no delete
