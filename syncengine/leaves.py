@@ -38,6 +38,11 @@ class Leave:
     source: Source | None = None
     protect: bool | None = None
 
+    def says_something(self, row: Recorded | None) -> bool:
+        """Whether it means more than another place in the manifests."""
+        protects = self.protect is not None and row is not None and row.protect != self.protect
+        return bool(self.fields or self.cleared or self.status or protects)
+
 
 def intended(row: Recorded | None, leave: Leave) -> Recorded:
     """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""

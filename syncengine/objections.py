@@ -9,7 +9,9 @@ from syncengine.policy import Aim, may_be_held
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 RENAME_SUSPECTED = "rename-suspected"
-"""The lint of this station; the project file may set it off, or make it an error."""
+NOTHING_SELECTED = "nothing-selected"
+LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED})
+"""The lints of planning; the project file may set each off, or make it an error."""
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.manifest.lints import levelled
-from syncengine.objections import objections, suspicions
+from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.policy import Aim, Note, Rules, Way, aim, may_be_held
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
@@ -154,7 +154,8 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
     """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
     rows = _reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
-    diagnostics = (*desired.diagnostics, *levelled(list(suspicions(aimed, rows)), options.levels))
+    suspected = [*suspicions(aimed, rows), *_selects_nothing(options.scope, desired, recorded)]
+    diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
     problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)
@@ -185,6 +186,14 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
         reasserts=options.reassert,
         diagnostics=diagnostics,
     )
+
+
+def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
+    if not scope.selective:
+        return
+    known = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
+    for name in scope.matching_nothing(known):
+        yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
 
 
 # --- reasserting (engine.md §7)
@@ -348,7 +357,8 @@ def _prior(
     recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Leave], sweep: Sweep | None
 ) -> dict[Key, str]:
     """Digests of the rows that are touched; of every activity type if the plan sweeps (engine.md §6)."""
-    touched = {change.key: None for change in changes} | {leave.key: None for leave in records}
+    touched = {change.key: None for change in changes}
+    touched |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
     touched |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
     if sweep is not None:
         touched |= {key: None for key, row in recorded.items() if _is_type(key) and may_be_held(row)}

@@ -36,13 +36,13 @@ def save(plan: Plan, document: Mapping[str, object], path: Path) -> None:
 
 
 def is_saved_plan(path: Path) -> bool:
-    """Whether the file is a plan, told by its `format` key, and no manifest."""
+    """Whether the file is one of our documents, told by its `format` key, and no manifest. `load` wants a plan."""
     try:
         with path.open("rb") as file:
             start = file.read(200).lstrip()
     except OSError:
         return False
-    return start.startswith(b"{") and b'"format"' in start and b"syncengine.plan/" in start
+    return start.startswith(b"{") and b'"format"' in start and b'"syncengine.' in start
 
 
 def load(path: Path) -> Plan:

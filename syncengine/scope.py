@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -34,6 +35,15 @@ class Scope:
         if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):
             return False
         return any(self._asks_for(key, source) for key, source in members)
+
+    def matching_nothing(self, members: Iterable[tuple[Key, Source | None]]) -> list[str]:
+        """Paths and globs that name no resource at all, which is a mistake more often than not."""
+        members = list(members)
+        globs = [
+            g for g in (*self.targets, *self.excludes) if not any(fnmatch.fnmatchcase(str(k), g) for k, _ in members)
+        ]
+        files = {source.file for _, source in members if source is not None}
+        return [*globs, *(path for path in self.paths if not any(_is_below(file, path) for file in files))]
 
     def _asks_for(self, key: Key, source: Source | None) -> bool:
         if self.targets and not any(fnmatch.fnmatchcase(str(key), glob) for glob in self.targets):

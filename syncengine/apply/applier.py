@@ -44,6 +44,7 @@ async def _send_all(run: Run, plan: Plan) -> None:
     run.category_ids = {r.key.name: r.server_id for r in rows if r.server_id and r.status is not Status.DELETED}
     settled = run.ledger.settled_calls(plan.id)
     wholes = _wholes(plan)
+    _mend_after_interruption(run, plan, wholes, settled)
     for stage in plan.stages:
         if stage.step is not Step.CATEGORY_DELETES:
             await _send_stage(run, stage, wholes, settled)
@@ -72,6 +73,16 @@ def _wholes(plan: Plan) -> Mapping[Key, Item]:
     tags = (stage for stage in plan.stages if stage.step is Step.TAGS)
     upserts = {i.key: i for stage in tags for call in stage.calls for i in call.items if i.key in single}
     return {**plan.wholes, **upserts}
+
+
+def _mend_after_interruption(run: Run, plan: Plan, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+    """Tags that an interrupted run of this plan left in doubt, and that no upsert of this run will clear."""
+    if not wholes:
+        return
+    calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id and call.id not in settled)
+    upserted = {item.key for call in calls for item in call.items}
+    doubtful = [key for key, row in run.ledger.get(wholes).items() if row.doubtful and key not in upserted]
+    run.repairs |= {key: wholes[key] for key in doubtful}
 
 
 async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settled: set[str]) -> None:

@@ -53,7 +53,7 @@ class Globals:
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.lints import LINTS
-        from syncengine.objections import RENAME_SUSPECTED
+        from syncengine.objections import LINTS as PLANNING_LINTS
         from syncengine.service.operations import OPERATIONS
         from syncengine.settings import load_project
 
@@ -65,7 +65,7 @@ class Globals:
             sandbox=bool(self.sandbox),
             variables=dict(_pair(text) for text in self.variables),
             operations=OPERATIONS,
-            lints={*LINTS, RENAME_SUSPECTED},
+            lints=LINTS.keys() | PLANNING_LINTS,
         )
 
 
