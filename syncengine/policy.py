@@ -5,9 +5,10 @@ The first station of planning. It decides; the stations behind it only work out 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.leaves import Leave
@@ -194,31 +195,41 @@ def _without_removals(j: _Judgement, resource: Resource) -> Resource:
     if row is None:
         return resource
     wanted = resource.body
-    kept_fields = {n: _kept(j, n, v) for n, v in row.body.fields.items() if _is_cleared(n, v, wanted)}
-    lost = [k for k in row.body.keywords if k not in set(wanted.keywords)]
-    unnamed = {n: v for n, v in row.body.metadata.items() if n not in wanted.metadata}
+    kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, wanted)}
+    known = set(wanted.keywords)
+    lost = tuple(keyword for keyword in row.body.keywords if keyword not in known)
+    unnamed = {name: value for name, value in row.body.metadata.items() if name not in wanted.metadata}
     for what, names in (("field", kept_fields), ("keyword", lost), ("metadata", unnamed)):
         if names:
             message = f"--no-delete leaves {what} {', '.join(sorted(names))} as it is"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
     body = Body(
         fields={**wanted.fields, **kept_fields},
-        keywords=wanted.keywords + tuple(lost),
+        keywords=wanted.keywords + lost,
         metadata={**wanted.metadata, **unnamed},
     )
     return replace(resource, body=body)
 
 
-def _kept(j: _Judgement, name: str, value: Value) -> Value:
-    """A category that is renamed is kept under its new name."""
-    new = j.taken_over.get(Key(Kind.CATEGORY, str(value))) if name == "category" else None
-    return new.name if new is not None else value
+def _held_fields(j: _Judgement, row: Recorded) -> Iterator[tuple[str, Value]]:
+    """Fields with something to lose: a category that is renamed has its new name, one that is gone is none."""
+    for name, value in row.body.fields.items():
+        category = Key(Kind.CATEGORY, str(value)) if name == "category" else None
+        if category in j.taken_over:
+            yield name, j.taken_over[category].name
+        elif value not in ("", ()) and (category is None or _is_held(j, category)):
+            yield name, value
 
 
-def _is_cleared(name: str, value: object, wanted: Body) -> bool:
+def _is_held(j: _Judgement, key: Key) -> bool:
+    row = j.recorded.get(key)
+    return row is None or may_be_held(row)
+
+
+def _is_cleared(name: str, wanted: Body) -> bool:
     if name in ("category", "tagCategoryId"):
         return not (wanted.fields.get("category") or wanted.fields.get("tagCategoryId"))
-    return value not in ("", ()) and wanted.fields.get(name) in (None, "", ())
+    return wanted.fields.get(name) in (None, "", ())
 
 
 # --- categories
@@ -242,12 +253,15 @@ def _judge_categories(j: _Judgement) -> None:
 
 def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
     """The recorded tags that may be in each of `categories`, by externalId or by the server's id."""
-    by_reference = {str(key): key for key in categories}
-    by_reference |= {f"id/{row.server_id}": key for key, row in categories.items() if row.server_id}
+    by_reference: dict[str, list[Key]] = {str(key): [key] for key in categories}
+    for key, row in categories.items():
+        if row.server_id:
+            by_reference.setdefault(f"id/{row.server_id}", []).append(key)
     members: dict[Key, list[Recorded]] = {key: [] for key in categories}
     for row in recorded.values():
         if row.key.kind is Kind.TAG and may_be_held(row):
-            for category in {by_reference[r] for r in row.category_references() if r in by_reference}:
+            places = (by_reference.get(reference, ()) for reference in row.category_references())
+            for category in dict.fromkeys(chain.from_iterable(places)):
                 members[category].append(row)
     return members
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
 from syncengine.apply.run import Run
@@ -55,12 +56,18 @@ def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, who
         error = CallError(message, operation.id, status=404)
         run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)
     else:
-        run.applied(call, [item])
+        run.applied(call, [_with_members_in_doubt(item)])
     if operation in (ADD_KEYWORDS, DELETE_KEYWORD, DELETE_TAG_METADATA):
         run.journal.flush()
         run.ledger.doubt([item.key])
         if whole is not None:
             run.repairs[item.key] = whole
+
+
+def _with_members_in_doubt(item: Item) -> Item:
+    """A category that was not there took no member along in this call: whether they are held is unknown."""
+    own, *members = item.leaves
+    return replace(item, leaves=(own, *(replace(leave, unsure=True) for leave in members)))
 
 
 async def _conclude_refused(run: Run, operation: Operation, call: str, item: Item, error: CallError) -> None:

@@ -240,5 +240,14 @@ INVARIANTS: tuple[Callable[[Case], None], ...] = (
 @given(CASES)
 def test_what_holds_of_every_plan(case: Case) -> None:
     """Every invariant above, after any history."""
+    assume(not keeps_a_dead_reference(case))
     for holds in INVARIANTS:
         holds(case)
+
+
+def keeps_a_dead_reference(case: Case) -> bool:
+    """`--no-delete` may keep a tag in a category whose deletion is under way: it waits until that is settled."""
+    named = {Key(Kind.CATEGORY, str(r.body.fields.get("category"))) for r in case.aim.wanted.values()}
+    return any(
+        key in case.rows and case.rows[key].status is Status.DELETED for key in named - case.desired.resources.keys()
+    )
