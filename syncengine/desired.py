@@ -6,12 +6,11 @@ met, the places that refer to it.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from syncengine.collection import no_collection
 from syncengine.document.findings import INVALID, MANY, Findings, in_order, nearest
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
@@ -64,7 +63,7 @@ def desired(
 ) -> Desired:
     """What the files declare over the project's `defaults`. `before` are findings that belong to the same refusal."""
     gathering = _Gathering(defaults)
-    with _no_collection():
+    with no_collection():
         for file in files:
             gathering.file(file)
         gathering.finish()
@@ -72,18 +71,6 @@ def desired(
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
     return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Nodes make no cycles, and a third of the time would go into looking for some."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _Reference(NamedTuple):

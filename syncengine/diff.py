@@ -291,7 +291,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Lea
     for key, row in recorded.items():
         category = row.body.fields.get("category") if key.kind is Kind.TAG and key not in aim.wanted else None
         if isinstance(category, str) and category in renamed:
-            yield Leave(key=key, fields={"category": renamed[category]})
+            yield Leave(key=key, fields={"category": renamed[category]}, former=Key(Kind.CATEGORY, category))
 
 
 # --- what leaves

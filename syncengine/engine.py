@@ -20,6 +20,7 @@ from syncengine.apply import applier
 from syncengine.apply.events import Event, Retrying
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
+from syncengine.collection import no_collection
 from syncengine.connection import client_of, prove_lease, stopping_on_signals, team_of
 from syncengine.desired import Desired, load
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable, WrongTeam
@@ -90,8 +91,9 @@ def _planned(project: Project, desired: Desired, state: State, request: Request,
         commit=commit.id if commit else None,
         swept_before=facts.owns_activity_types,
     )
-    recorded = {row.key: row for row in state.rows()}
-    return plan(desired, recorded, options_of(project, request), basis)
+    with no_collection():
+        recorded = {row.key: row for row in state.rows()}
+        return plan(desired, recorded, options_of(project, request), basis)
 
 
 def options_of(project: Project, request: Request) -> Options:

@@ -17,11 +17,12 @@ class Leave:
     """What will be true of `key` once the call that carries this is acknowledged.
 
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
-    `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is
-    written by intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the
-    whole resource, so that its acknowledgement ends any doubt. `former` is the key whose server id a rename takes
-    over. `unsure`: whether the call reaches this resource is unknown, since it may have left the category that is
-    deleted; its row stays in doubt. `source` and `protect` say where the resource is declared now.
+    `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is written by
+    intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the whole resource,
+    so that its acknowledgement ends any doubt. `former`: in a category's rename the key whose server id it takes over,
+    in the record of one of its members that same key. `unsure`: whether the call reaches this resource is unknown,
+    since it may have left the category that is deleted; its row stays in doubt. `source` and `protect` say where the
+    resource is declared now.
     """
 
     key: Key
@@ -59,13 +60,16 @@ def intended(row: Recorded | None, leave: Leave) -> Recorded:
         status=_status_intended(before, leave),
         source=leave.source or before.source,
         protect=before.protect if leave.protect is None else leave.protect,
-        former_categories=_left_behind(before, body),
+        former_categories=_left_behind(before, body, leave.former),
     )
 
 
-def _left_behind(before: Recorded, body: Body) -> tuple[str, ...]:
-    """A tag is in its old category until a move is acknowledged; deleting that category would take it along."""
-    now = category_references(body.fields)
+def _left_behind(before: Recorded, body: Body, renamed: Key | None) -> tuple[str, ...]:
+    """A tag is in its old category until a move is acknowledged; deleting that category would take it along.
+
+    A category that was only `renamed` is not left: it is the same place.
+    """
+    now = {*category_references(body.fields), str(renamed)}
     return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
 

@@ -252,11 +252,14 @@ def _judge_categories(j: _Judgement) -> None:
 
 
 def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
-    """The recorded tags that may be in each of `categories`, by externalId or by the server's id."""
-    by_reference: dict[str, list[Key]] = {str(key): [key] for key in categories}
+    """The recorded tags that may be in each of `categories`, by externalId or by the server's id.
+
+    Two rows with one server id are one category, whose rename has no known outcome: its members are in both.
+    """
+    by_id: dict[str, list[Key]] = {}
     for key, row in categories.items():
-        if row.server_id:
-            by_reference.setdefault(f"id/{row.server_id}", []).append(key)
+        by_id.setdefault(f"id/{row.server_id}" if row.server_id else str(key), []).append(key)
+    by_reference = by_id | {str(key): keys for keys in by_id.values() for key in keys}
     members: dict[Key, list[Recorded]] = {key: [] for key in categories}
     for row in recorded.values():
         if row.key.kind is Kind.TAG and may_be_held(row):

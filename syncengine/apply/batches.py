@@ -190,9 +190,19 @@ def _settle_failed_rename(run: Run, call: str, item: Item, server_id: str) -> No
     message = f"the service made a new category ({server_id}) instead of renaming {own.former}"
     run.journal.settle(call, [Item(leaves=(own,))], {item.key: server_id})
     run.journal.fail(call, [Item(leaves=tuple(others))], message)
+    _stay_behind(run, item)
     run.failures += 1
     error = CallError(message, UPSERT_TAG_CATEGORIES.id, status=200)
     run.tell(ItemEnded(item.key, Outcome.FAILED, error, item.source))
+
+
+def _stay_behind(run: Run, item: Item) -> None:
+    """Members that are not ours to send are in the category that was not renamed."""
+    assert item.leaves[0].former is not None
+    run.journal.flush()
+    rows = [row for row in run.ledger.members([item.key.name]) if row.status is not Status.ACTIVE]
+    former = item.leaves[0].former.name
+    run.ledger.record([Leave(key=row.key, fields={"category": former}, former=item.key) for row in rows])
 
 
 def _send_members(run: Run, category: Key, server_id: str) -> None:

@@ -209,7 +209,7 @@ def _takes(leave: Leave) -> bool:
 
 def _renamed(row: Recorded, leave: Leave, rows: Rows) -> Recorded:
     """A renamed category goes on under its former id (engine.md 2.2)."""
-    former = rows.get(leave.former) if leave.former else None
+    former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
 
 

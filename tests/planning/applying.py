@@ -98,7 +98,7 @@ class _Apply:
             self.rows[leave.key] = row
 
     def _new_id(self, name: str) -> str:
-        """The service gives no id twice."""
+        """An id that no category has."""
         taken = {row.server_id for row in self.rows.values()}
         return next(new for n in count(1) if (new := f"id-{name}" + "x" * (n - 1)) not in taken)
 
@@ -110,7 +110,8 @@ class _Apply:
             held = self._server_id(Key(Kind.CATEGORY, str(named))) if named else own.fields.get("tagCategoryId")
             before = set() if fate is Fate.TAKEN else self.places.get(own.key, set())
             self.places[own.key] = before | ({str(held)} if held else set())
-        elif own.key.kind is Kind.CATEGORY and own.status is Status.DELETED and fate is Fate.TAKEN:
+        elif own.status is Status.DELETED and fate is Fate.TAKEN:
+            self.places.pop(own.key, None)
             for held_in in self.places.values():
                 held_in.discard(str(self.rows[own.key].server_id))
 

@@ -149,7 +149,6 @@ def test_members_that_no_manifest_wants_follow_a_rename() -> None:
     assert actions(planned("{}", recorded)) == {"category/new": "delete", "tag/T": "delete"}
 
 
-@pytest.mark.xfail(strict=True, reason="the record of a renamed category's member never ends its former reference")
 def test_a_former_name_that_is_used_again_is_another_category() -> None:
     """Members went along with the rename; a new category of the old name takes nothing with it."""
     recorded = walked(

@@ -1,0 +1,92 @@
+"""A service for each test, and a project beside it; the estate's beginning and undisturbed end are made once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .estate import AFTER, BEFORE, prepared
+from .program import Project
+from .service import Json, Service, serving
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def project(service: Service, tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", service.url)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """Where `BEFORE` holds, as files to copy; and what holds after `AFTER` was applied without any trouble."""
+
+    data: Path
+    state: Path
+    held: Json
+    recorded: dict[str, Json]
+
+
+@pytest.fixture(scope="session")
+def settled(tmp_path_factory: pytest.TempPathFactory) -> Settled:
+    folder = tmp_path_factory.mktemp("settled")
+    data, state = folder / "service.db", folder / "state"
+    with serving(data) as service:
+        project = prepared(Project(folder / "project", service.url))
+        project.settle(**BEFORE)
+    shutil.copytree(project.folder / ".syncengine", state)
+    with serving(_copy(data, folder / "after.db")) as service:
+        project = prepared(Project(project.folder, service.url))
+        project.settle(**AFTER)
+        return Settled(data, state, service.holds(), project.rows())
+
+
+def _copy(data: Path, to: Path) -> Path:
+    return Path(shutil.copyfile(data, to))
+
+
+@dataclass(frozen=True)
+class Estate:
+    """`BEFORE` holds, `AFTER` is wanted."""
+
+    service: Service
+    project: Project
+    settled: Settled
+
+    def assert_ended_undisturbed(self) -> None:
+        """The service holds what an undisturbed apply leaves, the state knows it, and there is nothing left to do.
+
+        Only a departed row may go on being doubted: that is a superset of what is held (engine.md 1.2).
+        """
+        assert self.service.holds() == self.settled.held
+        assert _present(self.project.rows()) == _present(self.settled.recorded)
+        planned = self.project.plan()
+        assert (planned.changes, planned.stages, planned.sweep) == ((), (), None)
+
+    def assert_converges(self) -> None:
+        """The next apply, undisturbed, does all that is left."""
+        self.service.heal()
+        done = self.project.apply("--lock-timeout", "0s")
+        assert done.code == 0, (done.out, done.err)
+        self.assert_ended_undisturbed()
+
+
+def _present(recorded: dict[str, Json]) -> dict[str, Json]:
+    return {address: row for address, row in recorded.items() if row["status"] in ("active", "released")}
+
+
+@pytest.fixture
+def estate(settled: Settled, tmp_path: Path) -> Iterator[Estate]:
+    with serving(_copy(settled.data, tmp_path / "service.db")) as service:
+        project = prepared(Project(tmp_path / "project", service.url))
+        shutil.copytree(settled.state, project.folder / ".syncengine")
+        project.wants(**AFTER)
+        yield Estate(service, project, settled)

@@ -1,0 +1,173 @@
+"""The real program as a process, in the folder of a project."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncengine.engine import Request, Surroundings, make_plan
+from syncengine.plan import Plan
+from syncengine.resource import Recorded
+from syncengine.settings import Project as Settings
+from syncengine.settings import load_project
+from syncengine.store.state import open_state
+
+from .service import KEY, Json
+
+PROGRAM = [sys.executable, "-m", "syncengine"]
+SECTIONS = ("tagCategories", "activityTypes", "tags", "removed")
+TIMEOUT_SECONDS = 60.0
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a process came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Json:
+        """Its standard output, which must be one JSON document."""
+        document: Json = json.loads(self.out)
+        return document
+
+    @property
+    def codes(self) -> list[str]:
+        """Of the diagnostics in its document."""
+        return [diagnostic["code"] for diagnostic in self.document["diagnostics"]]
+
+    def outcomes(self) -> dict[str, str]:
+        return {result["address"]: result["outcome"] for result in self.document["results"]}
+
+
+@dataclass
+class Project:
+    """A folder with a project file, and the program started there."""
+
+    folder: Path
+    url: str
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.settings()
+
+    def settings(self, *lines: str, service: tuple[str, ...] = ()) -> None:
+        """The project file: `service` are further lines of that section, `lines` stand behind it."""
+        head = ["version: 1", "service:", f"  baseUrl: {self.url}", "  apiKey: {env: SYNCENGINE_API_KEY}"]
+        text = [*head, "  timeout: 10s", *(f"  {line}" for line in service), *lines]
+        (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+    def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:
+        """Write a manifest, one resource a line: the first of the first section is in line 2."""
+        manifests = self.folder / "manifests"
+        manifests.mkdir(exist_ok=True)
+        lines: list[str] = []
+        for section in SECTIONS:
+            if sections.get(section):
+                lines += [f"{section}:", *(f"  - {json.dumps(item)}" for item in sections[section])]
+        (manifests / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def surroundings(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
+        """An environment of which nothing is inherited but where programs and this package are."""
+        return {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(REPOSITORY),
+            "HOME": str(self.folder),
+            "LANG": "C.UTF-8",
+            "SYNCENGINE_API_KEY": KEY,
+            **self.environ,
+            **(given or {}),
+        }
+
+    def start(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[str]:
+        """Start it; the caller ends it with `ended`."""
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        return subprocess.Popen(
+            [*PROGRAM, *arguments],
+            env=self.surroundings(environ),
+            encoding="utf-8",
+            **{"cwd": self.folder, **streams},
+        )
+
+    def run(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> Ended:
+        return ended(self.start(*arguments, environ=environ, **more))
+
+    def apply(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
+        """Apply, with JSON as output, and with the removals approved that the gate would ask about."""
+        return self.run("apply", "-y", "--format", "json", *self.approvals(), *arguments, environ=environ)
+
+    def start_apply(self, *arguments: str) -> subprocess.Popen[str]:
+        return self.start("apply", "-y", "--format", "json", *self.approvals(), *arguments)
+
+    def approvals(self) -> tuple[str, ...]:
+        asked = self.plan().gate.approve
+        return ("--approve-deletes", asked) if asked else ()
+
+    def loaded(self) -> Settings:
+        return load_project(folder=self.folder, environ=self.surroundings())
+
+    def plan(self) -> Plan:
+        """The plan, made in this process: what it says is checked elsewhere."""
+        return make_plan(self.loaded(), Request("plan"), Surroundings(self.surroundings()))
+
+    def rows(self) -> dict[str, Json]:
+        """What the state records, save where it came from and ids that the service chose."""
+        with open_state(self.loaded().state, write=False) as state:
+            return {str(row.key): _recorded(row) for row in state.rows()}
+
+    def is_locked(self) -> bool:
+        with open_state(self.loaded().state, write=False) as state:
+            return state.current_lock() is not None
+
+    def settle(self, **sections: list[Json]) -> None:
+        """Make it so: the undisturbed beginning of a test."""
+        self.wants(**sections)
+        done = self.apply()
+        assert done.code == 0, (done.out, done.err)
+
+    def files(self) -> dict[str, bytes]:
+        """All files under the project and their content."""
+        found = (path for path in self.folder.rglob("*") if path.is_file())
+        return {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in found}
+
+
+def _recorded(row: Recorded) -> Json:
+    body = row.body
+    return {
+        "status": row.status.value,
+        "doubtful": row.doubtful,
+        "fields": dict(body.fields),
+        "keywords": sorted(body.keywords),
+        "metadata": dict(body.metadata),
+    }
+
+
+def ended(process: subprocess.Popen[str]) -> Ended:
+    """Wait for the process. No traceback and no key is ever seen, whatever the test is about."""
+    out, err = process.communicate(timeout=TIMEOUT_SECONDS)
+    out, err = out or "", err or ""
+    assert "Traceback" not in out + err, err
+    assert KEY not in out + err
+    return Ended(process.returncode, out, err)
+
+
+def tag(name: str, **given: Any) -> Json:
+    return {"name": name, **given}
+
+
+def category(external_id: str, **given: Any) -> Json:
+    return {"externalId": external_id, "label": f"Label of {external_id}", **given}
+
+
+def activity_type(code: str, **given: Any) -> Json:
+    return {"code": code, "label": f"Label of {code}", "enableIfNew": True, **given}

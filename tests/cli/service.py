@@ -1,0 +1,82 @@
+"""The sandbox as tests see it: its faults, what it was asked, what it holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from syncengine.sandbox.app import running_sandbox
+
+Json = dict[str, Any]
+
+KEY = "marker-5e1f-never-to-be-seen"
+"""The API key of every test: whatever shows it, shows a secret."""
+
+AT_ONCE = {"Retry-After": "0"}
+"""Keeps the client from waiting between two attempts."""
+
+MINTED = {"id", "tagCategoryId", "touched"}
+"""What the service chooses itself, and differently each time."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a request that must come is waited for."""
+
+
+@dataclass(frozen=True)
+class Service:
+    url: str
+    control: httpx.Client
+
+    def fault(self, operation: str, **fault: Any) -> None:
+        """`times` is 1 unless given; None is for ever."""
+        self._say("/faults", [{"operation": operation, **fault}])
+
+    def heal(self) -> None:
+        assert self.control.delete("/faults").status_code == 200
+
+    def choose(self, **settings: Any) -> None:
+        self._say("/settings", settings)
+
+    def _say(self, path: str, body: Any) -> None:
+        response = self.control.post(path, json=body)
+        assert response.status_code == 200, response.text
+
+    def holds(self) -> Json:
+        """Everything but what the service chooses itself."""
+        state = self.control.get("/state").json()
+        sections = ("tags", "categories", "activityTypes")
+        return {section: [_without_minted(held) for held in state[section]] for section in sections}
+
+    def tags(self) -> list[str]:
+        return [tag["name"] for tag in self.holds()["tags"]]
+
+    def sessions(self) -> list[str]:
+        """The states of the sync sessions, in the order in which they were started."""
+        return [session["state"] for session in self.control.get("/state").json()["sessions"]]
+
+    def asked(self) -> list[str]:
+        """The operations of all requests so far."""
+        return [request["operation"] for request in self.control.get("/requests").json()["requests"]]
+
+    def wait_for(self, operation: str, count: int = 1) -> None:
+        """Return once `operation` was asked `count` times: the instant at which a test strikes."""
+        until = time.monotonic() + PATIENCE_SECONDS
+        while self.asked().count(operation) < count:
+            assert time.monotonic() < until, f"{operation} was never asked: {self.asked()}"
+            time.sleep(0.01)
+
+
+def _without_minted(held: Json) -> Json:
+    return {name: value for name, value in held.items() if name not in MINTED}
+
+
+@contextmanager
+def serving(data: Path | None = None) -> Iterator[Service]:
+    with running_sandbox(data, api_key=KEY) as running, httpx.Client(base_url=running.control_url) as control:
+        yield Service(running.url, control)

@@ -1,0 +1,192 @@
+"""Every exit code of product.md §6, and what is said with it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .program import Project, activity_type, category, ended, tag
+from .service import AT_ONCE, Service
+
+DELETING = {"category/gone": "delete", "tag/MEMBER-1": "delete"}
+
+
+def test_0_and_2_tell_whether_there_are_changes(project: Project) -> None:
+    """2 only where it is asked for."""
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run("plan").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 2
+    assert project.run("apply", "-y").code == 0
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_1_is_an_error_without_a_code_of_its_own(project: Project) -> None:
+    """Something to look at that is not there."""
+    project.settle(tags=[tag("HELD-1")])
+    done = project.run("state", "show", "tag/ELSE-1")
+    assert (done.code, done.out) == (1, "")
+    assert "tag/ELSE-1 is not recorded" in done.err
+
+
+def test_3_is_an_apply_of_which_something_was_refused(project: Project, service: Service) -> None:
+    """The rest is applied and recorded; the report names the item, its place and the service's words."""
+    service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no room for it"}])
+    project.wants(tags=[tag("GOES-1"), tag("REFUSED-1")])
+    done = project.run("apply", "-y")
+    assert done.code == 3
+    assert "manifests/all.yaml:3: error[refused]: tag/REFUSED-1: no room for it (upsertTags, item 1)" in done.out
+    assert service.tags() == ["GOES-1"]
+
+
+def test_4_is_a_removal_that_nobody_approved(project: Project, service: Service) -> None:
+    """The plan names the approval; it approves this removal and no other."""
+    project.settle(tagCategories=[category("gone"), category("stays")], tags=[tag("MEMBER-1", category="gone")])
+    project.wants(tagCategories=[category("stays")])
+    asked = project.run("plan", "--detailed-exitcode", "--format", "json")
+    assert asked.code == 4
+    approval = asked.document["gate"]["approve"]
+    assert {change["address"]: change["action"] for change in asked.document["changes"]} == DELETING
+
+    refused = project.run("apply", "-y")
+    assert (refused.code, service.tags()) == (4, ["MEMBER-1"])
+    assert approval in refused.out
+    assert project.run("apply", "-y", "--approve-deletes", f"{approval}0").code in (4, 64)
+    approved = project.run("apply", "-y", environ={"SYNCENGINE_APPROVE_DELETES": approval})
+    assert (approved.code, service.tags()) == (0, [])
+
+
+def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Service) -> None:
+    """Completing the first session may delete what this project never knew (engine.md 3.6)."""
+    project.settle(activityTypes=[activity_type("A100"), activity_type("A200")])
+    project.wants(activityTypes=[activity_type("A100")])
+    done = project.run("apply", "-y", "--format", "json")
+    assert (done.code, done.document["status"]) == (4, "refused")
+    assert "startSyncSession" not in service.asked()
+
+
+def test_4_is_a_new_state_in_a_job(project: Project) -> None:
+    """A runner without its state would send everything again (engine.md §7)."""
+    project.wants(tags=[tag("NEW-1")])
+    refused = project.run("apply", "-y", environ={"CI": "true"})
+    assert (refused.code, "--new-state" in refused.err) == (4, True)
+    assert project.run("apply", "-y", "--new-state", environ={"CI": "true"}).code == 0
+
+
+def _git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _commit(folder: Path, message: str) -> str:
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-m", message)
+    return _git(folder, "rev-parse", "HEAD")
+
+
+def test_5_is_an_older_commit_than_the_last_applied_one(project: Project, service: Service) -> None:
+    """The older of two pipelines must not win, unless it is meant (engine.md 1.7)."""
+    (project.folder / ".gitignore").write_text(".syncengine/\n")
+    _git(project.folder, "init")
+    project.wants(tags=[tag("FIRST-1")])
+    older = _commit(project.folder, "older")
+    project.wants(tags=[tag("FIRST-1"), tag("SECOND-1")])
+    newer = _commit(project.folder, "newer")
+    assert project.run("apply", "-y").code == 0
+
+    _git(project.folder, "checkout", older)
+    project.wants(tags=[tag("FIRST-1", description="changed")])
+    refused = project.run("apply", "-y", "--format", "json")
+    assert (refused.code, refused.codes) == (5, ["older-commit"])
+    assert older[:12] in refused.out
+    assert newer[:12] in refused.out
+    assert project.run("apply", "-y", "--allow-older", *project.approvals()).code == 0
+
+
+def test_6_is_a_lock_that_another_run_holds(project: Project, service: Service) -> None:
+    """The second apply says who holds it and sends nothing; the first one is not disturbed."""
+    service.fault("upsertTags", delay=60)
+    project.wants(tags=[tag("NEW-1")])
+    first = project.start("apply", "-y")
+    service.wait_for("upsertTags")
+    second = project.run("apply", "-y", "--lock-timeout", "0s", "--format", "json")
+    assert (second.code, second.codes) == (6, ["locked"])
+    assert f"process {first.pid}" in second.out
+    assert service.asked().count("upsertTags") == 1
+    first.kill()
+    ended(first)
+
+
+def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service) -> None:
+    """401, and nothing else was sent."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run("apply", "-y", "--format", "json", environ={"SYNCENGINE_API_KEY": "another key"})
+    assert (done.code, done.codes) == (7, ["auth-failed"])
+    assert service.tags() == []
+    assert "another key" not in done.out + done.err
+
+
+def test_7_is_another_team_than_the_states(project: Project, service: Service) -> None:
+    """A key of another team would take its tags for ours (engine.md 1.6)."""
+    project.settle(tags=[tag("HELD-1")])
+    service.choose(teamName="Somebody else")
+    project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
+    done = project.run("apply", "-y", "--format", "json")
+    assert (done.code, done.codes) == (7, ["wrong-team"])
+    assert service.tags() == ["HELD-1"]
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "apply"])
+def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
+    """All of them at once, each with its place; nothing is begun."""
+    project.wants(tags=[{"name": "BAD-1", "descripton": "x"}, {"description": "no name"}])
+    done = project.run(command, *(["-y"] if command == "apply" else []))
+    assert done.code == 8
+    shown = done.out + done.err
+    assert "manifests/all.yaml:2:" in shown
+    assert "manifests/all.yaml:3:" in shown
+    assert "description" in shown
+    assert not (project.folder / ".syncengine" / "state.db").exists()
+
+
+@pytest.mark.parametrize("missing", ["baseUrl", "SYNCENGINE_API_KEY"])
+def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Project, missing: str) -> None:
+    """Never a silent sandbox (product.md §4)."""
+    project.wants(tags=[tag("NEW-1")])
+    file = project.folder / "syncengine.yaml"
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if "baseUrl" not in line or missing != "baseUrl"))
+    key = {"SYNCENGINE_API_KEY": ""} if missing == "SYNCENGINE_API_KEY" else {}
+    done = project.run("apply", "-y", environ=key)
+    assert done.code == 8
+    assert "error[" in done.err
+
+
+def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Service) -> None:
+    """Nothing was sent: repeat unchanged."""
+    service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run("apply", "-y", "--format", "json")
+    assert (done.code, done.codes) == (9, ["unreachable"])
+    assert service.asked() == ["teamInfo"] * 6
+    service.heal()
+    assert project.run("apply", "-y").code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--nope"),
+        ("apply", "-y", "--target", "tag/*", "--sweep"),
+        ("apply", "-y", "--approve-deletes", "all"),
+        ("plan", "manifests/nowhere.yaml"),
+        ("plan", "--report", "nonsense"),
+    ],
+)
+def test_64_is_usage(project: Project, arguments: tuple[str, ...]) -> None:
+    """The words that were wrong are named."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run(*arguments)
+    assert (done.code, done.out) == (64, "")
+    assert done.err

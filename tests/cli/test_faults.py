@@ -1,0 +1,93 @@
+"""Trouble at every operation that writes: the next apply ends where an undisturbed one does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Estate
+from .estate import WRITES
+from .service import AT_ONCE
+
+HTML = "<html><body>Bad gateway, says nobody in particular</body></html>"
+
+ONCE: dict[str, dict[str, Any]] = {
+    "unavailable": {"status": 503, "headers": AT_ONCE},
+    "cut-before": {"drop": "before"},
+    "cut-after": {"drop": "after"},
+    "html": {"status": 200, "body": HTML, "apply": True},
+    "refused": {"status": 400, "body": {"message": "not today"}},
+}
+
+RETRIED = ("unavailable", "cut-before", "cut-after")
+
+MISREAD = ("upsertTagCategories", "upsertTags", "addKeywords", "deleteTagMetadata", "deleteTag", "startSyncSession")
+REFUSING = ("uploadActivityTypes", "upsertTags", "deleteKeyword", "completeSyncSession", "deleteTagCategory")
+
+
+def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
+    """Otherwise the faults below would meet nothing."""
+    assert estate.project.apply().code == 0
+    assert set(WRITES) <= set(estate.service.asked())
+    estate.assert_ended_undisturbed()
+    assert estate.project.run("plan", "--detailed-exitcode").code == 0
+
+
+@pytest.mark.parametrize("kind", RETRIED)
+def test_what_may_be_repeated_is_repeated_within_the_run(estate: Estate, kind: str) -> None:
+    """One bad moment of every operation costs nobody a second run (engine.md 4.5)."""
+    for operation in WRITES:
+        estate.service.fault(operation, **ONCE[kind])
+    done = estate.project.apply()
+    assert (done.code, done.document["summary"]["retries"]) == (0, len(WRITES)), done.err
+    assert estate.service.holds() == estate.settled.held
+    estate.assert_converges()
+
+
+def _assert_made_good(estate: Estate, kind: str, operation: str) -> None:
+    estate.service.fault(operation, **ONCE[kind])
+    done = estate.project.apply()
+    assert done.code in (0, 3), done.err
+    estate.assert_converges()
+
+
+@pytest.mark.parametrize("operation", MISREAD)
+def test_an_answer_of_a_gateway_is_no_success(estate: Estate, operation: str) -> None:
+    """What became of the call is unknown; the next run makes sure (engine.md 4.9)."""
+    _assert_made_good(estate, "html", operation)
+
+
+@pytest.mark.parametrize("operation", REFUSING)
+def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation: str) -> None:
+    """A refusal keeps the row as it may be, so that the difference is seen again (engine.md 4.3, 4.4)."""
+    _assert_made_good(estate, "refused", operation)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operation"),
+    [
+        ("unavailable", "upsertTags"),
+        ("cut-after", "deleteTag"),
+        ("html", "completeSyncSession"),
+        ("refused", "upsertTagCategories"),
+    ],
+)
+def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate, kind: str, operation: str) -> None:
+    """State saved, exit 3, and the next run brings the rest about (product.md §6)."""
+    estate.service.fault(operation, **{**ONCE[kind], "times": None})
+    done = estate.project.apply()
+    assert (done.code, done.document["status"]) == (3, "incomplete")
+    assert any(outcome != "applied" for outcome in done.outcomes().values())
+    estate.assert_converges()
+
+
+@pytest.mark.parametrize("kind", ["cut-after", "refused"])
+def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
+    """The item that kept the session from completing is the trouble, not the cancel (engine.md 3.4, 3.6)."""
+    refusal = [{"index": 0, "errorDescription": "not today"}]
+    estate.service.fault("uploadActivityTypes", after=1, itemErrors=refusal)
+    estate.service.fault("cancelSyncSession", **ONCE[kind])
+    assert estate.project.apply().code == 3
+    assert "cancelSyncSession" in estate.service.asked()
+    estate.assert_converges()

@@ -1,0 +1,73 @@
+"""`--format json`: one document on every path, and it fits the schemas of the repository."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+
+from .program import REPOSITORY, Ended, Project, category, tag
+from .service import AT_ONCE, Json, Service
+
+SCHEMAS = {
+    "syncengine.plan/v1": "plan.schema.json",
+    "syncengine.report/v1": "report.schema.json",
+    "syncengine.diagnostics/v1": "diagnostics.schema.json",
+}
+
+
+def _fits(done: Ended) -> str:
+    """The document's format, whose schema it fits."""
+    document: Json = done.document
+    schema = json.loads((REPOSITORY / "schemas" / SCHEMAS[document["format"]]).read_text(encoding="utf-8"))
+    jsonschema.validate(document, schema)
+    return str(document["format"])
+
+
+PATHS: list[tuple[tuple[str, ...], int, str]] = [
+    (("validate",), 0, "diagnostics"),
+    (("plan",), 0, "plan"),
+    (("plan", "--nope"), 64, "diagnostics"),
+    (("plan", "manifests/nowhere"), 64, "diagnostics"),
+    (("show", "nowhere.plan"), 1, "diagnostics"),
+    (("state", "show", "nonsense"), 64, "diagnostics"),
+    (("state", "show", "tag/NOWHERE"), 1, "diagnostics"),
+    (("aply",), 64, "diagnostics"),
+    (("--env", "nowhere", "plan"), 8, "diagnostics"),
+    (("apply",), 64, "report"),
+    (("apply", "-y", "--nope"), 64, "report"),
+    (("apply", "-y", "--env", "nowhere"), 8, "report"),
+    (("apply", "-y"), 0, "report"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "format"), PATHS)
+def test_every_path_prints_one_document(project: Project, arguments: tuple[str, ...], code: int, format: str) -> None:
+    """Whatever happens, a machine reads what became of it (product.md §5)."""
+    project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
+    done = project.run(*arguments, "--format", "json")
+    assert (done.code, _fits(done)) == (code, f"syncengine.{format}/v1")
+
+
+@pytest.mark.parametrize(("command", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply", "report")])
+def test_bad_manifests_print_one_document(project: Project, command: str, format: str) -> None:
+    """With every finding and its place."""
+    project.wants(tags=[{"nme": "BAD-1"}])
+    done = project.run(command, "--format", "json")
+    if command == "apply":
+        done = project.run(command, "-y", "--format", "json")
+    assert (done.code, _fits(done)) == (8, f"syncengine.{format}/v1")
+    assert {(d["file"], d["line"]) for d in done.document["diagnostics"]} == {("manifests/all.yaml", 2)}
+
+
+def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project: Project, service: Service) -> None:
+    """Reports are written on every path (engine.md 4.11)."""
+    service.fault("upsertTags", status=503, headers=AT_ONCE, times=None)
+    project.wants(tags=[tag("NEW-1")])
+    formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
+    reports = [word for name in formats for word in ("--report", f"{name}=report.{name}")]
+    done = project.run("apply", "-y", "--format", "json", *reports)
+    assert (done.code, _fits(done)) == (3, "syncengine.report/v1")
+    assert json.loads((project.folder / "report.json").read_text()) == done.document
+    assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)

@@ -1,0 +1,90 @@
+"""The process is killed or interrupted at chosen instants; the next apply ends where an undisturbed one does."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from .conftest import Estate
+from .program import ended
+from .service import AT_ONCE
+
+DONE: dict[str, Any] = {"delay": 60}
+NOT_DONE: dict[str, Any] = {"status": 503, "delay": 60}
+"""The request was, or was not, processed; its answer does not come while the test lasts."""
+
+INSTANTS = (
+    ("upsertTagCategories", DONE),
+    ("upsertTags", DONE),
+    ("deleteKeyword", DONE),
+    ("uploadActivityTypes", NOT_DONE),
+    ("completeSyncSession", DONE),
+    ("completeSyncSession", NOT_DONE),
+    ("deleteTagCategory", DONE),
+    ("deleteTagCategory", NOT_DONE),
+)
+
+
+@pytest.mark.parametrize(("operation", "fault"), INSTANTS)
+def test_a_killed_apply_is_made_good_by_the_next(estate: Estate, operation: str, fault: dict[str, Any]) -> None:
+    """SIGKILL at any instant: the lock of the dead process is taken over at once, and nothing is lost (4.10, 1.5)."""
+    estate.service.fault(operation, **fault)
+    process = estate.project.start_apply()
+    estate.service.wait_for(operation)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    assert estate.project.is_locked()
+    estate.assert_converges()
+    assert "open" not in estate.service.sessions()
+
+
+@pytest.mark.parametrize(
+    ("number", "operation"), [(signal.SIGINT, "upsertTags"), (signal.SIGTERM, "upsertTagCategories")]
+)
+def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signals, operation: str) -> None:
+    """The answer in flight is awaited, nothing new is sent, the lock is released, exit 130 (engine.md 4.10)."""
+    estate.service.fault(operation, delay=0.5)
+    process = estate.project.start_apply()
+    estate.service.wait_for(operation)
+    process.send_signal(number)
+    done = ended(process)
+    assert (done.code, done.document["status"]) == (130, "incomplete"), done.err
+    assert estate.service.asked()[-1] == operation
+    assert not estate.project.is_locked()
+    estate.assert_converges()
+
+
+def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
+    """A cancel is the one thing that is still sent (engine.md 4.10)."""
+    estate.service.fault("uploadActivityTypes", after=1, delay=0.5)
+    process = estate.project.start_apply()
+    estate.service.wait_for("uploadActivityTypes", 2)
+    process.send_signal(signal.SIGTERM)
+    done = ended(process)
+    assert (done.code, done.document["session"]["outcome"]) == (130, "cancelled"), done.err
+    assert (estate.service.asked()[-1], estate.service.sessions()[-1]) == ("cancelSyncSession", "cancelled")
+    estate.assert_converges()
+
+
+def test_waiting_for_a_repeat_is_interrupted_too(estate: Estate) -> None:
+    """Nobody waits an hour because the service asked for it."""
+    estate.service.fault("upsertTags", status=503, headers={"Retry-After": "120"}, times=None)
+    process = estate.project.start_apply()
+    estate.service.wait_for("upsertTags")
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    estate.assert_converges()
+
+
+def test_a_second_trouble_in_the_next_run_is_made_good_as_well(estate: Estate) -> None:
+    """Killed, then refused, then undisturbed."""
+    estate.service.fault("upsertTags", **DONE)
+    process = estate.project.start_apply()
+    estate.service.wait_for("upsertTags")
+    process.kill()
+    ended(process)
+    estate.service.fault("uploadActivityTypes", status=503, headers=AT_ONCE, times=None)
+    assert estate.project.apply().code == 3
+    estate.assert_converges()

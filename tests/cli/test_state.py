@@ -1,0 +1,86 @@
+"""The state commands, for people and for machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from .program import Project, category, tag
+from .service import Service
+
+HELD = {"tagCategories": [category("held")], "tags": [tag("HELD-1", category="held", keywords=["of it"])]}
+
+
+@pytest.fixture
+def held(project: Project) -> Project:
+    project.settle(**HELD)
+    return project
+
+
+def test_rows_are_listed_and_shown(held: Project) -> None:
+    """As text a line each, as JSON with all that is recorded."""
+    assert [line.split()[0] for line in held.run("state", "list").out.splitlines()] == ["category/held", "tag/HELD-1"]
+    listed = held.run("state", "list", "tag/*", "--format", "json").document
+    assert [row["address"] for row in listed["resources"]] == ["tag/HELD-1"]
+    shown = held.run("state", "show", "tag/HELD-1", "--format", "json").document
+    assert (sorted(shown["keywords"]), shown["fields"]["category"]) == (["HELD-1", "of it"], "held")
+    assert "of it" in held.run("state", "show", "tag/HELD-1").out
+
+
+def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> None:
+    """With the run and the source line (engine.md 1.3)."""
+    entries = held.run("state", "history", "tag/HELD-1", "--format", "json").document["entries"]
+    assert [entry["outcome"] for entry in entries]
+    assert "manifests/all.yaml" in held.run("state", "history", "tag/HELD-1").out
+    assert held.run("state", "history", "--format", "json").document["runs"][0]["outcome"] == "complete"
+    assert "apply" in held.run("state", "history").out
+
+
+def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> None:
+    """The service keeps what it holds; a row that is not there forgets nothing."""
+    assert held.run("state", "forget", "tag/HELD-1", "tag/NOWHERE", "-y").code == 1
+    assert held.run("state", "forget", "tag/HELD-1").code == 64
+    assert held.run("state", "forget", "tag/HELD-1", "-y", "--format", "json").document == {"forgotten": ["tag/HELD-1"]}
+    assert service.tags() == ["HELD-1"]
+    assert [str(change.key) for change in held.plan().changes] == ["tag/HELD-1"]
+
+
+def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> None:
+    """An apply names it and its reason; another id does not open it."""
+    lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["id"]
+    held.wants(tags=[tag("HELD-1"), tag("NEW-1")])
+    refused = held.run("apply", "-y", "--lock-timeout", "0s")
+    assert (refused.code, "moving house" in refused.err) == (6, True)
+    assert held.run("state", "unlock", "another").code == 1
+    assert lock in held.run("state", "unlock", lock).out
+    assert not held.is_locked()
+
+
+def test_a_renamed_team_is_accepted_by_rebind(held: Project, service: Service) -> None:
+    """Only by a person who says so (engine.md 1.6)."""
+    service.choose(teamName="Renamed")
+    assert held.run("state", "rebind").code == 64
+    assert held.run("state", "rebind", "-y", "--format", "json").document["team"] == "Renamed"
+    held.wants(**{**HELD, "tags": [*HELD["tags"], tag("NEW-1")]})
+    assert held.run("apply", "-y").code == 0
+
+
+@pytest.mark.parametrize("command", [("plan",), ("apply", "-y"), ("state", "list")])
+def test_a_broken_state_file_is_named(held: Project, service: Service, command: tuple[str, ...]) -> None:
+    """And left as it is."""
+    file = held.folder / ".syncengine" / "state.db"
+    file.write_bytes(b"this is no database at all, whoever wrote it" * 100)
+    before, asked = file.read_bytes(), service.asked()
+    done = held.run(*command)
+    assert (done.code, "state.db" in done.err, "internal" in done.err) == (1, True, False), done.err
+    assert (file.read_bytes(), service.asked()) == (before, asked)
+
+
+def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
+    """It takes no lock, migrates nothing and writes no file beside it (engine.md 1.4, 1.5)."""
+    folder = held.folder / ".syncengine"
+    (folder / "state.db").chmod(0o400)
+    folder.chmod(0o500)
+    before = held.files()
+    held_before = held.run("plan", "--detailed-exitcode").code
+    folder.chmod(0o700)
+    assert (held_before, held.files()) == (0, before)

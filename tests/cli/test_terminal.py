@@ -1,0 +1,124 @@
+"""Asking on a real terminal, refusing without one, and what goes to which stream."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from .program import PROGRAM, Ended, Project, tag
+from .service import KEY, PATIENCE_SECONDS, Service
+
+ON_A_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+"""Makes its standard input the terminal that controls the process, so that Ctrl-C is a signal."""
+
+QUESTION = "Apply this plan?"
+
+
+@dataclass
+class Terminal:
+    """A person before a terminal that shows standard error; standard output goes elsewhere."""
+
+    master: int
+    process: subprocess.Popen[str]
+    shown: str = ""
+
+    def wait_for(self, text: str) -> None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while text not in self.shown:
+            assert time.monotonic() < until, self.shown
+            self.shown += self._read()
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def ended(self) -> Ended:
+        while more := self._read():
+            self.shown += more
+        out, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
+        assert KEY not in out + self.shown
+        assert "Traceback" not in out + self.shown
+        return Ended(self.process.returncode, out, self.shown)
+
+    def _read(self) -> str:
+        try:
+            return os.read(self.master, 65536).decode(errors="replace")
+        except OSError:  # what Linux answers once nobody has the other end open
+            return ""
+
+
+@contextmanager
+def terminal(project: Project, *arguments: str) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_A_TERMINAL, *PROGRAM, *arguments],
+        cwd=project.folder,
+        env=project.surroundings({"TERM": "xterm"}),
+        stdin=slave,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def test_without_a_terminal_and_without_y_nothing_is_begun(project: Project, service: Service) -> None:
+    """A pipeline must not wait for an answer that nobody gives."""
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run("apply")
+    assert (done.code, done.out, "-y" in done.err) == (64, "", True)
+    assert not (project.folder / ".syncengine").exists()
+    assert service.asked() == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "held"), [("y\n", 0, ["NEW-1"]), ("n\n", 1, []), ("\n", 1, []), ("\x03", 130, [])]
+)
+def test_a_person_is_asked(project: Project, service: Service, answer: str, code: int, held: list[str]) -> None:
+    """Only a yes applies; everything else sends nothing and leaves no lock."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply") as person:
+        person.wait_for(QUESTION)
+        person.type(answer)
+        done = person.ended()
+    assert (done.code, service.tags()) == (code, held), done.err
+    assert "Plan: 1 to create" in done.out
+    assert not project.is_locked()
+
+
+def test_the_plan_is_shown_before_the_question_even_if_the_output_is_json(project: Project) -> None:
+    """Nobody approves what they have not seen; the document stays whole."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply", "--format", "json") as person:
+        person.wait_for(QUESTION)
+        assert "NEW-1" in person.shown
+        person.type("y\n")
+        done = person.ended()
+    assert (done.code, done.document["status"]) == (0, "complete")
+
+
+def test_progress_and_remarks_go_to_standard_error(project: Project, service: Service) -> None:
+    """Standard output is for data."""
+    service.fault("upsertTags", status=503, headers={"Retry-After": "0"})
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply", "-y", "-v") as person:
+        done = person.ended()
+    assert done.code == 0
+    assert "upsertTags: 503" in done.err
+    assert "503" not in done.out
+    assert "\x1b" not in done.out
+    assert "Applied 1 change" in done.out
