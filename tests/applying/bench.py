@@ -162,9 +162,9 @@ class Bench:
         self.environ = {"SYNCENGINE_API_KEY": self.sandbox.api_key, **self.environ}
         self.settings()
 
-    def settings(self, *lines: str, service: tuple[str, ...] = ()) -> None:
+    def settings(self, *lines: str, service: tuple[str, ...] = (), url: str | None = None) -> None:
         """The project file: `service` are further lines of that section, `lines` stand behind it."""
-        text = ["version: 1", "service:", f"  baseUrl: {self.sandbox.url}", *(f"  {line}" for line in service), *lines]
+        text = ["version: 1", "service:", f"  baseUrl: {url or self.sandbox.url}", *(f"  {line}" for line in service), *lines]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
     def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:

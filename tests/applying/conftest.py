@@ -11,6 +11,8 @@ import pytest
 from syncengine.sandbox.app import running_sandbox
 
 from .bench import Bench, Sandbox
+from .picky import Picky
+from .picky import picky as running_picky
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,11 @@ def sandbox(_started: Sandbox) -> Sandbox:
 @pytest.fixture
 def bench(sandbox: Sandbox, tmp_path: Path) -> Bench:
     return Bench(tmp_path, sandbox)
+
+
+@pytest.fixture
+def picky(bench: Bench) -> Iterator[Picky]:
+    """A service that misbehaves as the test says, in place of the sandbox."""
+    with running_picky() as service:
+        bench.settings(url=service.url)
+        yield service

@@ -49,7 +49,7 @@ class Model:
     def intend(self, leaves: tuple[Leave, ...]) -> None:
         for leave in leaves:
             row = intended(self.rows.get(leave.key), leave)
-            former = self.rows.get(leave.former) if leave.former else None
+            former = self.rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
             if former and row.server_id is None and row.status is not Status.DELETED:
                 row = replace(row, server_id=former.server_id)
             self.rows[leave.key] = row

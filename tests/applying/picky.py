@@ -1,0 +1,85 @@
+"""A service that answers as a test says, where the sandbox cannot misbehave enough: a real HTTP server on loopback.
+
+It keeps a world by the sandbox's rules; `refuses` may answer in their place, and hears every request.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import orjson
+
+from syncengine.sandbox.rules import RULES
+from syncengine.sandbox.sandbox import Sandbox as Rules
+from syncengine.service.operations import OPERATIONS
+
+from .bench import names_in
+
+Refusal = tuple[int, Any]
+PATHS = {operation.path: operation.id for operation in OPERATIONS.values()}
+
+
+@dataclass
+class Picky:
+    """`refuses(operation, body)` gives the answer, or None to let the rules decide."""
+
+    url: str = ""
+    rules: Rules = field(default_factory=Rules)
+    refuses: Callable[[str, Any], Refusal | None] = lambda operation, body: None
+    requests: list[tuple[str, Any]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, operation: str, body: Any) -> Refusal:
+        with self.lock:
+            self.requests.append((operation, body))
+            refusal = self.refuses(operation, body)
+            return refusal if refusal is not None else tuple(self.rules.do(RULES[operation], body))
+
+    def sent(self, operation: str) -> list[list[str]]:
+        """The names of the items of each request to `operation`."""
+        return [names_in(body) for asked, body in self.requests if asked == operation]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    picky: Picky
+
+    def _handle(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        status, body = self.picky.answer(PATHS[self.path], orjson.loads(raw or b"{}"))
+        content = body.encode() if isinstance(body, str) else orjson.dumps(body)
+        self.send_response(status)
+        self.send_header("content-length", str(len(content)))
+        if status >= 500:
+            self.send_header("retry-after", "0")
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_GET = do_POST = _handle  # noqa: N815  # the base class looks these names up
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+@contextmanager
+def picky() -> Iterator[Picky]:
+    """A picky service that runs for the time of the block."""
+    service = Picky()
+    with closing(service.rules):
+        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"picky": service}))
+        server.daemon_threads = True
+        service.url = f"http://127.0.0.1:{server.server_port}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield service
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()

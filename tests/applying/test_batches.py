@@ -1,0 +1,212 @@
+"""What becomes of the items of a batch (engine.md 4.3, 4.4, 4.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .bench import Bench, activity_type, category, numbered, tag
+from .picky import Picky, Refusal
+
+INDEX = {"index": 1, "errorDescription": "not this one"}
+
+
+@pytest.mark.parametrize("section", ["tags", "activityTypes"])
+def test_item_errors_in_a_success_fail_the_named_items_only(bench: Bench, section: str) -> None:
+    """The others of the batch are applied, and only the named one is sent again."""
+    operation, make, kind = {
+        "tags": ("upsertTags", tag, "tag"),
+        "activityTypes": ("uploadActivityTypes", activity_type, "activity-type"),
+    }[section]
+    bench.sandbox.fault(operation, itemErrors=[INDEX])
+    bench.wants(**{section: [make(name) for name in numbered("ITEM", 3)]})
+    ended = bench.apply()
+    assert (ended.exit_code, ended.status) == (3, "incomplete")
+    assert ended.not_applied() == {f"{kind}/ITEM-0002": "failed"}
+    assert bench.doubtful() == {f"{kind}/ITEM-0002"}
+    assert bench.assert_converges().names(operation) == [["ITEM-0002"]]
+
+
+def test_a_refused_item_is_reported_at_its_line_in_the_service_s_words(bench: Bench) -> None:
+    """File, line, operation, index and status: enough to annotate a pull request with."""
+    bench.sandbox.fault("upsertTags", itemErrors=[INDEX])
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 3)])
+    result = bench.apply().results["tag/ITEM-0002"]
+    assert (str(result.source), result.outcome, result.action.word) == ("manifests/all.yaml:3", "failed", "create")
+    assert result.error is not None
+    assert (result.error.message, result.error.operation) == ("not this one", "upsertTags")
+    assert (result.error.index, result.error.status) == (1, 200)
+
+
+def test_item_errors_in_a_refusal_fail_the_named_items_and_the_rest_is_sent_again(bench: Bench) -> None:
+    """A service that answers 400 for them has applied nothing of the batch."""
+    bench.sandbox.choose(statusForItemErrors=400)
+    wrong = tag("ITEM-2", tagCategoryId="no-such-id")
+    bench.wants(tags=[tag("ITEM-1"), wrong, tag("ITEM-3")])
+    ended = bench.apply()
+    assert ended.outcomes == {"tag/ITEM-1": "applied", "tag/ITEM-2": "failed", "tag/ITEM-3": "applied"}
+    assert ended.names("upsertTags") == [["ITEM-1", "ITEM-2", "ITEM-3"], ["ITEM-1", "ITEM-3"]]
+    assert bench.sandbox.tags().keys() == {"ITEM-1", "ITEM-3"}
+    bench.wants(tags=[tag("ITEM-1"), tag("ITEM-2"), tag("ITEM-3")])
+    bench.assert_converges()
+
+
+@pytest.mark.parametrize("index", [3, -1, True, "1", None], ids=str)
+def test_an_index_that_fits_no_item_settles_nothing(bench: Bench, index: Any) -> None:
+    """Who knows which item was meant: all of them are sent again."""
+    body = {"errors": [{"index": index, "errorDescription": "which?"}]}
+    bench.sandbox.fault("upsertTags", status=200, body=body, apply=True)
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 3)])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert set(ended.outcomes.values()) == {"unknown"}
+    assert len(bench.doubtful()) == 3
+    assert bench.assert_converges().names("upsertTags") == [numbered("ITEM", 3)]
+
+
+def test_an_index_that_fits_no_item_of_a_refusal_settles_nothing(bench: Bench) -> None:
+    """The batch is refused as a whole, so it is sent in halves."""
+    bench.sandbox.fault("upsertTags", status=400, body={"errors": [{"index": 4, "errorDescription": "which?"}]})
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 4)])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    assert [request["items"] for request in ended.sent()] == [4, 2, 2]
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_offender_stands_alone(
+    bench: Bench, picky: Picky, status: int
+) -> None:
+    """One bad item of 64 costs some requests, and no other item."""
+
+    def refuses(operation: str, body: Any) -> Refusal | None:
+        bad = operation == "upsertTags" and any(item["name"] == "ITEM-0050" for item in body["tags"])
+        return (status, {"message": "something in it is wrong"}) if bad else None
+
+    picky.refuses = refuses
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 64)])
+    ended = bench.apply()
+    assert ended.not_applied() == {"tag/ITEM-0050": "failed"}
+    assert "something in it is wrong" in ended.words("tag/ITEM-0050")
+    assert len(picky.rules.world.tags) == 63
+    assert len(picky.sent("upsertTags")) == 1 + 2 * 6
+
+
+def test_categories_are_all_or_nothing_so_a_refused_batch_is_halved(bench: Bench, picky: Picky) -> None:
+    """service-facts §1: nothing of a refused batch of categories was applied."""
+
+    def refuses(operation: str, body: Any) -> Refusal | None:
+        bad = operation == "upsertTagCategories" and any(c["externalId"] == "C-0003" for c in body["tagCategories"])
+        return (422, {"message": "no"}) if bad else None
+
+    picky.refuses = refuses
+    bench.wants(tagCategories=[category(name) for name in numbered("C", 8)])
+    ended = bench.apply()
+    assert ended.not_applied() == {"category/C-0003": "failed"}
+    assert len(picky.rules.world.categories) == 7
+    picky.refuses = lambda operation, body: None
+    assert bench.apply().exit_code == 0
+    assert picky.sent("upsertTagCategories")[-1] == ["C-0003"]
+
+
+def test_after_32_offenders_the_rest_fails_with_the_same_words(bench: Bench, picky: Picky) -> None:
+    """A service that refuses everything is not asked two thousand times."""
+    picky.refuses = lambda operation, body: (400, {"message": "all wrong"}) if operation == "upsertTags" else None
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 500)])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert set(ended.outcomes.values()) == {"failed"}
+    assert {ended.words(address) for address in ended.outcomes} == {"all wrong"}
+    alone = [names for names in picky.sent("upsertTags") if len(names) == 1]
+    assert len(alone) == 32
+    assert len(picky.sent("upsertTags")) < 100
+
+
+def test_refusals_that_name_one_item_each_come_to_an_end(bench: Bench, picky: Picky) -> None:
+    """Naming the first bad item only, over and over, must not cost a request an item."""
+
+    def refuses(operation: str, body: Any) -> Refusal | None:
+        return (400, {"errors": [{"index": 0, "errorDescription": "no"}]}) if operation == "upsertTags" else None
+
+    picky.refuses = refuses
+    bench.wants(tags=[tag(name) for name in numbered("ITEM", 300)])
+    ended = bench.apply()
+    assert set(ended.outcomes.values()) == {"failed"}
+    assert len(picky.sent("upsertTags")) == 33
+
+
+# --- 402
+
+
+def test_at_the_plan_s_limit_recorded_tags_are_sent_on_their_own(bench: Bench) -> None:
+    """The team has three tags and room for two more; seven are wanted: three edits and two of the four new ones."""
+    recorded, new = numbered("OLD", 3), numbered("NEW", 4)
+    bench.settle(tags=[tag(name) for name in recorded])
+    bench.sandbox.choose(tagLimit=5)
+    bench.wants(tags=[tag(name, description="edited") for name in recorded] + [tag(name) for name in new])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert ended.not_applied() == {"tag/NEW-0003": "failed", "tag/NEW-0004": "failed"}
+    assert "plan limit" in ended.words("tag/NEW-0003")
+    assert "allows 5 tags" in ended.words("tag/NEW-0004")
+    assert {held["description"] for name, held in bench.sandbox.tags().items() if name in recorded} == {"edited"}
+    bench.sandbox.choose(tagLimit=None)
+    assert bench.assert_converges().names("upsertTags") == [["NEW-0003", "NEW-0004"]]
+
+
+def test_new_tags_are_bisected_until_the_first_that_is_refused_alone(bench: Bench) -> None:
+    """Room for 10 of 64: all ten are made, and it takes far fewer requests than tags."""
+    bench.sandbox.choose(tagLimit=10)
+    bench.wants(tags=[tag(name) for name in numbered("NEW", 64)])
+    ended = bench.apply()
+    assert len(bench.sandbox.tags()) == 10
+    assert sorted(ended.outcomes.values()).count("failed") == 54
+    assert len(ended.sent()) < 20
+
+
+def test_402_settles_nothing(bench: Bench) -> None:
+    """Everything that was in the refused batch is sent again."""
+    bench.settle(tags=[tag("OLD-1")])
+    bench.sandbox.fault("upsertTags", status=402, times=None)
+    bench.wants(tags=[tag("OLD-1", description="edited"), tag("NEW-1")])
+    ended = bench.apply()
+    assert ended.outcomes == {"tag/OLD-1": "failed", "tag/NEW-1": "failed"}
+    assert bench.assert_converges().names("upsertTags") == [["OLD-1", "NEW-1"]]
+
+
+# --- 401, 403
+
+
+def test_401_stops_at_once(bench: Bench) -> None:
+    """Exit 7; nothing behind it is sent, and the next run with a good key does it all."""
+    bench.sandbox.fault("upsertTagCategories", status=401, body={"message": "expired"})
+    bench.wants(tagCategories=[category("c")], tags=[tag("T-0001"), tag("T-0002", category="c")])
+    ended = bench.apply()
+    assert ended.exit_code == 7
+    assert [request["operation"] for request in ended.sent()] == ["upsertTagCategories"]
+    assert "auth-failed" in ended.codes
+    bench.assert_converges()
+
+
+def test_a_key_that_is_refused_at_the_start_sends_nothing(bench: Bench) -> None:
+    """teamInfo is asked before the first write (engine.md 1.6)."""
+    bench.environ["SYNCENGINE_API_KEY"] = "wrong-key"
+    bench.wants(tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.sent(), bench.rows()) == (7, [], {})
+
+
+def test_403_is_authentication_only_if_team_info_fails_too(bench: Bench) -> None:
+    """Otherwise it is about this operation, and the rest goes on."""
+    bench.sandbox.fault("upsertTagCategories", status=403, times=None)
+    bench.wants(tagCategories=[category("c")], tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert ended.outcomes == {"category/c": "failed", "tag/T-0001": "applied"}
+    bench.sandbox.fault("teamInfo", status=403, after=1, times=None)
+    bench.wants(tagCategories=[category("c")], tags=[tag("T-0001"), tag("T-0002")])
+    ended = bench.apply()
+    assert ended.exit_code == 7
+    assert ended.sent("upsertTags") == []
+    bench.assert_converges()

@@ -1,0 +1,120 @@
+"""The ids that the service gives to categories (engine.md 4.8)."""
+
+from __future__ import annotations
+
+from .bench import Bench, category, tag
+
+
+def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench: Bench) -> None:
+    """A success that does not say under which id is no success for this category."""
+    bench.wants(tagCategories=[category("told"), category("untold")], tags=[tag("WAITS-1", category="untold")])
+    told = {"tagCategories": [{"id": "some-id", "externalId": "told"}]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=told, apply=True)
+    ended = bench.apply()
+    assert ended.outcomes == {"category/told": "applied", "category/untold": "unknown", "tag/WAITS-1": "skipped"}
+    assert bench.doubtful() == {"category/untold"}
+    assert bench.row("category/told").server_id == "some-id"
+    bench.assert_converges()
+    assert bench.sandbox.tags()["WAITS-1"]["category"] == "untold"
+
+
+def test_an_empty_answer_gives_no_id(bench: Bench) -> None:
+    """Empty where a list is expected leaves the outcome unknown (engine.md 4.9)."""
+    bench.wants(tagCategories=[category("untold")])
+    bench.sandbox.fault("upsertTagCategories", status=200, body="", apply=True)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.outcomes) == (3, {"category/untold": "unknown"})
+    bench.assert_converges()
+
+
+def test_an_update_carries_the_recorded_id(bench: Bench) -> None:
+    """By its id, and not by its name, the service knows what is meant."""
+    bench.settle(tagCategories=[category("acme")])
+    known = bench.sandbox.categories()["acme"]["id"]
+    bench.wants(tagCategories=[category("acme", description="new")])
+    ended = bench.apply()
+    assert [item["id"] for item in ended.sent()[0]["body"]["tagCategories"]] == [known]
+    assert bench.row("category/acme").server_id == known
+
+
+def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sent_again(bench: Bench) -> None:
+    """Somebody deleted the category and its tags, and made it anew: the same run puts everything back."""
+    members = [tag("MEMBER-1", category="acme", description="one"), tag("MEMBER-2", category="acme")]
+    bench.settle(tagCategories=[category("acme")], tags=members)
+    bench.sandbox.person_deletes("category", "acme")
+    bench.sandbox.say("/categories", {"tagCategories": [{"externalId": "acme", "label": "Theirs"}]})
+    bench.wants(tagCategories=[category("acme", description="new")], tags=members)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    sent = [item.get("id") for request in ended.sent("upsertTagCategories") for item in request["body"]["tagCategories"]]
+    assert len(sent) == 2
+    assert sent[1] is None
+    assert sorted(ended.names("upsertTags")[0]) == ["MEMBER-1", "MEMBER-2"]
+    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
+        "MEMBER-1": "acme",
+        "MEMBER-2": "acme",
+    }
+    assert "category-id-changed" in ended.codes
+    bench.assert_at_rest()
+
+
+def test_an_update_that_is_refused_without_its_id_too_fails(bench: Bench) -> None:
+    """Once without is enough."""
+    bench.settle(tagCategories=[category("acme")])
+    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "never"}, times=None)
+    bench.wants(tagCategories=[category("acme", description="new")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.outcomes, len(ended.sent())) == (3, {"category/acme": "failed"}, 2)
+    assert ended.words("category/acme") == "never"
+    bench.assert_converges()
+
+
+def test_a_rename_keeps_the_id_and_so_the_tags_of_other_people(bench: Bench) -> None:
+    """The recorded id with the new externalId."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    id_ = bench.sandbox.categories()["old"]["id"]
+    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.sent("deleteTagCategory")) == (0, [])
+    assert {name: c["id"] for name, c in bench.sandbox.categories().items()} == {"new": id_}
+    assert bench.sandbox.tags()["THEIRS-1"]["category"] == "new"
+    bench.assert_at_rest()
+
+
+def test_a_rename_without_a_known_outcome_is_repeated_with_the_same_id(bench: Bench) -> None:
+    """Neither a second category nor a deletion of the first, with everybody's tags, may come of it."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    id_ = bench.sandbox.categories()["old"]["id"]
+    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": id_}]})
+    bench.sandbox.unavailable("upsertTagCategories")
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    assert bench.apply().exit_code == 3
+    bench.assert_converges()
+    assert {name: c["id"] for name, c in bench.sandbox.categories().items()} == {"new": id_}
+    assert bench.sandbox.tags().keys() == {"OURS-1", "THEIRS-1"}
+
+
+def test_a_rename_that_was_done_and_not_answered_is_at_rest_after_the_next_run(bench: Bench) -> None:
+    """The service knows the new name already, under the same id."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    bench.sandbox.unavailable("upsertTagCategories", processed=True)
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    assert bench.apply().exit_code == 3
+    bench.assert_converges()
+    assert bench.sandbox.categories().keys() == {"new"}
+
+
+def test_a_rename_is_accepted_only_with_the_same_id(bench: Bench) -> None:
+    """A service that makes a new category instead has renamed nothing: it is said, and the old one stays for now."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert ended.not_applied() == {"category/new": "failed"}
+    assert "instead of renaming category/old" in ended.words("category/new")
+    assert bench.sandbox.categories().keys() == {"old", "new"}
+    assert bench.sandbox.tags()["OURS-1"]["category"] == "new"
+    bench.assert_converges()
+    assert bench.sandbox.categories().keys() == {"new"}
