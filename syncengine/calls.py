@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from syncengine.diff import Action, Change, Difference, Effect, is_new
 from syncengine.leaves import Leave
-from syncengine.policy import Way
-from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status
+from syncengine.policy import Leaving, Way
+from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
     DELETE_KEYWORD,
@@ -90,7 +90,7 @@ Needed = tuple[Step, Item]
 """One item and the stage that it belongs to."""
 
 
-def calls_for(difference: Difference, cascade: Iterable[Recorded] = (), movers: Iterable[Key] = ()) -> list[Needed]:
+def calls_for(difference: Difference, cascade: Iterable[Leaving] = (), movers: Iterable[Key] = ()) -> list[Needed]:
     """The items one difference needs. `cascade` and `movers` are a deleted category's members that go and that leave.
 
     A tag that a category takes along needs none of its own, nor does a forgotten one; activity types are deleted by
@@ -227,7 +227,7 @@ DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
 # --- what leaves
 
 
-def _departure(difference: Difference, cascade: Iterable[Recorded], movers: Iterable[Key]) -> list[Needed]:
+def _departure(difference: Difference, cascade: Iterable[Leaving], movers: Iterable[Key]) -> list[Needed]:
     leaving, change = difference.leaving, difference.change
     assert leaving is not None
     if leaving.way is Way.RETIRE:
@@ -236,8 +236,16 @@ def _departure(difference: Difference, cascade: Iterable[Recorded], movers: Iter
         return [(Step.KEYWORD_DELETES, item) for item in items]
     if leaving.way is not Way.DELETE:
         return []
-    members = (Leave(key=row.key, status=Status.DELETED, unsure=row.doubtful) for row in cascade)
-    leaves = (Leave(key=change.key, status=Status.DELETED), *members)
+    leaves = (Leave(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
     if change.key.kind is Kind.CATEGORY:
         return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=tuple(movers)))]
     return [(Step.TAG_DELETES, Item(leaves=leaves, needs=(leaving.taken_by,) if leaving.taken_by else ()))]
+
+
+def _taken_along(member: Leaving) -> Leave:
+    """A member without doubt is gone with its category; another is at least forgotten, or asked for again."""
+    row = member.row
+    if not row.doubtful:
+        return Leave(key=row.key, status=Status.DELETED)
+    unsure = Status.RELEASED if member.otherwise is Way.FORGET else Status.DELETED
+    return Leave(key=row.key, status=Status.DELETED, unsure=unsure)

@@ -20,9 +20,9 @@ class Leave:
     `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is written by
     intend already, since a row whose deletion is under way may be gone. `whole`: the call carries the whole resource,
     so that its acknowledgement ends any doubt. `former`: in a category's rename the key whose server id it takes over,
-    in the record of one of its members that same key. `unsure`: whether the call reaches this resource is unknown,
-    since it may have left the category that is deleted; its row stays in doubt. `source` and `protect` say where the
-    resource is declared now.
+    in the record of one of its members that same key. `unsure`: the status afterwards where nobody knows whether the
+    call reaches this resource, since it may have left the category that is deleted; its row stays in doubt. `source`
+    and `protect` say where the resource is declared now.
     """
 
     key: Key
@@ -35,7 +35,7 @@ class Leave:
     status: Status | None = None
     whole: bool = False
     former: Key | None = None
-    unsure: bool = False
+    unsure: Status | None = None
     source: Source | None = None
     protect: bool | None = None
 
@@ -81,8 +81,8 @@ def _status_intended(before: Recorded, leave: Leave) -> Status:
 
 def settled(row: Recorded, leave: Leave) -> Recorded:
     """The row after a 2xx. A deleted activity type is archived: what it held comes back when it is revived."""
-    if leave.unsure:
-        return replace(row, doubtful=True)
+    if leave.unsure is not None:
+        return replace(row, status=leave.unsure, doubtful=True)
     if leave.status is Status.DELETED:
         return replace(
             row,

@@ -48,12 +48,16 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename."""
+    """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename.
+
+    `otherwise`: what becomes of the tag in a cascade that may not reach it, since it may have left the category.
+    """
 
     row: Recorded
     way: Way
     reason: str | None = None
     taken_by: Key | None = None
+    otherwise: Way | None = None
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ class Aim:
     held: list[Recorded] = field(default_factory=list)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
-    cascades: dict[Key, list[Recorded]] = field(default_factory=dict)
+    cascades: dict[Key, list[Leaving]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
 
@@ -300,9 +304,10 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) 
         if member.key in j.desired:
             j.aim.movers[row.key].append(member.key)
         else:
-            reason = f"deleted with {row.key}"
-            j.aim.leaving[member.key] = Leaving(member, Way.CASCADE, reason, taken_by=row.key)
-            j.aim.cascades.setdefault(row.key, []).append(member)
+            otherwise = _way_out(j, member, j.removed.get(member.key)) if member.doubtful else None
+            leaving = Leaving(member, Way.CASCADE, f"deleted with {row.key}", taken_by=row.key, otherwise=otherwise)
+            j.aim.leaving[member.key] = leaving
+            j.aim.cascades.setdefault(row.key, []).append(leaving)
             if member.key in j.taken_over:
                 j.aim.movers[row.key].append(j.taken_over[member.key])
 

@@ -10,7 +10,7 @@ from syncengine.apply.run import Run
 from syncengine.calls import Item
 from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
-from syncengine.resource import Key
+from syncengine.resource import Key, Status
 from syncengine.service import wire
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -67,7 +67,7 @@ def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, who
 def _with_members_in_doubt(item: Item) -> Item:
     """A category that was not there took no member along in this call: whether they are held is unknown."""
     own, *members = item.leaves
-    return replace(item, leaves=(own, *(replace(leave, unsure=True) for leave in members)))
+    return replace(item, leaves=(own, *(replace(leave, unsure=leave.unsure or Status.DELETED) for leave in members)))
 
 
 async def _conclude_refused(run: Run, operation: Operation, call: str, item: Item, error: CallError) -> None:

@@ -13,7 +13,7 @@ import click
 
 from syncengine.cli.embedded import address_file
 from syncengine.cli.options import Globals, with_globals
-from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
@@ -58,7 +58,7 @@ def apply(
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     targets = report_targets(reports, list(REPORT_FORMATS))
-    applying = _Applying(given, auto_approve, format)
+    applying = _Applying(given, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
     except SyncengineError as error:
@@ -72,10 +72,11 @@ def apply(
 class _Applying:
     """One call of `apply`: what it asks, shows and tells."""
 
-    def __init__(self, given: Globals, auto_approve: bool, format: str) -> None:
+    def __init__(self, given: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
         self._given = given
         self._auto_approve = auto_approve
         self._format = format
+        self._shows = shows
         self._shown: Plan | None = None
         self.output = Output(given, given.folder)
 
@@ -104,13 +105,15 @@ class _Applying:
 
     def _show_plan(self, planned: Plan) -> None:
         self._shown = planned
-        if self._format == "text":
+        if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
             sys.stderr.write(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
         """The report; before it the plan, when nobody has seen it yet."""
+        if not self._shows:
+            return
         if self._format == "json":
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return

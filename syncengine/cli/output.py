@@ -88,8 +88,15 @@ def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[
         format, equals, file = value.partition("=")
         if not equals or not file or format not in formats:
             raise click.UsageError(f"--report {value!r}: write FORMAT=FILE with FORMAT one of {', '.join(formats)}")
+        if not Path(file).parent.is_dir():
+            raise click.UsageError(f"--report {value!r}: there is no folder {Path(file).parent}")
         pairs.append((format, file))
     return pairs
+
+
+def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
+    """Whether a report is to have stdout for itself."""
+    return any(file == "-" for _, file in targets)
 
 
 def write_reports(output: Output, rendered: Sequence[tuple[str, str]]) -> None:

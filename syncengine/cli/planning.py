@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from syncengine.cli.options import Globals, relative_paths, with_globals
-from syncengine.cli.output import Output, report_targets, write_reports
+from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
 
@@ -95,7 +95,8 @@ def plan(
             saved_plan.save(planned, plan_document(planned), Path(out))
     except SyncengineError as error:
         return output.refusal(error, format)
-    output.data(PLAN_FORMATS[format](planned, output.look()))
+    if not takes_stdout(targets):
+        output.data(PLAN_FORMATS[format](planned, output.look()))
     plain = replace(output.look(), colour=False)
     write_reports(output, [(PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
     if out is not None:

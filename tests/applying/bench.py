@@ -164,7 +164,13 @@ class Bench:
 
     def settings(self, *lines: str, service: tuple[str, ...] = (), url: str | None = None) -> None:
         """The project file: `service` are further lines of that section, `lines` stand behind it."""
-        text = ["version: 1", "service:", f"  baseUrl: {url or self.sandbox.url}", *(f"  {line}" for line in service), *lines]
+        text = [
+            "version: 1",
+            "service:",
+            f"  baseUrl: {url or self.sandbox.url}",
+            *(f"  {line}" for line in service),
+            *lines,
+        ]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
     def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:
@@ -247,7 +253,3 @@ def activity_type(code: str, **given: Any) -> Json:
 
 def numbered(prefix: str, count: int) -> list[str]:
     return [f"{prefix}-{number:04}" for number in range(1, count + 1)]
-
-
-
-

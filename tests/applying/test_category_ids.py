@@ -46,7 +46,9 @@ def test_an_update_refused_with_its_id_is_tried_once_without_and_members_are_sen
     bench.wants(tagCategories=[category("acme", description="new")], tags=members)
     ended = bench.apply()
     assert (ended.exit_code, ended.not_applied()) == (0, {})
-    sent = [item.get("id") for request in ended.sent("upsertTagCategories") for item in request["body"]["tagCategories"]]
+    sent = [
+        item.get("id") for request in ended.sent("upsertTagCategories") for item in request["body"]["tagCategories"]
+    ]
     assert len(sent) == 2
     assert sent[1] is None
     assert sorted(ended.names("upsertTags")[0]) == ["MEMBER-1", "MEMBER-2"]

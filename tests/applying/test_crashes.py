@@ -173,7 +173,9 @@ def walk(history: list[Step]) -> None:
         ids = _ids_to_keep(home, last)
         _end(home, last)
         _nothing(troubles_of(home, last))
-        _nothing(f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name])
+        _nothing(
+            f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name]
+        )
     STATISTICS["histories"] += 1
 
 

@@ -156,7 +156,9 @@ def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Pr
     """Never a silent sandbox (product.md §4)."""
     project.wants(tags=[tag("NEW-1")])
     file = project.folder / "syncengine.yaml"
-    file.write_text("\n".join(line for line in file.read_text().splitlines() if "baseUrl" not in line or missing != "baseUrl"))
+    file.write_text(
+        "\n".join(line for line in file.read_text().splitlines() if "baseUrl" not in line or missing != "baseUrl")
+    )
     key = {"SYNCENGINE_API_KEY": ""} if missing == "SYNCENGINE_API_KEY" else {}
     done = project.run("apply", "-y", environ=key)
     assert done.code == 8

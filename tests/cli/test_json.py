@@ -50,7 +50,9 @@ def test_every_path_prints_one_document(project: Project, arguments: tuple[str, 
     assert (done.code, _fits(done)) == (code, f"syncengine.{format}/v1")
 
 
-@pytest.mark.parametrize(("command", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply", "report")])
+@pytest.mark.parametrize(
+    ("command", "format"), [("validate", "diagnostics"), ("plan", "diagnostics"), ("apply", "report")]
+)
 def test_bad_manifests_print_one_document(project: Project, command: str, format: str) -> None:
     """With every finding and its place."""
     project.wants(tags=[{"nme": "BAD-1"}])

@@ -16,7 +16,9 @@ import pytest
 from .program import PROGRAM, Ended, Project, tag
 from .service import KEY, PATIENCE_SECONDS, Service
 
-ON_A_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+ON_A_TERMINAL = (
+    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+)
 """Makes its standard input the terminal that controls the process, so that Ctrl-C is a signal."""
 
 QUESTION = "Apply this plan?"

@@ -6,7 +6,7 @@ import pytest
 
 from syncengine.calls import Step
 from syncengine.diff import Effect
-from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked
 from .estate import (
@@ -210,15 +210,26 @@ def test_a_deleted_category_lists_the_tags_that_it_takes_along(member: Recorded)
     ]
 
 
-def test_a_cascade_is_believed_only_for_members_without_doubt() -> None:
-    """A doubtful member may be elsewhere by now: it stays in doubt, and leaves by its own with the next plan."""
+UNSURE = {
+    Removal.FORGET: (Status.RELEASED, {}),
+    Removal.RETIRE: (Status.DELETED, {"tag/T": "retire"}),
+    Removal.DELETE: (Status.DELETED, {"tag/T": "delete"}),
+}
+
+
+@pytest.mark.parametrize(("policy", "expected"), UNSURE.items(), ids=UNSURE)
+def test_a_cascade_is_believed_only_for_members_without_doubt(
+    policy: Removal, expected: tuple[Status, dict[str, str]]
+) -> None:
+    """A doubtful member may be elsewhere by now: it stays in doubt, and leaves as the policy says."""
+    status, further = expected
     doubtful = row("tag/T", category="acme", doubtful=True)
     rows = {Key(Kind.CATEGORY, "acme"): row("category/acme"), doubtful.key: doubtful}
-    after = applied(rows, planned("{}", rows))
-    assert (after[doubtful.key].status, after[doubtful.key].doubtful) == (Status.DELETED, True)
-    plan = planned("{}", after)
-    assert actions(plan) == {"tag/T": "forget"}
-    assert says_nothing(planned("{}", applied(after, plan)))
+    after = applied(rows, planned("{}", rows, tag_removal=policy, deletes_tags=True))
+    assert (after[doubtful.key].status, after[doubtful.key].doubtful) == (status, True)
+    plan = planned("{}", after, tag_removal=policy, deletes_tags=True)
+    assert actions(plan) == further
+    assert says_nothing(planned("{}", applied(after, plan), tag_removal=policy, deletes_tags=True))
 
 
 OUTSIDERS = {

@@ -16,7 +16,7 @@ from syncengine.errors import Problems
 from syncengine.gate import Loss, losses_of
 from syncengine.leaves import Leave
 from syncengine.plan import Plan
-from syncengine.policy import Aim, aim, may_be_held
+from syncengine.policy import Aim, Way, aim, may_be_held
 from syncengine.resource import Key, Kind, Status
 from syncengine.scope import Scope
 
@@ -94,7 +94,8 @@ def folding_a_plan_gives_its_aim(case: Case) -> None:
         assert sorted(row.body.keywords) == sorted(resource.body.keywords)
     for key, leaving in aimed.leaving.items():
         left = {"forget": Status.RELEASED, "retire": Status.RETIRED}.get(leaving.way.value, Status.DELETED)
-        assert after[key].status is left
+        unsure = leaving.way is Way.CASCADE and case.rows[key].doubtful
+        assert after[key].status in ((left, Status.RELEASED) if unsure else (left,))
         assert not (left is Status.RETIRED and after[key].body.keywords)
 
 
@@ -199,12 +200,19 @@ def every_tag_that_a_category_takes_along_is_listed(case: Case) -> None:
     deletes = [item for call in calls(case.plan, Stage.CATEGORY_DELETES) for item in call.items]
     assert set(cascaded.values()) <= {item.key for item in deletes}
     for item in deletes:
+        if shares_its_id(item.key, case):
+            continue
         known = case.rows[item.key].server_id
         inside = {key for key, places in case.places.items() if known in places and may_be_held(case.rows[key])}
         named = {leave.key for leave in item.leaves}
         assert inside <= cascaded.keys() | set(item.needs)
         assert {key for key, category in cascaded.items() if category == item.key} <= named
         assert named - {item.key} <= cascaded.keys()
+
+
+def shares_its_id(category: Key, case: Case) -> bool:
+    """A rename without a known outcome that was given up: two rows, both wanted once, of one category."""
+    return any(row.server_id == case.rows[category].server_id for key, row in case.rows.items() if key != category)
 
 
 def every_loss_is_in_the_gate(case: Case) -> None:

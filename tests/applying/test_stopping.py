@@ -1,0 +1,203 @@
+"""What stops a run, what its answers are worth, and what it reports (engine.md 4.5, 4.9 to 4.11)."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from syncengine.apply.events import ItemEnded, Retrying, SessionOpened
+
+from .bench import AT_ONCE, Bench, activity_type, category, numbered, tag
+
+
+def test_trouble_that_passes_is_repeated_and_counted(bench: Bench) -> None:
+    """Three times 503, then done: complete, with three retries in the report."""
+    bench.sandbox.unavailable("upsertTags", times=3)
+    bench.wants(tags=[tag("T-0001")])
+    told: list[object] = []
+    ended = bench.apply(tell=told.append)
+    totals = ended.applied.report.totals
+    assert (ended.exit_code, totals.requests, totals.retries) == (0, 4, 3)
+    assert [event.operation for event in told if isinstance(event, Retrying)] == ["upsertTags"] * 3
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_trouble_that_does_not_pass_leaves_the_outcome_unknown(bench: Bench, status: int) -> None:
+    """Six attempts, exit 3, and the next run sends it again."""
+    bench.sandbox.fault("upsertTags", status=status, headers=AT_ONCE, times=6, apply=True)
+    bench.wants(tags=[tag("T-0001"), tag("T-0002")])
+    ended = bench.apply()
+    assert (ended.exit_code, len(ended.sent())) == (3, 6)
+    assert set(ended.outcomes.values()) == {"unknown"}
+    assert bench.doubtful() == {"tag/T-0001", "tag/T-0002"}
+    bench.assert_converges()
+
+
+@pytest.mark.parametrize(
+    "body", ["<html>Please log in</html>", '{"errors": [', '["errors"]', '"fine"', "17"], ids=lambda body: body[:9]
+)
+def test_an_answer_that_is_not_what_the_interface_says_is_no_success(bench: Bench, body: str) -> None:
+    """A gateway's page with status 200, JSON that is cut, JSON of another shape."""
+    bench.sandbox.fault("upsertTags", status=200, body=body)
+    bench.wants(tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.outcomes) == (3, {"tag/T-0001": "unknown"})
+    assert bench.sandbox.tags() == {}
+    bench.assert_converges()
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, {}), (200, ""), (204, "")])
+def test_success_without_words_is_success(bench: Bench, status: int, body: object) -> None:
+    """200 with {}, 200 with an empty body, and 204 are accepted for a batch of tags (service-facts §1)."""
+    bench.sandbox.fault("upsertTags", status=status, body=body, apply=True)
+    bench.wants(tags=[tag("T-0001")])
+    assert bench.apply().exit_code == 0
+    bench.assert_at_rest()
+
+
+def test_a_connection_that_is_cut_after_the_work_was_done_is_repeated(bench: Bench) -> None:
+    """Every operation is safe to repeat."""
+    bench.sandbox.fault("upsertTags", drop="after")
+    bench.wants(tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert (ended.exit_code, [request["status"] for request in ended.sent()]) == (0, [None, 200])
+
+
+def test_a_service_that_is_down_is_noticed_once_and_not_per_batch(bench: Bench) -> None:
+    """Ten batches and a thousand keyword deletes do not each try six times."""
+    names = numbered("TAG", 300)
+    bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
+    bench.sandbox.fault("*", status=503, headers=AT_ONCE, after=1, times=None)
+    bench.wants(tags=[tag(name) for name in names])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert len(ended.requests) <= 8 * 6 + 2
+    assert set(ended.outcomes.values()) <= {"unknown", "skipped"}
+    bench.assert_converges()
+
+
+def test_a_service_that_does_not_name_its_team_is_sent_nothing(bench: Bench) -> None:
+    """Exit 9: repeat unchanged."""
+    bench.sandbox.fault("teamInfo", status=503, headers=AT_ONCE, times=6)
+    bench.wants(tags=[tag("T-0001")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.sent(), bench.rows()) == (9, [], {})
+    bench.assert_converges()
+
+
+# --- --max-errors (4.10)
+
+
+def test_max_errors_stops_once_so_many_items_have_failed(bench: Bench) -> None:
+    """What was not sent is skipped with that reason, and no sweep follows."""
+    bench.settle(activityTypes=[activity_type("A100"), activity_type("A900")])
+    bench.sandbox.fault(
+        "uploadActivityTypes",
+        itemErrors=[{"index": 0, "errorDescription": "no"}, {"index": 1, "errorDescription": "no"}],
+    )
+    bench.wants(activityTypes=[activity_type("A200"), activity_type("A300"), activity_type("A400")], tags=[tag("T-1")])
+    ended = bench.apply(max_errors=2)
+    assert ended.exit_code == 3
+    assert ended.order() == ["uploadActivityTypes"]
+    assert ended.outcomes["tag/T-1"] == "skipped"
+    assert "max-errors" in ended.words("tag/T-1")
+    assert bench.sandbox.types() >= {"A100", "A900", "A400"}
+    bench.assert_converges()
+
+
+def test_fewer_failures_than_max_errors_stop_nothing(bench: Bench) -> None:
+    """Two are allowed to fail of three."""
+    bench.sandbox.fault("uploadActivityTypes", itemErrors=[{"index": 0, "errorDescription": "no"}])
+    bench.wants(activityTypes=[activity_type("A200")], tags=[tag("T-1")])
+    assert bench.apply(max_errors=2).outcomes == {"activity-type/A200": "failed", "tag/T-1": "applied"}
+
+
+# --- interrupts (4.10)
+
+
+def test_an_interrupt_awaits_answers_in_flight_and_sends_nothing_new(bench: Bench) -> None:
+    """Ctrl-C after the first batch: what is answered counts, the rest is skipped, exit 130, and the lock is free."""
+    bench.settings(service=("concurrency: 1",))
+    bench.wants(tags=[tag(name) for name in numbered("TAG", 8500)])
+
+    def interrupt(event: object) -> None:
+        if isinstance(event, ItemEnded) and event.key.name == "TAG-0001":
+            signal.raise_signal(signal.SIGINT)
+
+    ended = bench.apply(tell=interrupt)
+    assert ended.exit_code == 130
+    sent = len(ended.sent())
+    assert sent in (1, 2), "the loop hears of a signal when the next request is on its way, at the latest"
+    assert sorted(ended.outcomes.values()) == ["applied"] * 2000 * sent + ["skipped"] * (8500 - 2000 * sent)
+    assert {ended.words(address) for address in ended.not_applied()} == {"interrupted"}
+    healed = bench.assert_converges()
+    assert sum(map(len, healed.names("upsertTags"))) == 8500 - 2000 * sent
+
+
+def test_an_interrupt_in_a_session_cancels_it(bench: Bench) -> None:
+    """The cancel is the one thing that is still sent."""
+    bench.settle(activityTypes=[activity_type("A100"), activity_type("A900")])
+    bench.wants(activityTypes=[activity_type("A100")])
+
+    def interrupt(event: object) -> None:
+        if isinstance(event, SessionOpened):
+            signal.raise_signal(signal.SIGINT)
+
+    ended = bench.apply(tell=interrupt)
+    assert (ended.exit_code, ended.session) == (130, "cancelled")
+    assert ended.order()[-1] == "cancelSyncSession"
+    assert ended.sent("completeSyncSession") == []
+    assert bench.sandbox.types() == {"A100", "A900"}
+    bench.assert_converges()
+
+
+def test_a_signal_s_old_handler_is_back_after_an_apply(bench: Bench) -> None:
+    """An apply inside `serve` must not eat the next Ctrl-C."""
+    before = signal.getsignal(signal.SIGINT)
+    bench.wants(tags=[tag("T-1")])
+    bench.apply()
+    assert signal.getsignal(signal.SIGINT) is before
+    assert asyncio.run(asyncio.sleep(0, "still works")) == "still works"
+
+
+# --- reports
+
+
+def test_the_report_holds_every_change_in_the_plan_s_order_with_its_line(bench: Bench) -> None:
+    """A failed category, what waited for it, and what went well: each at its line of its file."""
+    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "no more clients"}, times=None)
+    bench.wants("clients.yaml", tagCategories=[category("acme")])
+    bench.wants("matters.yaml", tags=[tag("GOES-1"), tag("WAITS-1", category="acme")])
+    ended = bench.apply()
+    told = [(str(r.source), str(r.key), r.outcome.value) for r in ended.applied.report.results]
+    assert told == [
+        ("manifests/clients.yaml:2", "category/acme", "failed"),
+        ("manifests/matters.yaml:2", "tag/GOES-1", "applied"),
+        ("manifests/matters.yaml:3", "tag/WAITS-1", "skipped"),
+    ]
+    totals = ended.applied.report.totals
+    assert (totals.applied, totals.failed, totals.skipped, totals.unknown) == (1, 1, 1, 0)
+
+
+def test_foreign_words_are_cut_and_stay_on_one_line(bench: Bench) -> None:
+    """A gateway's page does not fill the report."""
+    bench.sandbox.fault("upsertTags", status=422, body="<html>\n" + "very long " * 500, times=None)
+    bench.wants(tags=[tag("T-1")])
+    words = bench.apply().words("tag/T-1")
+    assert "\n" not in words
+    assert len(words) < 500
+
+
+def test_the_key_is_in_no_report_state_or_event(bench: Bench, tmp_path: Path) -> None:
+    """Even when the service echoes it in its error."""
+    key = bench.environ["SYNCENGINE_API_KEY"] = "sandbox"
+    bench.sandbox.fault("upsertTags", status=422, body={"message": f"key {key} may not do this"}, times=None)
+    bench.wants(tags=[tag("T-1")])
+    told: list[object] = []
+    ended = bench.apply(tell=told.append)
+    assert "key *** may not do this" in ended.words("tag/T-1")
+    assert key not in repr(told) + repr(ended.applied.report)
+    assert all(f"key {key}".encode() not in path.read_bytes() for path in tmp_path.rglob("*.db*"))

@@ -1,0 +1,333 @@
+"""The sweep: a sync session that is completed only when all that stays was acknowledged in it (engine.md §3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from syncengine.scope import Scope
+from syncengine.store.history import Run
+from syncengine.store.holder import Holder
+from syncengine.store.state import open_state
+
+from .bench import AT_ONCE, Bench, activity_type, tag
+from .picky import Picky, Refusal
+
+STAYING = [activity_type("A100"), activity_type("A200")]
+GOING = activity_type("A900")
+SESSION = ["startSyncSession", "uploadActivityTypes", "completeSyncSession"]
+
+
+@pytest.fixture
+def swept(bench: Bench) -> Bench:
+    """A team whose list of activity types is ours already, and a manifest that removes one."""
+    bench.settle(activityTypes=[*STAYING, GOING, activity_type("A800")])
+    bench.settle(activityTypes=[*STAYING, GOING])
+    bench.wants(activityTypes=STAYING)
+    return bench
+
+
+def test_a_sweep_is_start_upload_of_all_that_stays_and_completion(swept: Bench) -> None:
+    """One contiguous stage, and the removed code is gone from the service."""
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session, ended.order()) == (0, "completed", SESSION)
+    assert ended.names("uploadActivityTypes") == [["A100", "A200"]]
+    assert len({request["session"] for request in ended.sent() if request["session"]}) == 1
+    assert ended.outcomes == {"activity-type/A900": "applied"}
+    assert swept.sandbox.types() == {"A100", "A200"}
+    swept.assert_at_rest()
+
+
+def test_what_changes_otherwise_is_uploaded_before_the_session(swept: Bench) -> None:
+    """A cancelled session then leaves recorded true."""
+    swept.wants(activityTypes=[activity_type("A100", description="new"), activity_type("A300"), STAYING[1]])
+    ended = swept.apply()
+    uploads = ended.sent("uploadActivityTypes")
+    assert [upload["session"] is None for upload in uploads] == [True, False]
+    assert ended.names("uploadActivityTypes") == [["A100", "A300"], ["A100", "A300", "A200"]]
+
+
+# --- whose list it is (3.3, 3.6)
+
+
+def test_types_made_by_others_are_swept_only_under_an_approved_gate(bench: Bench) -> None:
+    """The first sweep deletes what this project does not know: nothing is sent before somebody said so."""
+    bench.settle(activityTypes=[*STAYING, GOING])
+    bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
+    bench.wants(activityTypes=STAYING)
+    refused = bench.apply(approve=False)
+    assert (refused.exit_code, refused.status, refused.requests) == (4, "refused", [])
+    assert "THEIRS" in bench.sandbox.types()
+    assert bench.apply(approve=True).exit_code == 0
+    assert bench.sandbox.types() == {"A100", "A200"}
+
+
+def test_the_first_sweep_s_approval_is_remembered_as_ownership(swept: Bench) -> None:
+    """The next one trips no gate by itself."""
+    swept.wants(activityTypes=[*STAYING, GOING, *(activity_type(f"B{number}") for number in range(10))])
+    assert swept.apply().exit_code == 0
+    swept.wants(activityTypes=[*STAYING, *(activity_type(f"B{number}") for number in range(10))])
+    assert swept.apply(approve=False).exit_code == 0
+
+
+def test_a_sweep_that_did_not_complete_is_no_ownership(bench: Bench) -> None:
+    """The approval was for something that did not happen."""
+    bench.settle(activityTypes=[*STAYING, GOING, *(activity_type(f"B{number}") for number in range(10))])
+    bench.wants(activityTypes=[*STAYING, *(activity_type(f"B{number}") for number in range(10))])
+    bench.sandbox.fault("completeSyncSession", status=403)
+    assert bench.apply().exit_code == 3
+    assert bench.apply(approve=False).exit_code == 4
+
+
+def test_under_owned_a_change_alone_sweeps_nothing(bench: Bench) -> None:
+    """Only the removal of a recorded code does."""
+    bench.settle(activityTypes=STAYING)
+    bench.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
+    assert bench.apply().order() == ["uploadActivityTypes"]
+
+
+def test_under_exact_every_change_sweeps(bench: Bench) -> None:
+    """The manifests are the whole truth."""
+    bench.settings("policy: {activityTypes: exact}")
+    bench.settle(activityTypes=STAYING)
+    bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
+    bench.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
+    ended = bench.apply()
+    assert ended.order() == ["uploadActivityTypes", *SESSION]
+    assert bench.sandbox.types() == {"A100", "A200"}
+
+
+def test_under_additive_nothing_is_swept(bench: Bench) -> None:
+    """A removal is a note, said once."""
+    bench.settings("policy: {activityTypes: additive}")
+    bench.settle(activityTypes=[*STAYING, GOING])
+    bench.wants(activityTypes=STAYING)
+    assert [note.kind for note in bench.plan().notes] == ["kept"]
+    ended = bench.apply()
+    assert (ended.exit_code, ended.requests) == (0, [])
+    assert bench.sandbox.types() == {"A100", "A200", "A900"}
+    assert bench.plan().notes == ()
+
+
+def test_a_sweep_can_be_asked_for_by_hand(bench: Bench) -> None:
+    """`--sweep` without any change."""
+    bench.settle(activityTypes=STAYING)
+    bench.sandbox.say("/activity-types", {"activityTypes": [{"code": "THEIRS", "label": "Theirs"}]})
+    ended = bench.apply(sweep=True)
+    assert (ended.exit_code, ended.session, ended.order()) == (0, "completed", SESSION)
+    assert bench.sandbox.types() == {"A100", "A200"}
+
+
+def test_a_selection_never_sweeps(swept: Bench) -> None:
+    """What is not selected is left alone, and completion leaves nothing alone."""
+    swept.wants(activityTypes=[activity_type("A100", description="new"), STAYING[1]])
+    ended = swept.apply(scope=Scope(targets=("activity-type/*",)))
+    assert ended.order() == ["uploadActivityTypes"]
+    assert "A900" in swept.sandbox.types()
+
+
+def test_an_empty_desired_set_completes_only_under_an_approved_gate(swept: Bench) -> None:
+    """Completing an empty session deletes the whole team's list."""
+    swept.wants(tags=[])
+    refused = swept.apply(approve=False)
+    assert (refused.exit_code, refused.requests) == (4, [])
+    ended = swept.apply()
+    assert (ended.exit_code, ended.order()) == (0, ["startSyncSession", "completeSyncSession"])
+    assert swept.sandbox.types() == set()
+
+
+# --- what keeps it from completing (3.4)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_item_error_in_the_session_cancels_it_and_names_the_item(swept: Bench, status: int) -> None:
+    """Completing would delete the type that failed. Rows are kept, and the next run does it again."""
+    errors = [{"index": 1, "errorDescription": "not today"}]
+    fault: dict[str, Any] = {"itemErrors": errors} if status == 200 else {"status": 400, "body": {"errors": errors}}
+    swept.sandbox.fault("uploadActivityTypes", **fault)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session) == (3, "cancelled")
+    assert ended.order() == ["startSyncSession", "uploadActivityTypes", "cancelSyncSession"]
+    assert "activity-type/A200 was refused: not today" in (ended.applied.report.session.reason or "")
+    assert swept.sandbox.types() == {"A100", "A200", "A900"}
+    assert "activity-type/A900" in swept.active() - swept.doubtful()
+    swept.assert_converges()
+    assert swept.sandbox.types() == {"A100", "A200"}
+
+
+def test_an_upload_without_a_known_outcome_cancels_the_session(swept: Bench) -> None:
+    """Nobody knows whether all that stays was acknowledged."""
+    swept.sandbox.unavailable("uploadActivityTypes", processed=True)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session, ended.not_applied()) == (3, "cancelled", {"activity-type/A900": "skipped"})
+    assert swept.sandbox.types() == {"A100", "A200", "A900"}
+    swept.assert_converges()
+
+
+def test_a_tag_that_still_carries_the_code_keeps_the_session_from_starting(bench: Bench) -> None:
+    """Its time would be booked on an activity type that is gone."""
+    bench.settle(activityTypes=[*STAYING, GOING], tags=[tag("CARRIES-1", defaultActivityTypeCode="A900")])
+    bench.wants(activityTypes=STAYING, tags=[tag("CARRIES-1", defaultActivityTypeCode="A100")])
+    bench.sandbox.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "not today"}])
+    ended = bench.apply()
+    assert ended.exit_code == 3
+    assert ended.sent("startSyncSession") == []
+    assert "tag/CARRIES-1" in ended.words("activity-type/A900")
+    bench.assert_converges()
+
+
+@pytest.mark.parametrize("operation", ["startSyncSession", "completeSyncSession"])
+def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Bench, operation: str) -> None:
+    """Said as failed or skipped, and done by the next run."""
+    swept.sandbox.fault(operation, status=403, body={"message": "not you"})
+    ended = swept.apply()
+    assert (ended.exit_code, ended.status) == (3, "incomplete")
+    assert "not you" in ended.words("activity-type/A900")
+    assert swept.sandbox.sessions()["open"] == 0
+    assert swept.sandbox.types() == {"A100", "A200", "A900"}
+    swept.assert_converges()
+
+
+def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
+    """Empty where an id is expected is not success (engine.md 4.9)."""
+    swept.sandbox.fault("startSyncSession", status=200, body={})
+    ended = swept.apply()
+    assert (ended.exit_code, ended.order()) == (3, ["startSyncSession"])
+    swept.assert_converges()
+
+
+# --- sessions that die (3.5)
+
+
+@pytest.mark.parametrize("operation", ["uploadActivityTypes", "completeSyncSession"])
+def test_a_dead_session_is_done_again_from_the_start(swept: Bench, operation: str) -> None:
+    """400 on upload and 404 on completion mean the same: the session is gone."""
+    swept.sandbox.fault(operation, expireSession=True)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session, len(ended.sent("startSyncSession"))) == (0, "completed", 2)
+    assert swept.sandbox.types() == {"A100", "A200"}
+    swept.assert_at_rest()
+
+
+def test_a_session_that_keeps_dying_is_done_again_at_most_twice(swept: Bench) -> None:
+    """Then the outcome is unknown: exit 3."""
+    swept.sandbox.fault("completeSyncSession", expireSession=True, times=None)
+    ended = swept.apply()
+    assert (ended.exit_code, len(ended.sent("startSyncSession"))) == (3, 3)
+    assert ended.not_applied() == {"activity-type/A900": "unknown"}
+    assert "activity-type/A900" in swept.doubtful()
+    swept.assert_converges()
+
+
+def test_a_completion_whose_answer_was_lost_is_done_again(swept: Bench) -> None:
+    """Its repeat answers 404, from which nothing is ever concluded."""
+    swept.sandbox.unavailable("completeSyncSession", times=1, processed=True)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session) == (0, "completed")
+    assert [request["status"] for request in ended.sent("completeSyncSession")] == [503, 404, 200]
+    swept.assert_at_rest()
+
+
+@pytest.mark.parametrize("processed", [True, False])
+def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bool) -> None:
+    """Exit 3 with an unknown outcome; the next run cancels what may be open and completes a session of its own."""
+    swept.sandbox.unavailable("completeSyncSession", processed=processed)
+    if processed:
+        swept.sandbox.unavailable("completeSyncSession", times=None)
+    ended = swept.apply()
+    assert (ended.exit_code, ended.not_applied()) == (3, {"activity-type/A900": "unknown"})
+    assert "activity-type/A900" in swept.doubtful()
+    healed = swept.assert_converges()
+    assert healed.order() == ["cancelSyncSession", *SESSION]
+    assert swept.sandbox.types() == {"A100", "A200"}
+    assert swept.sandbox.sessions()["open"] == 0
+
+
+def test_an_answer_from_a_gateway_is_no_completion(swept: Bench) -> None:
+    """HTML with status 200 (engine.md 4.9)."""
+    swept.sandbox.fault("completeSyncSession", status=200, body="<html>Welcome</html>")
+    ended = swept.apply()
+    assert (ended.exit_code, ended.not_applied()) == (3, {"activity-type/A900": "unknown"})
+    assert swept.sandbox.types() == {"A100", "A200", "A900"}
+    swept.assert_converges()
+
+
+def test_the_first_upload_of_a_fresh_session_is_halved(bench: Bench, picky: Picky) -> None:
+    """Refused twice in a row it is the content, not the session; the offender is named and the session cancelled."""
+    codes = [activity_type(f"A{number}") for number in range(8)]
+    bench.settle(activityTypes=[*codes, GOING])
+
+    def refuses(operation: str, body: Any) -> Refusal | None:
+        bad = operation == "uploadActivityTypes" and any(item["code"] == "A3" for item in body["activityTypes"])
+        return (400, {"message": "too bad"}) if bad else None
+
+    picky.refuses = refuses
+    bench.wants(activityTypes=codes)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.session) == (3, "cancelled")
+    assert ended.not_applied()["activity-type/A3"] == "failed"
+    assert "activity-type/A3 was refused: too bad" in (ended.applied.report.session.reason or "")
+    assert all(session.state != "open" for session in picky.rules.world.sessions.values())
+    assert not picky.rules.world.activity_types["A900"].deleted
+    picky.refuses = lambda operation, body: None
+    assert bench.apply().exit_code == 0
+    assert picky.rules.world.activity_types["A900"].deleted
+
+
+def test_uploads_that_are_too_large_for_the_service_are_halved_and_completed(swept: Bench) -> None:
+    """413 says that it is the size."""
+    codes = [activity_type(f"B{number}") for number in range(8)]
+    swept.settle(activityTypes=[*STAYING, *codes, GOING])
+    swept.sandbox.fault("uploadActivityTypes", status=413)
+    swept.wants(activityTypes=[*STAYING, *codes])
+    ended = swept.apply()
+    assert (ended.exit_code, ended.session) == (0, "completed")
+    assert [request["items"] for request in ended.sent("uploadActivityTypes")] == [10, 5, 5]
+    assert swept.sandbox.types() == {"A100", "A200", *(f"B{number}" for number in range(8))}
+
+
+# --- sessions of dead runs (3.6)
+
+
+def leave_open(bench: Bench) -> str:
+    """What a run leaves that was killed in its session."""
+    service, key = bench.sandbox.url, {"x-api-key": bench.sandbox.api_key}
+    session: str = httpx.post(f"{service}/activitytype/sync/start", headers=key).json()["syncSessionId"]
+    with open_state(bench.project().state, write=True) as state:
+        state.lock(Holder.here("apply", {}), wait=5, request_timeout=0)
+        state.begin_run(Run("dead", 1.0, "apply", "plan", "h", "u", None, None, None))
+        state.session_opened(session)
+    return session
+
+
+def test_a_session_left_open_by_a_dead_run_is_cancelled_first(bench: Bench) -> None:
+    """Before anything else that is sent, and once."""
+    bench.settle(activityTypes=STAYING)
+    session = leave_open(bench)
+    bench.wants(activityTypes=[*STAYING, activity_type("A300")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.order()) == (0, ["cancelSyncSession", "uploadActivityTypes"])
+    assert ended.sent()[0]["session"] == session
+    assert bench.sandbox.sessions() == {"cancelled": 1}
+    bench.wants(activityTypes=[*STAYING, activity_type("A300"), activity_type("A400")])
+    assert bench.apply().order() == ["uploadActivityTypes"]
+
+
+@pytest.mark.parametrize("status", [400, 403, 503])
+def test_a_cancel_that_fails_blocks_nothing(bench: Bench, status: int) -> None:
+    """The session is dead in any case, sooner or later."""
+    bench.settle(activityTypes=STAYING)
+    leave_open(bench)
+    bench.sandbox.fault("cancelSyncSession", status=status, headers=AT_ONCE, times=6)
+    bench.wants(activityTypes=[*STAYING, activity_type("A300")])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+
+
+def test_a_plan_that_sends_nothing_cancels_nothing(bench: Bench) -> None:
+    """It opens no connection; the next one that sends does it."""
+    bench.settle(activityTypes=STAYING)
+    leave_open(bench)
+    assert bench.apply().requests == []
