@@ -242,10 +242,14 @@ def _departure(difference: Difference, cascade: Iterable[Leaving], movers: Itera
     return [(Step.TAG_DELETES, Item(leaves=leaves, needs=(leaving.taken_by,) if leaving.taken_by else ()))]
 
 
+OTHERWISE: Mapping[Way, Status] = {Way.FORGET: Status.RELEASED}
+"""What a member that a cascade may have missed is recorded as; one that has more to leave behind is asked for again."""
+
+
 def _taken_along(member: Leaving) -> Leave:
     """A member without doubt is gone with its category; another is at least forgotten, or asked for again."""
     row = member.row
     if not row.doubtful:
         return Leave(key=row.key, status=Status.DELETED)
-    unsure = Status.RELEASED if member.otherwise is Way.FORGET else Status.DELETED
+    unsure = OTHERWISE.get(member.otherwise, Status.DELETED) if member.otherwise else row.status
     return Leave(key=row.key, status=Status.DELETED, unsure=unsure)

@@ -41,7 +41,8 @@ def _write_records(run: Run, plan: Plan) -> None:
 async def _send_all(run: Run, plan: Plan) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
     run.former_ids = {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
-    run.category_ids = {r.key.name: r.server_id for r in rows if r.server_id and r.status is not Status.DELETED}
+    known = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
+    run.category_ids = {row.key.name: row.server_id for row in known if row.server_id}
     settled = run.ledger.settled_calls(plan.id)
     wholes = _wholes(plan)
     _mend_after_interruption(run, plan, wholes, settled)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import signal
 import sys
 from itertools import pairwise
+from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import click
 
@@ -22,6 +26,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the program; its exit code (product.md §6)."""
     signal.signal(signal.SIGTERM, _as_interrupt)
+    _prepare_streams()
     try:
         return int(program.main(args=arguments, prog_name="syncengine", standalone_mode=False) or 0)
     except click.exceptions.Exit as leaving:
@@ -39,11 +44,30 @@ def run(arguments: list[str] | None = None) -> int:
         # The reader went away, as `head` does: what is left in the buffer has no place to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.ERROR
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO):
+            raise
+        sys.stderr.write(f"error[output]: the output cannot be written: {error.strerror}\n")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.ERROR
     except Exception as error:
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         sys.stderr.write(_unexpected(error) + "\n")
         return _told(arguments, SyncengineError(_unexpected(error), code="internal"), ExitCode.ERROR)
+
+
+def _prepare_streams() -> None:
+    """A closed stream takes what is written to it, and one that knows few letters shows the others escaped."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _nowhere() -> TextIO:
+    return Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it is open as long as the process lives
 
 
 def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:

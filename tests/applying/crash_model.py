@@ -7,7 +7,7 @@ and what other people do in between. `troubles_of` says everything that is wrong
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from syncengine import report
 from syncengine.apply import applier
-from syncengine.apply.events import Event, ItemEnded, SessionEnded
 from syncengine.apply.run import Run as ApplyRun
+from syncengine.chronicle import Chronicle
 from syncengine.desired import Desired
-from syncengine.errors import Problems
+from syncengine.errors import Problems, StalePlan
+from syncengine.guards import refuse_stale
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.policy import Rules
 from syncengine.project_file import Limit
-from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.asked import Asked
@@ -42,6 +43,7 @@ from syncengine.store.state import State
 LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
 UNCLEARABLE = frozenset({"description"})
 DEFAULTS = {"path": "/", "visibility": "PUBLIC"}
+URL = "http://memory"
 THEIR_KEYWORD = "theirs"
 THEIR_TYPE = "Z9"
 
@@ -182,15 +184,14 @@ class ServiceInMemory:
         return self._house.process(operation, body)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Ending:
     """How one apply went. `plan` None: the manifests asked for the impossible."""
 
     plan: Plan | None
+    status: report.Status | None = None
     died: bool = False
     troubles: tuple[str, ...] = ()
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
-    session: str | None = None
 
 
 class House:
@@ -201,7 +202,6 @@ class House:
         self.state = state
         self.others = Others()
         self.violations: list[str] = []
-        self.swept: set[str] = set()
         self._times, self._ids, self._runs = count(1), count(1), count(1)
         self._plan: Plan | None = None
         self._manifest = Manifest()
@@ -232,7 +232,6 @@ class House:
             kind = Kind.ACTIVITY_TYPE
             lost = {code for code, row in changes.get("activity_types", {}).items() if row.deleted} - self.others.types
             self.others.types.clear()
-            self.swept |= lost
         announced = {c.key.name for c in self._plan.changes if c.key.kind is kind and c.action.word == "delete"}
         wanted = {key.name for key in self._manifest.resources if key.kind is kind}
         self.violations += [f"{operation.id} took {kind} {name}, which is desired" for name in lost & wanted]
@@ -261,40 +260,44 @@ class House:
 
     # The project.
 
-    def planned(self, manifest: Manifest) -> Plan:
+    def planned(self, manifest: Manifest, *, reassert: bool = False) -> Plan:
         facts = self.state.facts()
-        basis = Basis(f"plan-{next(self._runs)}", "now", "http://memory", swept_before=facts.owns_activity_types)
+        basis = Basis(f"plan-{next(self._runs)}", "now", URL, swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
-        return plan(Desired(manifest.resources), recorded, Options(manifest.rules, LIMITS), basis)
+        return plan(Desired(manifest.resources), recorded, Options(manifest.rules, LIMITS, reassert=reassert), basis)
 
-    def apply(self, manifest: Manifest, troubles: Sequence[Trouble] = ()) -> Ending:
+    def apply(self, manifest: Manifest, troubles: Sequence[Trouble] = (), *, reassert: bool = False) -> Ending:
         """Plan and apply, approving whatever the gate asks for."""
         try:
-            planned = self.planned(manifest)
+            planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
-        self._plan, self._manifest = planned, manifest
-        clockwork = Clockwork(troubles)
-        ending = Ending(planned)
+        self._manifest = manifest
+        return self._perform(planned, Clockwork(troubles))
 
-        def hear(event: Event) -> None:
-            if isinstance(event, ItemEnded):
-                ending.outcomes[event.outcome] += 1
-            elif isinstance(event, SessionEnded):
-                ending.session = event.outcome
+    def resume(self, ending: Ending) -> Ending | None:
+        """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
+        assert ending.plan is not None
+        try:
+            refuse_stale(ending.plan, self.state, URL)
+        except StalePlan:
+            return None
+        return self._perform(ending.plan, Clockwork())
 
+    def _perform(self, planned: Plan, clockwork: Clockwork) -> Ending:
+        self._plan = planned
         number = next(self._runs)
         self.state.begin_run(Run(f"run-{number}", float(number), "apply", planned.id, "h", "u", None, None, None))
+        chronicle = Chronicle(lambda event: None)
+        chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)
-        service = ServiceInMemory(self, clockwork)
-        run = ApplyRun(service, ledger, hear, asyncio.Event(), concurrency=3)
+        run = ApplyRun(ServiceInMemory(self, clockwork), ledger, chronicle.hear, asyncio.Event(), concurrency=3)
         try:
             asyncio.run(applier.perform(run, planned))
-            self.state.end_run("incomplete", {})
         except Died:
-            ending.died = True
-        ending.troubles = tuple(clockwork.met)
-        return ending
+            return Ending(planned, died=True, troubles=tuple(clockwork.met))
+        self.state.end_run(chronicle.status.value, {})
+        return Ending(planned, chronicle.status, troubles=tuple(clockwork.met))
 
 
 # --- what must be true
@@ -368,8 +371,6 @@ def _types_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
         code = resource.key.name
         if code not in alive:
             yield f"type {code} is not there"
-        elif "description" not in resource.body.fields and code in house.swept:
-            continue  # the service brings it back as it was, and nothing was ever said about it since
         elif house.world.activity_types[code].description != resource.body.fields.get("description", ""):
             yield f"type {code}: the description is {house.world.activity_types[code].description!r}"
 

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from syncengine.policy import Rules
 from syncengine.project_file import Ownership
-from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
+from syncengine.report import Status
+from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
 from syncengine.store.holder import Holder
 from syncengine.store.state import open_state
 
@@ -47,6 +48,7 @@ def tags(draw: Any, name: str, others: list[str], categories: list[str], types: 
         url=draw(SOMETIMES),
         category=draw(st.sampled_from([None, *categories])),
         defaultActivityTypeCode=draw(st.sampled_from([None, *types])),
+        visibility=draw(st.sampled_from([None, None, None, "PRIVATE", "PUBLIC"])),
         excludeTagNameKeyword=excluded,
     )
     effective = keywords if excluded else (*keywords, name)
@@ -110,12 +112,16 @@ class Step:
     manifest: Manifest
     troubles: list[Trouble]
     others: list[tuple[str, str]]
+    reasserts: bool
+    resumes: bool
 
     def __repr__(self) -> str:
-        return f"\n  {self.manifest}, {self.troubles}, {self.others}"
+        more = f"{'reasserts ' * self.reasserts}{'resumes' * self.resumes}"
+        return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
 
 
-HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS), min_size=1, max_size=5)
+RARELY = st.sampled_from([False, False, False, True])
+HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans()), min_size=1, max_size=5)
 
 
 @lru_cache
@@ -164,7 +170,10 @@ def test_after_any_trouble_the_next_undisturbed_applies_end_at_what_the_manifest
 def walk(history: list[Step]) -> None:
     with house() as home:
         for step in history:
-            _count(home.apply(step.manifest, step.troubles))
+            ending = home.apply(step.manifest, step.troubles, reassert=step.reasserts)
+            _count(ending)
+            if ending.died and step.resumes:
+                _resume(home, ending, step)
             _nothing(home.violations)
             _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
             for act in step.others:
@@ -177,6 +186,15 @@ def walk(history: list[Step]) -> None:
             f"{name} is another category than it was" for name in ids if home.world.category_ids[name] != ids[name]
         )
     STATISTICS["histories"] += 1
+
+
+def _resume(home: House, ending: Ending, step: Step) -> None:
+    """The saved plan of a run that was killed may be applied again, and is then done (engine.md §6)."""
+    resumed = home.resume(ending)
+    STATISTICS["stale" if resumed is None else "resumed"] += 1
+    if resumed is not None:
+        assert resumed.status is Status.COMPLETE, "a resumed plan is not complete"
+        _nothing(str(change.key) for change in home.planned(step.manifest).changes)
 
 
 def _nothing(found: Iterable[str]) -> None:
@@ -193,13 +211,17 @@ def _count(ending: Ending) -> None:
 
 
 def _possible(manifest: Manifest) -> Manifest:
-    """The manifest with what its plan asks for: a type that may be deleted is brought back in so many words."""
-    revived = {
-        key: replace(r, body=replace(r.body, fields={**r.body.fields, "reenableIfArchived": True}))
-        for key, r in manifest.resources.items()
-        if key.kind is Kind.ACTIVITY_TYPE
+    """The manifest with what its plan may ask for: that a deleted type comes back, and who may see a tag."""
+    said: dict[Kind, dict[str, Value]] = {
+        Kind.ACTIVITY_TYPE: {"reenableIfArchived": True},
+        Kind.TAG: {"visibility": "PRIVATE"},
+        Kind.CATEGORY: {},
     }
-    return replace(manifest, resources={**manifest.resources, **revived})
+    resources = {
+        key: replace(resource, body=replace(resource.body, fields={**resource.body.fields, **said[key.kind]}))
+        for key, resource in manifest.resources.items()
+    }
+    return replace(manifest, resources=resources)
 
 
 def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:

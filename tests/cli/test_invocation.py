@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -77,9 +77,9 @@ def test_output_that_knows_only_ascii_is_no_crash(project: Project, plain: dict[
 
 def test_a_full_disk_is_told(project: Project) -> None:
     """The plan that could not be written whole is no success."""
-    if not os.path.exists("/dev/full"):
+    if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     project.wants(tags=[tag("NEW-1")])
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = ended(project.start("plan", stdout=full))
     assert done.code == 1

@@ -1,0 +1,107 @@
+"""A raw HTTP server on loopback that answers what a test wrote down, byte by byte if need be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import orjson
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One request. `connection` numbers the connections from 1."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+
+
+@dataclass(frozen=True)
+class Reply:
+    """`raw` goes out as it is, and then the connection is closed; empty, it is closed without a word.
+
+    `until`: the answer waits for this.
+    """
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    raw: bytes | None = None
+    until: asyncio.Event | None = None
+
+    def bytes(self) -> bytes:
+        if self.raw is not None:
+            return self.raw
+        head = [f"HTTP/1.1 {self.status} Told", f"Content-Length: {len(self.body)}"]
+        head += [f"{name}: {value}" for name, value in self.headers.items()]
+        return "\r\n".join(head).encode() + b"\r\n\r\n" + self.body
+
+
+CUT = Reply(raw=b"")
+OK = Reply()
+
+
+def saying(value: object, status: int = 200) -> Reply:
+    return Reply(status, orjson.dumps(value))
+
+
+@dataclass
+class Scripted:
+    """Answers with `script`, one reply a request, the last one for ever. Knows how busy it was."""
+
+    script: Sequence[Reply]
+    url: str = ""
+    heard: list[Heard] = field(default_factory=list)
+    connections: int = 0
+    under_way: int = 0
+    most_at_once: int = 0
+    on_request: Callable[[], None] = lambda: None
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        try:
+            await self._talk(reader, writer, self.connections)
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client went away, as clients do, or the test is over
+        finally:
+            writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: int) -> None:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            method, path, _ = head[0].split(" ")
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+            body = await reader.readexactly(int(headers.get("content-length", 0)))
+            reply = self._next(Heard(method, path, headers, body, connection))
+            self.under_way += 1
+            self.most_at_once = max(self.most_at_once, self.under_way)
+            self.on_request()
+            if reply.until is not None:
+                await reply.until.wait()
+            self.under_way -= 1
+            writer.write(reply.bytes())
+            await writer.drain()
+            if reply.raw is not None:
+                return
+
+    def _next(self, heard: Heard) -> Reply:
+        self.heard.append(heard)
+        return self.script[min(len(self.heard), len(self.script)) - 1]
+
+
+@asynccontextmanager
+async def serving(*script: Reply) -> AsyncIterator[Scripted]:
+    """A scripted server that listens for the time of the block."""
+    scripted = Scripted(script or (OK,))
+    server = await asyncio.start_server(scripted.connected, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    scripted.url = f"http://{host}:{port}/connect/api"
+    try:
+        yield scripted
+    finally:
+        server.close()

@@ -1,0 +1,171 @@
+"""What items look like on the wire (specification §2, §4; engine.md 2.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from syncengine.apply import singles
+from syncengine.calls import OPERATION_OF
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind
+from syncengine.sandbox.rules import RULES
+from syncengine.sandbox.sandbox import Sandbox
+from syncengine.service import wire
+from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, Operation
+
+TAG, CATEGORY, TYPE = Key(Kind.TAG, "T-1"), Key(Kind.CATEGORY, "acme"), Key(Kind.ACTIVITY_TYPE, "A101")
+SESSIONS = {"startSyncSession", "completeSyncSession", "cancelSyncSession"}
+UNPLANNED = {"teamInfo", "upsertTag"}
+"""Asked before a plan is sent; and offered by the service, though batches do all that it does."""
+
+SPECIFIED = {
+    "teamInfo": ("GET", "/team/info"),
+    "upsertTag": ("POST", "/tag"),
+    "upsertTags": ("POST", "/tag/batch"),
+    "deleteTagMetadata": ("POST", "/tag/metadata/delete"),
+    "addKeywords": ("POST", "/tag/keyword"),
+    "deleteKeyword": ("POST", "/tag/keyword/delete"),
+    "upsertTagCategories": ("POST", "/tagcategory/batch"),
+    "deleteTagCategory": ("POST", "/tagcategory/delete"),
+    "startSyncSession": ("POST", "/activitytype/sync/start"),
+    "completeSyncSession": ("POST", "/activitytype/sync/complete"),
+    "cancelSyncSession": ("POST", "/activitytype/sync/cancel"),
+    "uploadActivityTypes": ("POST", "/activitytype/batch"),
+    "deleteTag": ("POST", "/tag/delete"),
+}
+
+
+def test_the_table_says_what_the_service_facts_say() -> None:
+    """service-facts §1: method and path of each operation that planning and applying use."""
+    assert {id: (o.method, o.path) for id, o in OPERATIONS.items()} == SPECIFIED
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_every_operation_has_a_spelling(operation: Operation) -> None:
+    """A batch names its list, a single call has a function, and a session's call carries its id."""
+    batch = operation.items is not None
+    single = operation.id in singles.SPELLS
+    assert batch + single + (operation.id in SESSIONS) + (operation.id in UNPLANNED) == 1
+    assert operation.limit == (BATCH_LIMIT if batch else 1)
+
+
+def test_every_step_of_a_plan_is_sent_as_a_batch_or_as_singles() -> None:
+    """No stage is without somebody who delivers it."""
+    for operation in OPERATION_OF.values():
+        assert operation.items is not None or operation.id in singles.SPELLS
+
+
+def whole(**given: Any) -> Leave:
+    return Leave(**{"key": TAG, "whole": True, **given})
+
+
+def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() -> None:
+    """Lists as lists, metadata as a map, the category as the service's id."""
+    leave = whole(
+        fields={
+            "description": "d",
+            "category": "acme",
+            "excludeTagNameKeyword": False,
+            "assigneeExternalIds": ("jd", "ab"),
+            "createdTimestamp": 1714554000000,
+            "visibility": "PRIVATE",
+        },
+        keywords=("EP 1", "T-1"),
+        metadata={"Client": "Acme"},
+    )
+    assert wire.tag(leave, "id-7", spell_name=False) == {
+        "name": "T-1",
+        "description": "d",
+        "tagCategoryId": "id-7",
+        "excludeTagNameKeyword": False,
+        "assigneeExternalIds": ["jd", "ab"],
+        "createdTimestamp": 1714554000000,
+        "visibility": "PRIVATE",
+        "metadata": {"Client": "Acme"},
+        "additionalKeywords": ["EP 1"],
+    }
+
+
+def test_what_is_gone_is_sent_as_an_explicit_empty() -> None:
+    """Empty text, empty list, path `/`, PUBLIC; what cannot be cleared is left out."""
+    cleared = ("url", "category", "assigneeExternalIds", "path", "visibility", "description", "closedTimestamp")
+    assert wire.tag(whole(cleared=cleared), None, spell_name=False) == {
+        "name": "T-1",
+        "url": "",
+        "tagCategoryId": "",
+        "assigneeExternalIds": [],
+        "path": "/",
+        "visibility": "PUBLIC",
+    }
+
+
+@pytest.mark.parametrize(
+    ("excluded", "spell_name", "listed"),
+    [(False, False, ["k"]), (False, True, ["k", "T-1"]), (True, False, ["k", "T-1"]), (True, True, ["k", "T-1"])],
+)
+def test_the_name_is_listed_where_the_service_would_not_add_it(
+    excluded: bool, spell_name: bool, listed: list[str]
+) -> None:
+    """Excluded names that are keywords all the same, and names that an update must bring back."""
+    leave = whole(fields={"excludeTagNameKeyword": excluded}, keywords=("k", "T-1"))
+    assert wire.additional_keywords(leave, spell_name=spell_name) == listed
+
+
+def test_a_category_carries_its_id_once_the_service_gave_one() -> None:
+    """And explicit empties for what is gone."""
+    leave = Leave(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
+    body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
+    assert wire.category(leave, None) == body
+    assert wire.category(leave, "id-1") == {"id": "id-1", **body}
+    assert wire.category(Leave(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
+
+
+def test_an_activity_type_carries_its_flags_as_declared() -> None:
+    """A flag that was never said is not sent."""
+    leave = Leave(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
+    assert wire.activity_type(leave) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
+
+
+SINGLES = {
+    "addKeywords": Leave(key=TAG, keywords=("k",), fields={"externalId": "4711"}),
+    "deleteKeyword": Leave(key=TAG, keywords_dropped=("k",)),
+    "deleteTagMetadata": Leave(key=TAG, metadata_dropped=("Client", "Old")),
+    "deleteTagCategory": Leave(key=CATEGORY),
+    "deleteTag": Leave(key=TAG),
+}
+BODIES = {
+    "addKeywords": {"tagName": "T-1", "externalId": "4711", "additionalKeywords": ["k"]},
+    "deleteKeyword": {"tagName": "T-1", "keyword": "k"},
+    "deleteTagMetadata": {"tagName": "T-1", "metadataNames": ["Client", "Old"]},
+    "deleteTagCategory": {"externalId": "acme"},
+    "deleteTag": {"name": "T-1"},
+}
+
+
+@pytest.mark.parametrize("operation", singles.SPELLS)
+def test_single_calls_are_spelled_as_the_specification_says(operation: str) -> None:
+    """specification §4."""
+    assert singles.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
+
+
+def test_the_sandbox_understands_every_spelling() -> None:
+    """What we send is what its rules, written from the specification, take."""
+    sandbox = Sandbox()
+    (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Leave(key=CATEGORY), None)]})[
+        1
+    ]["tagCategories"]
+    tag = whole(fields={"category": "acme", "visibility": "PUBLIC"}, keywords=("k",), metadata={"Client": "A"})
+    bodies = {
+        "upsertTags": {"tags": [wire.tag(tag, made["id"], spell_name=True)]},
+        "uploadActivityTypes": {"activityTypes": [wire.activity_type(Leave(key=TYPE, fields={"label": "L"}))]},
+        **{
+            id: BODIES[id]
+            for id in ("addKeywords", "deleteKeyword", "deleteTagMetadata", "deleteTag", "deleteTagCategory")
+        },
+    }
+    for operation, body in bodies.items():
+        status, answer = sandbox.do(RULES[operation], body)
+        assert (status, answer.get("errors", [])) == (200, []), operation
+    sandbox.close()
