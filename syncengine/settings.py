@@ -149,7 +149,7 @@ class Project:
             raise _missing(
                 "the API key is not set", "service.apiKey ({env: NAME} or {file: PATH})", "SYNCENGINE_API_KEY"
             )
-        return self.service.api_key.read()  # fmt: skip
+        return _sendable(self.service.api_key)
 
 
 def load_project(
@@ -317,6 +317,17 @@ def _from_file(path: Path, what: str) -> str:
     if not value:
         raise _problem("missing-setting", f"{what} is expected in the file {path}, which is empty")
     return value
+
+
+def _sendable(key: Secret) -> str:
+    """A key that an HTTP header can carry; the refusal never shows it."""
+    text = key.read()
+    if not (text.isascii() and text.isprintable()):
+        message = (
+            f"the API key from {key.origin} has characters that no HTTP header can carry: is it one line of ASCII?"
+        )
+        raise _problem("bad-key", message)
+    return text
 
 
 def _missing(what: str, setting: str, variable: str) -> Problems:

@@ -67,7 +67,7 @@ def _prepare_streams() -> None:
 
 
 def _nowhere() -> TextIO:
-    return Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it is open as long as the process lives
+    return Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:

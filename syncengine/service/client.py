@@ -208,6 +208,8 @@ class Client:
             )
         except NOT_SENT as error:
             return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
+        except httpx.LocalProtocolError:
+            return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
         except httpx.HTTPError as error:
             return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"))
         return self._read(response)
