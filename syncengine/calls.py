@@ -249,7 +249,7 @@ OTHERWISE: Mapping[Way, Status] = {Way.FORGET: Status.RELEASED}
 def _taken_along(member: Leaving) -> Leave:
     """A member without doubt is gone with its category; another is at least forgotten, or asked for again."""
     row = member.row
-    if not row.doubtful:
+    if not member.may_stay:
         return Leave(key=row.key, status=Status.DELETED)
     unsure = OTHERWISE.get(member.otherwise, Status.DELETED) if member.otherwise else row.status
     return Leave(key=row.key, status=Status.DELETED, unsure=unsure)

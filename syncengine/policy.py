@@ -5,6 +5,7 @@ The first station of planning. It decides; the stations behind it only work out 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -50,13 +51,14 @@ class Way(StrEnum):
 class Leaving:
     """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename.
 
-    `otherwise`: what becomes of the tag in a cascade that may not reach it, since it may have left the category.
+    `may_stay`: a cascade may not reach it, since it may have left the category; `otherwise` is how it leaves then.
     """
 
     row: Recorded
     way: Way
     reason: str | None = None
     taken_by: Key | None = None
+    may_stay: bool = False
     otherwise: Way | None = None
 
 
@@ -245,6 +247,7 @@ def _judge_categories(j: _Judgement) -> None:
     if not gone:
         return
     members = _members(j.recorded, gone)
+    ids = Counter(row.server_id for row in gone.values() if row.server_id)
     for key, row in gone.items():
         if row.status is Status.RELEASED and not row.doubtful:
             continue
@@ -252,7 +255,7 @@ def _judge_categories(j: _Judgement) -> None:
             kind, message = obstacle
             j.keep(row, message) if kind == "kept" else j.note(row, kind, message)
         else:
-            _delete_category(j, row, members[key])
+            _delete_category(j, row, members[key], is_twin=row.server_id is not None and ids[row.server_id] > 1)
 
 
 def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
@@ -297,15 +300,22 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     return None
 
 
-def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> None:
+def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
+    """Delete it with its members. One of two rows with one id is not on the service: which, nobody knows."""
     j.aim.leaving[row.key] = Leaving(row, Way.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
         if member.key in j.desired:
             j.aim.movers[row.key].append(member.key)
         else:
-            otherwise = _way_out(j, member, j.removed.get(member.key)) if member.doubtful else None
-            leaving = Leaving(member, Way.CASCADE, f"deleted with {row.key}", taken_by=row.key, otherwise=otherwise)
+            leaving = Leaving(
+                member,
+                Way.CASCADE,
+                f"deleted with {row.key}",
+                taken_by=row.key,
+                may_stay=member.doubtful or is_twin,
+                otherwise=_way_out(j, member, j.removed.get(member.key)),
+            )
             j.aim.leaving[member.key] = leaving
             j.aim.cascades.setdefault(row.key, []).append(leaving)
             if member.key in j.taken_over:

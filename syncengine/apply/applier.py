@@ -101,8 +101,8 @@ def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
     """Whether an interrupted run of the same plan got this call acknowledged (engine.md §6)."""
     if call.id not in settled:
         return False
-    for item in call.items:
-        run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
+    for leave in leaves_of(call.items):
+        run.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
     return True
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
 from syncengine.apply.run import Run
 from syncengine.calls import Item
 from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
-from syncengine.resource import Key, Status
+from syncengine.resource import Key
 from syncengine.service import wire
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -56,18 +55,12 @@ def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, who
         error = CallError(message, operation.id, status=404)
         run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)
     else:
-        run.applied(call, [_with_members_in_doubt(item)])
+        run.applied(call, [item])
     if operation in (ADD_KEYWORDS, DELETE_KEYWORD, DELETE_TAG_METADATA):
         run.journal.flush()
         run.ledger.doubt([item.key])
         if whole is not None:
             run.repairs[item.key] = whole
-
-
-def _with_members_in_doubt(item: Item) -> Item:
-    """A category that was not there took no member along in this call: whether they are held is unknown."""
-    own, *members = item.leaves
-    return replace(item, leaves=(own, *(replace(leave, unsure=leave.unsure or Status.DELETED) for leave in members)))
 
 
 async def _conclude_refused(run: Run, operation: Operation, call: str, item: Item, error: CallError) -> None:

@@ -25,7 +25,7 @@ from syncengine.guards import refuse_stale
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.policy import Rules
 from syncengine.project_file import Limit
-from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.asked import Asked
 from syncengine.sandbox.rules import RULES, decide
@@ -69,6 +69,7 @@ class Manifest:
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
     rules: Rules = field(default_factory=lambda: Rules(deletes_tags=True))
+    removed: Mapping[Key, Removed] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         rules = f"{self.rules.tag_removal} {self.rules.activity_types}"
@@ -264,7 +265,12 @@ class House:
         facts = self.state.facts()
         basis = Basis(f"plan-{next(self._runs)}", "now", URL, swept_before=facts.owns_activity_types)
         recorded = {row.key: row for row in self.state.rows()}
-        return plan(Desired(manifest.resources), recorded, Options(manifest.rules, LIMITS, reassert=reassert), basis)
+        return plan(
+            Desired(manifest.resources, manifest.removed),
+            recorded,
+            Options(manifest.rules, LIMITS, reassert=reassert),
+            basis,
+        )
 
     def apply(self, manifest: Manifest, troubles: Sequence[Trouble] = (), *, reassert: bool = False) -> Ending:
         """Plan and apply, approving whatever the gate asks for."""

@@ -107,6 +107,23 @@ def test_a_rename_that_was_done_and_not_answered_is_at_rest_after_the_next_run(b
     assert bench.sandbox.categories().keys() == {"new"}
 
 
+def test_a_rename_that_was_not_answered_and_is_taken_back_loses_no_tag(bench: Bench) -> None:
+    """The service knows the category by its new name, we may not: deleting that name would take everybody's tags."""
+    before = {"tagCategories": [category("old")], "tags": [tag("OURS-1", category="old")]}
+    bench.settle(**before)
+    bench.sandbox.say("/tags", {"tags": [{"name": "THEIRS-1", "tagCategoryId": bench.row("category/old").server_id}]})
+    bench.sandbox.unavailable("upsertTagCategories", processed=True)
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    assert bench.apply().exit_code == 3
+    bench.wants(**before)
+    bench.assert_converges()
+    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
+        "OURS-1": "old",
+        "THEIRS-1": "old",
+    }
+    assert bench.sandbox.categories().keys() == {"old"}
+
+
 def test_a_rename_is_accepted_only_with_the_same_id(bench: Bench) -> None:
     """A service that makes a new category instead has renamed nothing: it is said, and the old one stays for now."""
     bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])

@@ -46,7 +46,7 @@ def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> No
 
 def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> None:
     """An apply names it and its reason; another id does not open it."""
-    lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["id"]
+    lock = held.run("state", "lock", "--reason", "moving house", "--format", "json").document["lock"]["id"]
     held.wants(tags=[tag("HELD-1"), tag("NEW-1")])
     refused = held.run("apply", "-y", "--lock-timeout", "0s")
     assert (refused.code, "moving house" in refused.err) == (6, True)

@@ -1,0 +1,134 @@
+"""One plan with a call of every kind, and death at each of its instants in turn: what a sample may miss, no one may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from syncengine.policy import Rules
+from syncengine.report import Status
+from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
+
+from .crash_model import DEATHS, Ending, House, Manifest, Trouble, beyond_recorded, troubles_of
+from .test_crashes import house
+
+PLACE = Source("manifests/all.yaml", 1)
+
+
+def tag(name: str, *keywords: str, was: str = "", metadata: dict[str, str] | None = None, **fields: Any) -> Resource:
+    body = Body({"excludeTagNameKeyword": False, **fields}, (*keywords, name), metadata or {})
+    return Resource(Key(Kind.TAG, name), body, PLACE, previously=(was,) if was else ())
+
+
+def category(name: str, was: str = "", **fields: Any) -> Resource:
+    body = Body({"label": "L", **fields})
+    return Resource(Key(Kind.CATEGORY, name), body, PLACE, previously=(was,) if was else ())
+
+
+def activity_type(code: str, **fields: Any) -> Resource:
+    body = Body({"label": "L", "enableIfNew": True, "reenableIfArchived": True, **fields})
+    return Resource(Key(Kind.ACTIVITY_TYPE, code), body, PLACE)
+
+
+def manifest(*resources: Resource, **removed: Removal) -> Manifest:
+    leaving = (Removed(Key(Kind.TAG, name), how, PLACE) for name, how in removed.items())
+    return Manifest(
+        {resource.key: resource for resource in resources},
+        Rules(deletes_tags=True),
+        {statement.key: statement for statement in leaving},
+    )
+
+
+BEFORE = manifest(
+    category("renamed-before"),
+    category("emptied"),
+    category("taken"),
+    activity_type("A1"),
+    activity_type("A9"),
+    tag("moves", category="emptied"),
+    tag("cascades", "some words", category="taken"),
+    tag("edited", "first", "second", metadata={"Old": "1", "Kept": "2"}, url="https://a.example", category="taken"),
+    tag("gains", category="renamed-before"),
+    tag("cased", "Words"),
+    tag("old-name"),
+    tag("deleted"),
+    tag("retired", "its words"),
+    tag("forgotten"),
+)
+AFTER = manifest(
+    category("renamed", was="renamed-before"),
+    category("fresh"),
+    activity_type("A1", description="new"),
+    activity_type("A2"),
+    tag("moves", category="fresh"),
+    tag("edited", "first", metadata={"Kept": "3"}),
+    tag("gains", "more", category="renamed"),
+    tag("cased", "words"),
+    tag("new-name", was="old-name"),
+    deleted=Removal.DELETE,
+    retired=Removal.RETIRE,
+)
+
+
+def begun(home: House) -> None:
+    """Where the plan begins, with a tag of somebody else in the category that is renamed."""
+    assert home.apply(BEFORE).status is Status.COMPLETE
+    home.others_act("tag", "renamed-before")
+    home.others_act("keyword", "edited")
+
+
+def died(home: House, instant: int, how: str) -> Ending:
+    ending = home.apply(AFTER, [Trouble(instant, how)])
+    assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
+    return ending
+
+
+def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
+    """A run for each instant that there is, dead at that instant."""
+    for instant in count():
+        with house() as home:
+            begun(home)
+            ending = died(home, instant, how)
+            if not ending.died:
+                assert instant > 20, "the plan was to have a call of every kind"
+                return
+            yield instant, home, ending
+
+
+def assert_ended(home: House, instant: int) -> None:
+    assert troubles_of(home, AFTER) == [], f"after death at instant {instant}"
+    assert "X-renamed-before" in home.world.tags
+    planned = home.planned(AFTER)
+    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), f"after death at instant {instant}"
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
+    """Planned anew from what is recorded."""
+    for instant, home, _ in deaths(how):
+        assert home.apply(AFTER).status is Status.COMPLETE, f"after death at instant {instant}"
+        assert_ended(home, instant)
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> None:
+    """It is not stale, sends what was not acknowledged, and reports all of its changes as applied (engine.md §6)."""
+    for instant, home, ending in deaths(how):
+        resumed = home.resume(ending)
+        assert resumed is not None, f"stale after death at instant {instant}"
+        assert resumed.status is Status.COMPLETE, f"after death at instant {instant}"
+        assert troubles_of(home, AFTER) == [], f"after death at instant {instant}"
+        home.apply(AFTER)  # which may have to forget a tag whose category was found gone
+        assert_ended(home, instant)
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
+    """The run that mends may die as well."""
+    for instant, home, _ in deaths(how):
+        home.apply(AFTER, [Trouble(instant // 2, how)])
+        assert home.apply(AFTER).status is Status.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
+        assert_ended(home, instant)
