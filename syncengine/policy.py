@@ -150,9 +150,16 @@ def aim(
 
 
 def _find_renames(j: _Judgement) -> None:
+    """Renames that manifests ask for, and those that take back one whose outcome is unknown.
+
+    Such a rename leaves two rows with one server id; the one that is not wanted any more is the same category.
+    """
+    twins = {row.server_id: row for row in j.gone(Kind.CATEGORY) if row.server_id}
     for key, resource in j.desired.items():
-        formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         new = j.recorded.get(key)
+        formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
+        if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
+            formers.append(twins[new.server_id])
         found = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
         if found:
             j.aim.renames[key] = tuple(found if key.kind is Kind.TAG else found[:1])

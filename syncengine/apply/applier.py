@@ -22,12 +22,13 @@ Job = Callable[[], Awaitable[None]]
 
 async def perform(run: Run, plan: Plan) -> None:
     """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
-    if plan.reasserts:
+    settled = run.ledger.settled_calls(plan.id)
+    if plan.reasserts and not settled:  # an interrupted run of this plan has doubted them already
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
         await session.cancel_left_open(run)
-        await _send_all(run, plan)
+        await _send_all(run, plan, settled)
     run.journal.flush()
 
 
@@ -38,12 +39,11 @@ def _write_records(run: Run, plan: Plan) -> None:
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
 
 
-async def _send_all(run: Run, plan: Plan) -> None:
+async def _send_all(run: Run, plan: Plan, settled: set[str]) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
     run.former_ids = {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     known = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
     run.category_ids = {row.key.name: row.server_id for row in known if row.server_id}
-    settled = run.ledger.settled_calls(plan.id)
     wholes = _wholes(plan)
     _mend_after_interruption(run, plan, wholes, settled)
     for stage in plan.stages:

@@ -174,7 +174,7 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
-    known = category_id(run, item)
+    known = category_id(run, item) or run.former_ids.get(item.key.name)
     run.category_ids[item.key.name] = server_id
     if known is not None and known != server_id:
         _send_members(run, item.key, server_id)

@@ -173,8 +173,12 @@ class Bench:
         ]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
-    def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:
-        """Write a manifest, one resource a line: the first of the first section is in line 2."""
+    def wants(self, **sections: list[Json]) -> None:
+        """Write the manifest, one resource a line: the first of the first section is in line 2."""
+        self.writes("all.yaml", sections)
+
+    def writes(self, file: str, sections: Mapping[str, list[Json]]) -> None:
+        """Write one manifest of several."""
         manifests = self.folder / "manifests"
         manifests.mkdir(exist_ok=True)
         lines: list[str] = []
@@ -239,15 +243,15 @@ class Bench:
         assert (planned.changes, planned.sweep, planned.stages) == ((), None, ())
 
 
-def tag(name: str, **given: Any) -> Json:
+def tag(name: str, /, **given: Any) -> Json:
     return {"name": name, **given}
 
 
-def category(external_id: str, **given: Any) -> Json:
+def category(external_id: str, /, **given: Any) -> Json:
     return {"externalId": external_id, "label": f"Label of {external_id}", **given}
 
 
-def activity_type(code: str, **given: Any) -> Json:
+def activity_type(code: str, /, **given: Any) -> Json:
     return {"code": code, "label": f"Label of {code}", "enableIfNew": True, **given}
 
 

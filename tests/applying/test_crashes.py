@@ -23,7 +23,8 @@ from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Valu
 from syncengine.store.holder import Holder
 from syncengine.store.state import open_state
 
-from .crash_model import ANSWERS, DEATHS, Ending, House, Manifest, Trouble, beyond_recorded, is_held, troubles_of
+from .crash_model import ANSWERS, DEATHS, Ending, House, Manifest, Trouble
+from .truths import beyond_recorded, is_held, troubles_of
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
 APPLIES_TO_THE_END = 4

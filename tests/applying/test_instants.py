@@ -12,8 +12,9 @@ from syncengine.policy import Rules
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
-from .crash_model import DEATHS, Ending, House, Manifest, Trouble, beyond_recorded, troubles_of
+from .crash_model import DEATHS, Ending, House, Manifest, Trouble
 from .test_crashes import house
+from .truths import beyond_recorded, troubles_of
 
 PLACE = Source("manifests/all.yaml", 1)
 

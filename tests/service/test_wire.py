@@ -135,7 +135,7 @@ SINGLES = {
     "deleteTagCategory": Leave(key=CATEGORY),
     "deleteTag": Leave(key=TAG),
 }
-BODIES = {
+BODIES: dict[str, dict[str, Any]] = {
     "addKeywords": {"tagName": "T-1", "externalId": "4711", "additionalKeywords": ["k"]},
     "deleteKeyword": {"tagName": "T-1", "keyword": "k"},
     "deleteTagMetadata": {"tagName": "T-1", "metadataNames": ["Client", "Old"]},
@@ -157,7 +157,7 @@ def test_the_sandbox_understands_every_spelling() -> None:
         1
     ]["tagCategories"]
     tag = whole(fields={"category": "acme", "visibility": "PUBLIC"}, keywords=("k",), metadata={"Client": "A"})
-    bodies = {
+    bodies: dict[str, dict[str, Any]] = {
         "upsertTags": {"tags": [wire.tag(tag, made["id"], spell_name=True)]},
         "uploadActivityTypes": {"activityTypes": [wire.activity_type(Leave(key=TYPE, fields={"label": "L"}))]},
         **{

@@ -1,0 +1,123 @@
+"""Trouble of each kind at each operation: the next undisturbed apply ends where an undisturbed run would have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .bench import AT_ONCE, Bench, Json, activity_type, category, tag
+
+BEFORE = {
+    "tagCategories": [category("renamed-before"), category("emptied"), category("taken")],
+    "activityTypes": [activity_type("A100"), activity_type("A900")],
+    "tags": [
+        tag("MOVES-1", category="emptied"),
+        tag("CASCADES-1", category="taken", keywords=["some words"]),
+        tag("EDITED-1", keywords=["first", "second"], metadata={"Old": "1", "Kept": "2"}, url="https://a.example"),
+        tag("GAINS-1", category="renamed-before"),
+        tag("OLD-1", keywords=["old words"]),
+        tag("DELETED-1"),
+    ],
+}
+AFTER = {
+    "tagCategories": [category("renamed", previously=["renamed-before"]), category("fresh")],
+    "activityTypes": [activity_type("A100", description="new"), activity_type("A200")],
+    "tags": [
+        tag("MOVES-1", category="fresh"),
+        tag("EDITED-1", keywords=["first"], metadata={"Kept": "3"}),
+        tag("GAINS-1", category="renamed"),
+        tag("NEW-1", keywords=["new words"], previously=["OLD-1"]),
+        tag("WORDY-1", keywords=["more words"]),
+    ],
+    "removed": [{"tag": "DELETED-1", "as": "delete"}],
+}
+BEFORE["tags"].append(tag("WORDY-1"))
+
+KINDS: dict[str, Json] = {
+    "unavailable": {"status": 503, "headers": AT_ONCE, "times": 6},
+    "answer lost": {"status": 503, "headers": AT_ONCE, "times": 6, "apply": True},
+    "gateway page": {"status": 200, "body": "<html>Welcome</html>"},
+    "gateway page after all": {"status": 200, "body": "<html>Welcome</html>", "apply": True},
+    "empty object": {"status": 200, "body": {}, "apply": True},
+    "refused": {"status": 400, "body": {"message": "not today"}},
+    "forbidden": {"status": 403},
+    "key refused": {"status": 401},
+    "cut after": {"drop": "after"},
+    "expired": {"expireSession": True},
+}
+OPERATIONS = (
+    "teamInfo",
+    "upsertTagCategories",
+    "uploadActivityTypes",
+    "upsertTags",
+    "addKeywords",
+    "deleteKeyword",
+    "deleteTagMetadata",
+    "deleteTag",
+    "startSyncSession",
+    "completeSyncSession",
+    "deleteTagCategory",
+)
+
+
+def begun(bench: Bench) -> None:
+    """Where the plan begins, with something of other people in every place that the plan touches."""
+    bench.settings(service=("endpoints: {deleteTag: {path: /tag/delete}}",))
+    bench.settle(**BEFORE)
+    ids = {name: held["id"] for name, held in bench.sandbox.categories().items()}
+    theirs = [{"name": "THEIRS-1", "tagCategoryId": ids["renamed-before"]}, {"name": "THEIRS-2"}]
+    bench.sandbox.say("/tags", {"tags": [*theirs, {"name": "EDITED-1", "additionalKeywords": ["theirs"]}]})
+    bench.wants(**AFTER)
+
+
+def held(bench: Bench) -> Json:
+    """All that the service holds, but for ids and times, which no two runs share."""
+    state = bench.sandbox.holds()
+    return {
+        "tags": [without(item, "tagCategoryId") for item in state["tags"]],
+        "categories": [without(item, "id") for item in state["categories"]],
+        "activityTypes": [without(item, "touched") for item in state["activityTypes"]],
+    }
+
+
+def without(item: Json, name: str) -> Json:
+    return {key: value for key, value in item.items() if key != name}
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> dict[str, Any]:
+    """What an undisturbed run leaves, once one has been seen."""
+    return {}
+
+
+def end_of(bench: Bench, undisturbed: dict[str, Any]) -> Json:
+    if not undisturbed:
+        begun(bench)
+        ended = bench.apply()
+        assert ended.exit_code == 0
+        assert set(OPERATIONS) <= {request["operation"] for request in ended.requests}, "faults would meet nothing"
+        undisturbed |= held(bench)
+        bench.sandbox.reset()
+        for path in (bench.folder / ".syncengine").iterdir():
+            path.unlink()
+    return undisturbed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_after_trouble_the_next_run_ends_as_an_undisturbed_one(
+    bench: Bench, undisturbed: dict[str, Any], operation: str, kind: str
+) -> None:
+    """The report says that something is left to do, or nothing is; nothing of other people is touched."""
+    end = end_of(bench, undisturbed)
+    begun(bench)
+    bench.sandbox.fault(operation, **KINDS[kind])
+    ended = bench.apply()
+    assert ended.exit_code in (0, 3, 7, 9)
+    assert (ended.exit_code == 0) == (ended.status == "complete")
+    bench.sandbox.heal()
+    if ended.exit_code:
+        assert bench.apply().exit_code == 0
+    assert held(bench) == end
+    bench.assert_at_rest()

@@ -1,0 +1,43 @@
+"""A client that talks to a scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from syncengine.service.client import Answer, Client, Conduct
+from syncengine.service.operations import UPSERT_TAGS
+
+from .scripted import Reply, Scripted, serving
+
+KEY = "s3cret-key"
+AT_ONCE = {"Retry-After": "0"}
+BUSY = Reply(503, b"busy", AT_ONCE)
+
+
+def key(*, fresh: bool = False) -> str:
+    return KEY
+
+
+def client(server: Scripted | str, **given: Any) -> Client:
+    conduct = {
+        name: given.pop(name) for name in ("timeout", "concurrency", "stop", "before_send", "on_retry") if name in given
+    }
+    url = server if isinstance(server, str) else server.url
+    return Client(url, given.pop("key", key), conduct=Conduct(first_wait=0.001, **conduct), **given)
+
+
+def talk(script: tuple[Reply, ...], scene: Callable[[Scripted, Client], Awaitable[Any]], **given: Any) -> Any:
+    """Play a scene between a scripted server and a client."""
+
+    async def play() -> Any:
+        async with serving(*script) as server, client(server, **given) as caller:
+            return await scene(server, caller)
+
+    return asyncio.run(play())
+
+
+async def once(server: Scripted, caller: Client) -> tuple[Answer, int]:
+    """One call, and how many requests it took."""
+    return await caller.call(UPSERT_TAGS, {"tags": []}), len(server.heard)

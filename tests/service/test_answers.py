@@ -1,0 +1,174 @@
+"""The key, what answers come to, and the connections that they come over (engine.md 4.6, 4.9, 4.11)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.service.client import Client
+from syncengine.service.operations import TEAM_INFO, UPSERT_TAG, UPSERT_TAGS
+
+from .scripted import OK, Reply, Scripted, saying, serving
+from .talking import AT_ONCE, BUSY, KEY, client, once, talk
+
+# --- the key
+
+
+class KeyFile:
+    """A key in a file, as the engine reads it: once, and again when asked for a fresh one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.read = path, path.read_text()
+
+    def __call__(self, *, fresh: bool = False) -> str:
+        if fresh:
+            self.read = self.path.read_text()
+        return self.read
+
+
+def test_401_reads_the_key_file_again(tmp_path: Path) -> None:
+    """The key was rotated while we ran: the call is repeated with the new one."""
+    path = tmp_path / "key"
+    path.write_text("old")
+    source = KeyFile(path)
+    path.write_text("new")
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        answer = await caller.call(UPSERT_TAGS, {})
+        return answer.status, [heard.headers["x-api-key"] for heard in server.heard]
+
+    assert talk((Reply(401), OK), scene, key=source) == (200, ["old", "new"])
+
+
+def test_401_with_the_same_key_is_the_answer() -> None:
+    """There is nothing to repeat it with."""
+    answer, requests = talk((saying({"message": "who are you"}, 401),), once)
+    assert (answer.status, requests) == (401, 1)
+
+
+def test_401_for_the_new_key_too_is_the_answer(tmp_path: Path) -> None:
+    """One look at the file a call."""
+    path = tmp_path / "key"
+    path.write_text("old")
+    source = KeyFile(path)
+    path.write_text("new")
+    answer, requests = talk((Reply(401),), once, key=source)
+    assert (answer.status, requests) == (401, 2)
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+def test_an_echoed_key_is_never_shown(status: int) -> None:
+    """Neither in the words nor in the data, wherever the service puts it."""
+    told: list[str] = []
+    reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
+    answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
+    assert KEY not in repr(answer) + repr(told)
+    assert "***" in answer.text
+
+
+def test_a_key_at_the_cut_is_not_half_shown() -> None:
+    """Text is cut after the key was taken out."""
+    answer, _ = talk((Reply(400, b"x" * 295 + b" s3cret-key and more"),), once)
+    assert "s3c" not in answer.text
+
+
+# --- what answers come to
+
+
+@pytest.mark.parametrize(
+    ("reply", "data", "understood"),
+    [
+        (saying({"errors": []}), {"errors": []}, True),
+        (saying([1, 2]), [1, 2], True),
+        (Reply(200, b""), None, True),
+        (Reply(200, b" \r\n "), None, True),
+        (Reply(raw=b"HTTP/1.1 204 No Content\r\n\r\n"), None, True),
+        (Reply(200, b"<html>log in</html>", {"Content-Type": "text/html"}), None, False),
+        (Reply(200, b'{"errors": ['), None, False),
+        (Reply(200, b'{"a": NaN}'), None, False),
+        (Reply(200, b"\xff\xfe\x00"), None, False),
+        (Reply(200, b"null"), None, False),
+        (Reply(200, b'{"errors": []}', {"Content-Type": "text/html"}), {"errors": []}, True),
+    ],
+    ids=["object", "list", "empty", "blank", "204", "html", "cut", "nan", "bytes", "null", "wrong type"],
+)
+def test_what_an_answer_holds(reply: Reply, data: object, understood: bool) -> None:
+    """Parsed JSON, nothing, or not understood; the content type is not believed."""
+    answer, _ = talk((reply,), once)
+    assert answer.ok
+    assert (answer.data, answer.understood) == (data, understood)
+
+
+def test_a_body_that_cannot_be_unpacked_is_no_answer() -> None:
+    """A gateway that says gzip and sends something else."""
+    garbled = Reply(200, b"not gzip at all", {"Content-Encoding": "gzip"})
+    answer, requests = talk((garbled, OK), once)
+    assert (answer.ok, requests) == (True, 2)
+
+
+def test_foreign_words_are_one_line_of_a_sane_length() -> None:
+    """Control characters that would paint a terminal are gone."""
+    page = b"<html>\r\n\x1b[31m\x07" + b"words " * 1000
+    answer, _ = talk((Reply(400, page),), once)
+    assert len(answer.text) <= 301
+    assert answer.text.isprintable()
+
+
+# --- connections
+
+
+def test_connections_are_kept_and_bounded() -> None:
+    """A hundred calls over at most four connections, four at once."""
+
+    async def play() -> Any:
+        async with serving(OK) as server, client(server, concurrency=4) as caller:
+            await asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(100)))
+            return server
+
+    server = asyncio.run(play())
+    assert len(server.heard) == 100
+    assert server.connections <= 4
+    assert server.most_at_once <= 4
+
+
+def test_concurrency_is_used() -> None:
+    """Four calls are under way together: none is answered before the fourth has arrived."""
+
+    async def play() -> int:
+        all_there = asyncio.Event()
+        async with serving(Reply(until=all_there)) as server, client(server, concurrency=4) as caller:
+            server.on_request = lambda: all_there.set() if server.under_way == 4 else None
+            answers = await asyncio.wait_for(
+                asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(4))), timeout=20
+            )
+            assert all(answer.ok for answer in answers)
+            return server.most_at_once
+
+    assert asyncio.run(play()) == 4
+
+
+def test_calls_in_a_row_share_one_connection() -> None:
+    """Keep-alive: a thousand keyword deletes do not open a thousand connections."""
+
+    async def scene(server: Scripted, caller: Client) -> int:
+        for _ in range(20):
+            await caller.call(UPSERT_TAGS, {})
+        return server.connections
+
+    assert talk((OK,), scene) == 1
+
+
+def test_the_traffic_is_counted_without_the_question_for_the_team() -> None:
+    """As the plan counts requests."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await caller.call(TEAM_INFO)
+        await caller.call(UPSERT_TAGS, {})
+        await caller.call(UPSERT_TAG, {})
+        return caller.traffic.requests, caller.traffic.retries, caller.traffic.statuses
+
+    script = (OK, BUSY, OK, Reply(404))
+    assert talk(script, scene) == (3, 1, {"upsertTags": {503, 200}, "upsertTag": {404}})
