@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,7 @@ class Ended:
     def session(self) -> str:
         return self.applied.report.session.outcome
 
-    @property
+    @cached_property
     def results(self) -> dict[str, Result]:
         return {str(result.key): result for result in self.applied.report.results}
 
