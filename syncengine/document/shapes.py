@@ -11,22 +11,34 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final
+from functools import lru_cache
+from typing import Annotated, Any, Final, cast
 
 from pydantic import Field, WithJsonSchema
 
 from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
-from syncengine.document.nodes import PLAIN_NULLS, Mapping, Node, Refused, Scalar, Sequence, described, quoted
+from syncengine.document.nodes import PLAIN_NULLS, Mapping, Mark, Node, Refused, Scalar, Sequence, described, quoted
+from syncengine.document.plain import Field as PlainField
+from syncengine.document.plain import Place, Shape
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
 
 Reader = Callable[[Node, Findings], Any]
 
 
+AsPlain = Callable[[Reader], PlainField | None]
+"""How text becomes a value where there are no nodes, of a field with this reader; None: not without nodes."""
+
+
+def needs_nodes(reader: Reader) -> None:
+    """Values that are judged with their places: files that have them are read in full."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """In a field's annotation: `make` builds the reader of a field from its name."""
+    """In a field's annotation: `make` builds the reader of a field from its name; `plain`: see `AsPlain`."""
 
     make: Callable[[str], Reader]
+    plain: AsPlain = needs_nodes
 
 
 def refused(node: Node, findings: Findings, name: str, expected: str, empty: str = '""') -> Invalid:
@@ -48,6 +60,18 @@ def is_text(node: Node) -> bool:
     return type(node) is Scalar and (node.style != "" or node.text not in PLAIN_NULLS)
 
 
+def fits(text: str, forbidden: re.Pattern[str]) -> bool:
+    return text.isprintable() or forbidden.search(text) is None
+
+
+says_something: Callable[[str], object] = str.strip
+"""True of texts that are more than blanks."""
+
+
+def has_no_blanks_around(text: str) -> bool:
+    return text.strip() == text
+
+
 def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
     """The scalar as written, without the characters that `forbidden` finds."""
 
@@ -55,9 +79,10 @@ def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
         if type(node) is not Scalar or (not node.style and node.text in PLAIN_NULLS):
             return refused(node, findings, name, "text")
         text = node.text
-        if text.isprintable() or (found := forbidden.search(text)) is None:
+        if fits(text, forbidden):
             return text
-        return findings.error("control-character", node, f"{called(name)} holds {character(found.group())}; {hint}")
+        found = character(forbidden.findall(text)[0])
+        return findings.error("control-character", node, f"{called(name)} holds {found}; {hint}")
 
     return read
 
@@ -77,7 +102,7 @@ def filled(name: str) -> Reader:
 
     def read(node: Node, findings: Findings) -> Any:
         value = text(node, findings)
-        if value is not INVALID and not value.strip():
+        if value is not INVALID and not says_something(value):
             return findings.error("empty-value", node, f"{called(name)} must not be empty")
         return value
 
@@ -92,10 +117,9 @@ def identity(name: str) -> Reader:
         value = text(node, findings)
         if value is INVALID:
             return INVALID
-        stripped = value.strip()
-        if not stripped:
+        if not says_something(value):
             return findings.error("empty-name", node, f"{called(name)} must not be empty")
-        if stripped != value:
+        if not has_no_blanks_around(value):
             return findings.error(
                 "surrounding-blanks", node, f"{called(name)} must not start or end with blanks: {quoted(value)}"
             )
@@ -193,6 +217,10 @@ def instant(name: str) -> Reader:
     return read
 
 
+def distinct(found: list[str]) -> tuple[str, ...]:
+    return tuple(found) if len(set(found)) == len(found) else tuple(dict.fromkeys(found))
+
+
 def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
     """A list of texts in its order, without repeats."""
 
@@ -203,7 +231,7 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
             if type(node) is not Sequence:
                 return refused(node, findings, name, "a list of texts", empty="[]")
             found = [one(entry, findings) for entry in node.items]
-            return tuple(dict.fromkeys(value for value in found if value is not INVALID))
+            return distinct([value for value in found if value is not INVALID])
 
         return read
 
@@ -232,29 +260,66 @@ def _name_is_good(key: Scalar, findings: Findings, name_of: Reader) -> bool:
     return name_of(Scalar(key.text, key.mark, '"'), findings) is not INVALID
 
 
+_NOWHERE = Place(0, 0)
+
+
+def by_reader(reader: Reader) -> PlainField:
+    """The reader itself decides, once for each text: for fields that have few values."""
+
+    @lru_cache(maxsize=1024)
+    def convert(text: str, quoted: bool) -> Any:
+        value = reader(Scalar(text, cast("Mark", _NOWHERE), '"' if quoted else ""), Findings(""))
+        return None if value is INVALID else value
+
+    return PlainField(Shape.TEXT, convert)
+
+
+def plain_text(reader: Reader) -> PlainField:
+    """A line or prose: without control characters there is nothing to ask."""
+    return PlainField(Shape.TEXT)
+
+
+def plain_filled(reader: Reader) -> PlainField:
+    return PlainField(Shape.TEXT, lambda text, quoted: text if says_something(text) else None)
+
+
+def plain_identity(reader: Reader) -> PlainField:
+    return PlainField(Shape.TEXT, lambda text, quoted: text if text and has_no_blanks_around(text) else None)
+
+
+def plain_words(reader: Reader) -> PlainField:
+    """A list of filled lines."""
+    return PlainField(Shape.LIST, lambda found: distinct(found) if all(map(says_something, found)) else None)
+
+
+def plain_texts(reader: Reader) -> PlainField:
+    """The names must be filled, the texts can be any."""
+    return PlainField(Shape.MAP, lambda found: found if all(map(says_something, found)) else None)
+
+
 _SCALAR: Final = WithJsonSchema({"type": ["string", "number", "boolean"]})
 _LISTED: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"\S"}
 _NAMED: Final[dict[str, Any]] = {**_LISTED, "pattern": r"^\S(.*\S)?$"}
 
-Line = Annotated[str, Reads(line), _SCALAR]
-Prose = Annotated[str, Reads(prose), _SCALAR]
-Filled = Annotated[str, Reads(filled), WithJsonSchema(_LISTED)]
-Identity = Annotated[str, Reads(identity), WithJsonSchema(_NAMED)]
-Flag = Annotated[bool, Reads(flag)]
+Line = Annotated[str, Reads(line, plain_text), _SCALAR]
+Prose = Annotated[str, Reads(prose, plain_text), _SCALAR]
+Filled = Annotated[str, Reads(filled, plain_filled), WithJsonSchema(_LISTED)]
+Identity = Annotated[str, Reads(identity, plain_identity), WithJsonSchema(_NAMED)]
+Flag = Annotated[bool, Reads(flag, by_reader)]
 Words = Annotated[
     tuple[str, ...],
-    Reads(words(filled)),
+    Reads(words(filled), plain_words),
     WithJsonSchema({"type": "array", "items": _LISTED}),
 ]
 Names = Annotated[tuple[str, ...], Reads(words(identity)), WithJsonSchema({"type": "array", "items": _NAMED})]
 Texts = Annotated[
     dict[str, str],
-    Reads(texts),
+    Reads(texts, plain_texts),
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Instant = Annotated[
     int,
-    Reads(instant),
+    Reads(instant, by_reader),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "integer"}]}),
     Field(examples=["2024-05-01T09:00:00Z"]),
 ]

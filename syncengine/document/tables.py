@@ -19,6 +19,7 @@ from pydantic.fields import FieldInfo
 
 from syncengine.document.findings import INVALID, Findings, nearest
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
+from syncengine.document.plain import Field as PlainField
 from syncengine.document.shapes import Reader, Reads, refused
 
 M = TypeVar("M", bound="Model")
@@ -98,22 +99,42 @@ def model_reader(model: type[M], title: str) -> Reader:
     return read
 
 
+def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
+    """Those fields of a model that can be read without nodes, by their names in the file."""
+    found: dict[str, PlainField] = {}
+    for name, info in model.model_fields.items():
+        key = info.alias or name
+        _, reads = _bare(info.annotation, info.metadata)
+        if reads and (plain := reads.plain(table.readers[key][1])):
+            found[key] = plain
+    return found
+
+
 def _reader_of_field(name: str, info: FieldInfo) -> Reader:
     return _reader(name, info.annotation, info.metadata)
 
 
 def _reader(name: str, annotation: Any, metadata: AnySequence[Any] = ()) -> Reader:
-    for reads in metadata:
-        if isinstance(reads, Reads):
-            return reads.make(name)
-    origin, inner = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _reader(name, inner[0], inner[1:])
-    if origin in (Union, types.UnionType):
-        return _reader(name, next(a for a in inner if a is not type(None)))
+    annotation, reads = _bare(annotation, metadata)
+    if reads:
+        return reads.make(name)
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return model_reader(annotation, name)
+    origin, inner = get_origin(annotation), get_args(annotation)
     return _CONTAINERS[origin](name, _reader(name, inner[-1] if origin is dict else inner[0]))
+
+
+def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads | None]:
+    """A type without what is said about it and without its `None`, and how it is read if that is said."""
+    for reads in metadata:
+        if isinstance(reads, Reads):
+            return annotation, reads
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _bare(inner[0], inner[1:])
+    if origin in (Union, types.UnionType):
+        return _bare(next(a for a in inner if a is not type(None)))
+    return annotation, None
 
 
 def _list_reader(name: str, item: Reader) -> Reader:

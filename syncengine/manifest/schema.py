@@ -5,6 +5,7 @@ Readers (`tables`) and JSON Schemas come from here (product.md §3, specificatio
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, create_model
@@ -21,9 +22,10 @@ from syncengine.document.shapes import (
     Reads,
     Texts,
     Words,
+    by_reader,
     choice,
 )
-from syncengine.document.tables import Model, Table
+from syncengine.document.tables import Model, Table, plain_fields
 from syncengine.resource import Kind, Removal
 
 _PROTECT = "Never removed by a plan, even when it is gone from the manifests."
@@ -76,7 +78,7 @@ class Tag(Model):
         None, description="Activity type of time entries for which the user has chosen none."
     )
     url: Line | None = Field(None, description="Where the console links to.")
-    visibility: Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")))] | None = Field(
+    visibility: Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None = Field(
         None, description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."
     )
     assignee_external_ids: Words | None = Field(None, description="External ids of the users who work on the matter.")
@@ -178,5 +180,13 @@ DEFAULTS_TABLES = {
     for section, kind in SECTIONS.items()
     for model in (DEFAULTS[kind],)
 }
+PLAIN_SECTIONS = {
+    section: {
+        name: replace(field, placed=name == "category")
+        for name, field in plain_fields(MODELS[kind], RESOURCE_TABLES[kind]).items()
+    }
+    for section, kind in SECTIONS.items()
+}
+"""What `document.plain` can read of each section; `category` refers to what another file may declare."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(info.alias or name for name, info in Manifest.model_fields.items())

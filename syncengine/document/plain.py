@@ -1,0 +1,455 @@
+"""text of one manifest → items with values and places if the file is boring, else None; pure.
+
+Boring is a subset of YAML in which nothing needs judgement: sections at the left margin, their items as block mappings
+in a constant indentation, values of one kind each. An item is matched by one regular expression that is compiled for
+the order of its keys; nearly all items of a file share one. Whatever does not match makes the answer None for the
+whole file, and `reader`, which alone decides what YAML means and alone reports errors, reads it then. So this may leave
+out anything, and must never read anything differently.
+
+All repetitions are possessive and every alternative is told by its first characters: time is linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+MAX_INDENT = 16
+MAX_LAYOUTS = 48
+"""Orders of keys in one file; each costs some milliseconds to compile, after which libyaml would be done."""
+
+Convert = Callable[..., Any]
+"""A value from a text and whether it is quoted, from a list of texts, or from a dict; None: not certain.
+
+The texts hold no control characters, and the keys of a dict are interned.
+"""
+
+
+class Shape(Enum):
+    """How the value of a field is written."""
+
+    TEXT = "text"
+    LIST = "list"
+    MAP = "map"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field that can be read here. Without `convert` a text is the value; `placed`: the value's place is kept."""
+
+    shape: Shape
+    convert: Convert | None = None
+    placed: bool = False
+
+
+Sections = Mapping[str, Mapping[str, Field]]
+
+
+class Place(NamedTuple):
+    """Line and column, from 1."""
+
+    line: int
+    column: int
+
+
+class Item(NamedTuple):
+    """One resource as it is written; `line` and `column` of its first key, `placed` of the field that asks for it."""
+
+    section: str
+    line: int
+    column: int
+    values: dict[str, Any]
+    placed: Place | None
+
+
+class Slice(NamedTuple):
+    """A section as it is written, for the full reader; `line` is that of its key, from 1."""
+
+    text: str
+    line: int
+
+    def in_place(self) -> str:
+        """The slice after so many empty lines that its marks are those of the file."""
+        return "\n" * (self.line - 1) + self.text
+
+
+class Plain(NamedTuple):
+    items: list[Item]
+    defaults: Slice | None
+
+
+def read(text: str, sections: Sections) -> Plain | None:
+    """Everything that the file declares; None if there is anything in it that is not certain.
+
+    `text` is what `text.decoded` gives: without control characters and foreign ends of lines, save tabs and returns.
+    """
+    if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
+        return None
+    whole = f"\n{text}" if text.endswith("\n") else f"\n{text}\n"
+    found = _read(whole, sections)
+    if found is None and " \n" in whole and "\ndefaults:" not in whole:
+        return _read(_BLANKS.sub("\n", whole), sections)
+    return found
+
+
+def _read(text: str, sections: Sections) -> Plain | None:
+    """The same of text whose every line stands between two line feeds."""
+    reading = _Reading(text, sections)
+    try:
+        reading.run()
+    except _Uncertain:
+        return None
+    return Plain(reading.items, reading.defaults)
+
+
+class _Uncertain(Exception):
+    """Something that is not boring."""
+
+
+_SURROGATE = re.compile(r"\\u[dD][89abAB]")
+_BLANKS = re.compile(r" +\n")
+_QUOTES = frozenset("\"'")
+
+_REST = r"[^\n:#]*+(?:(?::(?=[^ \n])|(?<! )\#)[^\n:#]*+)*+(?<! )"
+_NOT_NULL = r"(?![nN](?:ull|ULL)\b)"
+_FIRST = _NOT_NULL + r"""[^\s\-?:,\[\]{}#&*!|>'"%@`~<=]"""
+_SINGLE = r"'[^']*+(?:''[^']*+)*+'"
+_DOUBLE = r'"[^"]*+"'
+"""Of texts without a backslash."""
+_DOUBLE_UNESCAPED = r'"[^"\\]*+"'
+_QUOTED = rf"{_DOUBLE_UNESCAPED}|{_SINGLE}"
+_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+"
+_KEY = rf"""(?:{_FIRST}[^\n:#,?\[\]{{}}"'\\]{{0,200}}+(?<! )|"[^"\\\n]{{0,200}}+"|'[^'\n]{{0,200}}+')"""
+_FLOW_END = r" *+(?:, *+|\Z)|(.+)"
+_FLOW_ITEMS = re.compile(f"({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
+_FLOW_PAIRS = re.compile(
+    rf"""("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
+)
+"""Items one after the other; what does not fit is in the last group of the last. Keys are looked at by `_name`."""
+_BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
+"""Less strict, for what is known to be a block."""
+_A_KEY = re.compile(_KEY)
+_BETWEEN = r"(?:\n *+(?:\#[^\n]*+)?(?=\n))"
+"""A line that is empty or a comment."""
+_SKIPPED = re.compile(_BETWEEN + "++")
+_SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
+_FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")
+_DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?:\n(?:[ #][^\n]*+)?(?=\n))*+")
+
+
+def _scalar(indent: str, double: str = _DOUBLE_UNESCAPED) -> str:
+    """A scalar whose further lines, if there are any, stand deeper than `indent`; those of quoted ones: see `_text`."""
+    return rf"(?:{_FIRST}{_REST}(?:\n{indent} ++(?![#:]){_REST})*+|{double}|{_SINGLE})"
+
+
+def _text(token: str) -> str:
+    """What a scalar says."""
+    if token[0] == '"':
+        token = token[1:-1]
+    elif token[0] == "'":
+        token = token[1:-1].replace("''", "'")
+    return _folded(token) if "\n" in token else token
+
+
+def _folded(text: str) -> str:
+    """Several lines as one. No line may be empty or start at the left margin."""
+    first, *others = text.split("\n")
+    if not all(line.startswith(" ") and line.strip(" ") for line in others):
+        raise _Uncertain
+    return " ".join([first, *[line.lstrip(" ") for line in others]])
+
+
+def _list(written: str) -> list[str]:
+    """The texts of a list."""
+    if written[0] == "\n":
+        return _block_list(written)
+    body = written[written.index("[") + 1 : -1]
+    if body[:1] == '"' and "\\" not in body and "\n" not in body:
+        texts = body[1:-1].split('", "')
+        if body.count('"') == 2 * len(texts) and body[-1] == '"':
+            return texts
+    found = _FLOW_ITEMS.findall(body.strip(" "))
+    if "\n" in body or (found and found[-1][-1]):
+        raise _Uncertain
+    return [_text(token.rstrip(" ")) for token, _ in found]
+
+
+def _block_list(written: str) -> list[str]:
+    if "#" in written or "\n\n" in written:
+        tokens = _entries(_indent_of(written), "- ").findall(written)
+    else:
+        tokens = written.split(written[: written.index("-") + 2])[1:]
+        if written.count("\n") == len(tokens) and "'" not in written and '"' not in written:
+            return tokens
+    return [_text(token) for token in tokens]
+
+
+def _map(written: str) -> dict[str, str]:
+    """The names and texts of a mapping."""
+    if written[0] == "\n":
+        pairs = _block_pairs(written)
+        found = {_name(name): _text(token) for name, token in pairs}
+    else:
+        pairs = _flow_pairs(written)
+        found = {_name(name): _text(token.rstrip(" ")) if token else quoted for name, quoted, token, _ in pairs}
+    if len(found) < len(pairs):
+        raise _Uncertain
+    return found
+
+
+def _block_pairs(written: str) -> list[tuple[str, ...]]:
+    """Name and text, both as written."""
+    pairs: list[tuple[str, ...]] = _BLOCK_PAIRS.findall(written)
+    if len(pairs) < written.count("\n"):
+        return _entries(_indent_of(written), f"({_KEY}): ++").findall(written)
+    return pairs
+
+
+def _flow_pairs(written: str) -> list[tuple[str, ...]]:
+    """Name as written, text that was in double quotes, any other text as written."""
+    body = written[written.index("{") + 1 : -1].strip(" ")
+    pairs: list[tuple[str, ...]] = _FLOW_PAIRS.findall(body)
+    if "\n" in body or "\\" in body or (pairs and pairs[-1][-1]):
+        raise _Uncertain
+    return pairs
+
+
+@lru_cache(maxsize=4096)
+def _name(token: str) -> str:
+    """Interned, as thousands of items share them."""
+    if not _A_KEY.fullmatch(token):
+        raise _Uncertain
+    return sys.intern(_text(token))
+
+
+def _indent_of(written: str) -> str:
+    """Of the entries of a block, which comments may precede."""
+    start = skipped.end() if (skipped := _SKIPPED.match(written)) else 0
+    return written[start + 1 : len(written) - len(written[start + 1 :].lstrip(" "))]
+
+
+@lru_cache(maxsize=64)
+def _entries(indent: str, entry: str) -> re.Pattern[str]:
+    return re.compile(f"\n{indent}{entry}({_scalar(indent)})")
+
+
+_compiled = lru_cache(maxsize=256)(re.compile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """How the items of a section stand: what is before the first key of each, and the indentation of the others.
+
+    `between` are the lines that may stand anywhere, and `double` is a double-quoted scalar, both as this file has them.
+    """
+
+    fields: Mapping[str, Field]
+    dash: str
+    indent: str
+    between: str
+    double: str
+
+    def pattern(self, order: tuple[str, ...]) -> re.Pattern[str]:
+        """One whole item that has the first of these keys, and any of the others in this order."""
+        first, *others = (f"{name}:{self._value(self.fields[name].shape)}" for name in order)
+        line = f"{self.between}\n{self.indent}"
+        optional = "".join(f"(?:{line}{other})?" for other in others)
+        return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
+
+    def _value(self, shape: Shape) -> str:
+        """What may follow the `:` of a field: one group. Flow lists and maps are looked at when they are taken apart.
+
+        The second form of those is for texts with a bracket.
+        """
+        if shape is Shape.TEXT:
+            return f" ++({_scalar(self.indent, self.double)})"
+        if shape is Shape.LIST:
+            return rf"( ++\[[^\]]*+\](?=\n)| ++\[[^\n]*+(?<=\])|{self._blocks('- ', '', '  ', '    ')})"
+        return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{_KEY}: ++', '  ', '    ')})"
+
+    def _blocks(self, entry: str, *further: str) -> str:
+        """Entries one below the other, so much further in; `entry` is what stands before each scalar."""
+        indents = [self.indent + more for more in further]
+        return "|".join(f"(?:{self.between}\n{indent}{entry}{_scalar(indent, self.double)})++" for indent in indents)
+
+    def keys(self, text: str, start: int) -> tuple[str, ...]:
+        """The keys of the item that starts here."""
+        following = _compiled(rf"\n {{0,{self.dash.index('-') - 1}}}[^ #\n]").search(text, start + 1)
+        end = following.start() if following else len(text)
+        return tuple(_compiled(rf"(?:{self.dash}|\n{self.indent})([A-Za-z]+):").findall(text, start, end))
+
+
+Take = Callable[[str], Any]
+"""The value of a field as it is written; None: not certain."""
+
+
+def _take(field: Field) -> Take | None:
+    """None for what `_values` does by itself."""
+    convert = field.convert
+    if convert is None:
+        return _TAKES[field.shape]
+    if field.shape is Shape.TEXT:
+        return lambda token: convert(_text(token), token[0] in _QUOTES)
+    if field.shape is Shape.LIST:
+        return lambda written: convert(_list(written))
+    return lambda written: convert(_map(written))
+
+
+_TAKES: dict[Shape, Take | None] = {Shape.TEXT: None, Shape.LIST: _list, Shape.MAP: _map}
+
+
+class _Layout(NamedTuple):
+    """An order of keys, and how items are read whose keys come in it; `placed` is the group of what is placed."""
+
+    order: tuple[str, ...]
+    match: Callable[[str, int], re.Match[str] | None]
+    takes: tuple[Take | None, ...]
+    placed: int
+
+
+class _Layouts:
+    """The layouts of a section, each made when the first item asks for it."""
+
+    def __init__(self, grid: _Grid) -> None:
+        self.grid = grid
+        self.made: list[_Layout] = []
+
+    def of(self, keys: tuple[str, ...]) -> _Layout:
+        """The layout for these keys, which must be known, and each of them once."""
+        if not keys or not self.grid.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
+            raise _Uncertain
+        orders = [_merged(layout.order, keys) for layout in self.made]
+        for layout, order in zip(self.made, orders, strict=True):
+            if order == layout.order:
+                return layout
+        return self._new(next((order for order in orders if order), keys))
+
+    def _new(self, order: tuple[str, ...]) -> _Layout:
+        if len(self.made) >= MAX_LAYOUTS:
+            raise _Uncertain
+        fields = [self.grid.fields[name] for name in order]
+        placed = next((group for group, field in enumerate(fields, 1) if field.placed), 0)
+        layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)), placed)
+        self.made.insert(0, layout)
+        return layout
+
+
+def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The order with the keys that it lacks, each after the one before it; None if the two contradict each other."""
+    if order[0] != keys[0]:
+        return None
+    result, after = list(order), 0
+    for key in keys:
+        if key not in result:
+            result.insert(after, key)
+        elif result.index(key) < after:
+            return None
+        after = result.index(key) + 1
+    return tuple(result)
+
+
+class _Reading:
+    """What has been read up to `pos`, the line feed before line `line`."""
+
+    __slots__ = ("between", "defaults", "double", "items", "line", "met", "pos", "sections", "text")
+
+    def __init__(self, text: str, sections: Sections) -> None:
+        self.text, self.sections = text, sections
+        self.between = f"{_BETWEEN}*+" if "#" in text or "\n\n" in text else ""
+        self.double = _DOUBLE_UNESCAPED if "\\" in text else _DOUBLE
+        self.pos, self.line = 0, 1
+        self.items: list[Item] = []
+        self.defaults: Slice | None = None
+        self.met = set[str]()
+
+    def run(self) -> None:
+        self._skip()
+        while self.pos < len(self.text) - 1:
+            if (found := _SECTION.match(self.text, self.pos)) is None or found[1] in self.met:
+                raise _Uncertain
+            self.met.add(found[1])
+            if found[1] == "defaults":
+                self._defaults()
+            else:
+                self._section(found)
+            self._skip()
+
+    def _go(self, end: int) -> None:
+        self.line += self.text.count("\n", self.pos, end)
+        self.pos = end
+
+    def _skip(self) -> None:
+        if self.between and (skipped := _SKIPPED.match(self.text, self.pos)):
+            self._go(skipped.end())
+
+    def _defaults(self) -> None:
+        if (found := _DEFAULTS.match(self.text, self.pos)) is None:
+            raise _Uncertain
+        self.defaults = Slice(found.group()[1:] + "\n", self.line)
+        self._go(found.end())
+
+    def _section(self, found: re.Match[str]) -> None:
+        section, rest = found[1], found[2]
+        if section not in self.sections or rest not in ("", " []"):
+            raise _Uncertain
+        self._go(found.end())
+        if not rest:
+            self._items(section)
+
+    def _items(self, section: str) -> None:
+        """Up to what is no item; whether that may stand there, is for `run` to say."""
+        self._skip()
+        grid = self._grid(self.sections[section])
+        text, layouts, column = self.text, _Layouts(grid), len(grid.indent) + 1
+        layout: _Layout | None = None
+        while True:
+            found = layout.match(text, self.pos) if layout else None
+            if found is None or layout is None:
+                self._skip()
+                if not text.startswith(grid.dash, self.pos):
+                    return
+                layout = layouts.of(grid.keys(text, self.pos))
+                if (found := layout.match(text, self.pos)) is None:
+                    raise _Uncertain
+            placed = self._place(found, layout.placed) if layout.placed else None
+            self.items.append(Item(section, self.line, column, _values(layout, found), placed))
+            end = found.end()
+            self.line += text.count("\n", self.pos, end)
+            self.pos = end
+
+    def _grid(self, fields: Mapping[str, Field]) -> _Grid:
+        """As the first item of a section stands, all must."""
+        first = _FIRST_ITEM.match(self.text, self.pos)
+        if first is None:
+            raise _Uncertain
+        indent = " " * (len(first[1]) + 1 + len(first[2]))
+        return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
+
+    def _place(self, found: re.Match[str], group: int) -> Place | None:
+        if (start := found.start(group)) < 0:
+            return None
+        text = self.text
+        return Place(self.line + text.count("\n", self.pos + 1, start), start - text.rfind("\n", 0, start))
+
+
+def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:
+    """The values of an item in the order of the file."""
+    values: dict[str, Any] = {}
+    for name, take, written in zip(layout.order, layout.takes, found.groups(), strict=True):
+        if written is None:
+            continue
+        if take is not None:
+            value = take(written)
+            if value is None:
+                raise _Uncertain
+        elif "\n" in written or written[0] == "'":
+            value = _text(written)
+        else:
+            value = written[1:-1] if written[0] == '"' else written
+        values[name] = value
+    return values
