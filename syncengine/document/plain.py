@@ -123,12 +123,12 @@ _DOUBLE = r'"[^"]*+"'
 """Of texts without a backslash."""
 _DOUBLE_UNESCAPED = r'"[^"\\]*+"'
 _QUOTED = rf"{_DOUBLE_UNESCAPED}|{_SINGLE}"
-_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+"
+_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+(?<! )"
 _KEY = rf"""(?:{_FIRST}[^\n:#,?\[\]{{}}"'\\]{{0,200}}+(?<! )|"[^"\\\n]{{0,200}}+"|'[^'\n]{{0,200}}+')"""
-_FLOW_END = r" *+(?:, *+|\Z)|(.+)"
-_FLOW_ITEMS = re.compile(f"({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
+_FLOW_END = r" *+(?:,|\Z)|(.+)"
+_FLOW_ITEMS = re.compile(f" *+({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
 _FLOW_PAIRS = re.compile(
-    rf"""("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
+    rf""" *+("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
 )
 """Items one after the other; what does not fit is in the last group of the last. Keys are looked at by `_name`."""
 _BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
@@ -157,9 +157,9 @@ def _text(token: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Several lines as one. No line may be empty or start at the left margin."""
+    """Several lines as one. No line may be empty or start at the left margin, and only the last may end in blanks."""
     first, *others = text.split("\n")
-    if not all(line.startswith(" ") and line.strip(" ") for line in others):
+    if " \n" in text or not all(line.startswith(" ") and line.strip(" ") for line in others):
         raise _Uncertain
     return " ".join([first, *[line.lstrip(" ") for line in others]])
 
@@ -168,15 +168,14 @@ def _list(written: str) -> list[str]:
     """The texts of a list."""
     if written[0] == "\n":
         return _block_list(written)
-    body = written[written.index("[") + 1 : -1]
-    if body[:1] == '"' and "\\" not in body and "\n" not in body:
-        texts = body[1:-1].split('", "')
-        if body.count('"') == 2 * len(texts) and body[-1] == '"':
+    if written[:3] == ' ["' and written[-2] == '"' and "\\" not in written and "\n" not in written:
+        texts = written[3:-2].split('", "')
+        if written.count('"') == 2 * len(texts):
             return texts
-    found = _FLOW_ITEMS.findall(body.strip(" "))
-    if "\n" in body or (found and found[-1][-1]):
+    found = _FLOW_ITEMS.findall(written, written.index("[") + 1, len(written) - 1)
+    if "\n" in written or (found and found[-1][-1]):
         raise _Uncertain
-    return [_text(token.rstrip(" ")) for token, _ in found]
+    return [_text(token) for token, _ in found]
 
 
 def _block_list(written: str) -> list[str]:
@@ -192,31 +191,26 @@ def _block_list(written: str) -> list[str]:
 def _map(written: str) -> dict[str, str]:
     """The names and texts of a mapping."""
     if written[0] == "\n":
-        pairs = _block_pairs(written)
-        found = {_name(name): _text(token) for name, token in pairs}
-    else:
-        pairs = _flow_pairs(written)
-        found = {_name(name): _text(token.rstrip(" ")) if token else quoted for name, quoted, token, _ in pairs}
+        return _block_map(written)
+    pairs = _FLOW_PAIRS.findall(written, written.index("{") + 1, len(written) - 1)
+    if "\n" in written or "\\" in written or (pairs and pairs[-1][-1]):
+        raise _Uncertain
+    if "'" in written:
+        pairs = [(name, quoted or (token and _text(token)), "", "") for name, quoted, token, _ in pairs]
+    found = {_name(name): quoted or token for name, quoted, token, _ in pairs}
     if len(found) < len(pairs):
         raise _Uncertain
     return found
 
 
-def _block_pairs(written: str) -> list[tuple[str, ...]]:
-    """Name and text, both as written."""
-    pairs: list[tuple[str, ...]] = _BLOCK_PAIRS.findall(written)
+def _block_map(written: str) -> dict[str, str]:
+    pairs = _BLOCK_PAIRS.findall(written)
     if len(pairs) < written.count("\n"):
-        return _entries(_indent_of(written), f"({_KEY}): ++").findall(written)
-    return pairs
-
-
-def _flow_pairs(written: str) -> list[tuple[str, ...]]:
-    """Name as written, text that was in double quotes, any other text as written."""
-    body = written[written.index("{") + 1 : -1].strip(" ")
-    pairs: list[tuple[str, ...]] = _FLOW_PAIRS.findall(body)
-    if "\n" in body or "\\" in body or (pairs and pairs[-1][-1]):
+        pairs = _entries(_indent_of(written), f"({_KEY}): ++").findall(written)
+    found = {_name(name): _text(token) for name, token in pairs}
+    if len(found) < len(pairs):
         raise _Uncertain
-    return pairs
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -406,21 +400,23 @@ class _Reading:
         self._skip()
         grid = self._grid(self.sections[section])
         text, layouts, column = self.text, _Layouts(grid), len(grid.indent) + 1
-        layout: _Layout | None = None
+        layout = layouts.of(grid.keys(text, self.pos))
+        match, pos, line = layout.match, self.pos, self.line
         while True:
-            found = layout.match(text, self.pos) if layout else None
-            if found is None or layout is None:
+            if (found := match(text, pos)) is None:
+                self.pos, self.line = pos, line
                 self._skip()
                 if not text.startswith(grid.dash, self.pos):
                     return
                 layout = layouts.of(grid.keys(text, self.pos))
-                if (found := layout.match(text, self.pos)) is None:
+                match, pos, line = layout.match, self.pos, self.line
+                if (found := match(text, pos)) is None:
                     raise _Uncertain
-            placed = self._place(found, layout.placed) if layout.placed else None
-            self.items.append(Item(section, self.line, column, _values(layout, found), placed))
+            placed = self._place(found, layout.placed, line) if layout.placed else None
+            self.items.append(Item(section, line, column, _values(layout, found), placed))
             end = found.end()
-            self.line += text.count("\n", self.pos, end)
-            self.pos = end
+            line += text.count("\n", pos, end)
+            pos = end
 
     def _grid(self, fields: Mapping[str, Field]) -> _Grid:
         """As the first item of a section stands, all must."""
@@ -430,11 +426,11 @@ class _Reading:
         indent = " " * (len(first[1]) + 1 + len(first[2]))
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
 
-    def _place(self, found: re.Match[str], group: int) -> Place | None:
+    def _place(self, found: re.Match[str], group: int, line: int) -> Place | None:
         if (start := found.start(group)) < 0:
             return None
         text = self.text
-        return Place(self.line + text.count("\n", self.pos + 1, start), start - text.rfind("\n", 0, start))
+        return Place(line + text.count("\n", found.start() + 1, start), start - text.rfind("\n", 0, start))
 
 
 def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:
