@@ -112,7 +112,7 @@ class _Uncertain(Exception):
 
 
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
-_BLANKS = re.compile(r" +\n")
+_BLANKS = re.compile(r"(?<! ) ++\n")
 _QUOTES = frozenset("\"'")
 
 _REST = r"[^\n:#]*+(?:(?::(?=[^ \n])|(?<! )\#)[^\n:#]*+)*+(?<! )"

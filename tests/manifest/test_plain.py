@@ -241,6 +241,25 @@ def test_orders_of_keys_without_end_are_left() -> None:
     agrees("tags:\n" + "".join(item for item in many if len(set(item.split())) == 5))
 
 
+LONG = {
+    "blanks": f"tags:\n  - name: one\n    url: a{' ' * 300_000}b\n{' ' * 300_000}",
+    "quotes": "tags:\n  - name: one\n    url: " + '"\n    x: ' * 50_000,
+    "an open list": "tags:\n  - name: one\n    keywords: [" + '"a", ' * 50_000,
+    "an open map": "tags:\n  - name: one\n    metadata: {" + "a: b, " * 50_000,
+    "brackets": "tags:\n  - name: one\n    keywords: " + "[" * 100_000 + "\n",
+    "colons": "tags:\n  - name: one\n    url: a" + ":" * 100_000 + "\n",
+    "a fold that ends badly": "tags:\n  - name: one\n    url: a" + "\n      b" * 50_000 + "\n      c: d\n",
+    "a list that ends badly": "tags:\n  - name: one\n    keywords:\n" + "      - a\n" * 50_000 + "      - b: c\n",
+    "comments": "tags:\n  - name: one\n" + "# x\n" * 50_000 + "x",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_long_files_take_no_longer_than_they_are(text: str) -> None:
+    """Any step that costs the square of the length would keep this test for minutes."""
+    plain(text)
+
+
 def test_every_field_without_a_place_can_be_read() -> None:
     """All but `previously`, which is judged item by item."""
     for section, kind in SECTIONS.items():
