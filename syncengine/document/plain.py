@@ -134,8 +134,8 @@ _FLOW_PAIRS = re.compile(
 _BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
 """Less strict, for what is known to be a block."""
 _A_KEY = re.compile(_KEY)
-_BETWEEN = r"(?:\n *+(?:\#[^\n]*+)?(?=\n))"
-"""A line that is empty or a comment."""
+_BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
+"""A line that is empty or a comment, so that there is a `#` or two line feeds side by side."""
 _SKIPPED = re.compile(_BETWEEN + "++")
 _SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
 _FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")

@@ -135,6 +135,8 @@ TAKEN = {
         "    closedTimestamp: '2024-05-01T09:00:00Z'\n"
     ),
     "blanks before a fold": "tags:\n  - name: one\n    url: \" \n     two\"\n    path: a \n      b\n",
+    "a line of blanks before a list": "tags:\n  - name: one\n    keywords:\n \n      - a\n \n      - b\n",
+    "a line of blanks before a map": "tags:\n  - name: one\n    metadata:\n \n      A: b\n \n      C: d\n",
     "other letters": "tags:\n  - name: Müller 特許\n    keywords: [Ü, 特許 1, '😀']\n    metadata: {Größe: é}\n",
     "keys in many orders": (
         "tags:\n  - name: a\n    url: b\n  - url: c\n    name: d\n  - name: e\n    path: f\n    url: g\n"
