@@ -6,7 +6,7 @@ the order of its keys; nearly all items of a file share one. Whatever does not m
 whole file, and `reader`, which alone decides what YAML means and alone reports errors, reads it then. So this may leave
 out anything, and must never read anything differently.
 
-All repetitions are possessive and every alternative is told by its first characters: time is linear in the text.
+Repetitions are possessive and every alternative is told by its first characters: time is linear in the text.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ _DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?:\n(?:[ #][^\n]*+)?(?=\n))*+")
 
 
 def _scalar(indent: str, double: str = _DOUBLE_UNESCAPED) -> str:
-    """A scalar whose further lines, if there are any, stand deeper than `indent`; those of quoted ones: see `_text`."""
+    """A scalar whose further lines, if any, stand deeper than `indent`; those of quoted ones: see `_folded`."""
     return rf"(?:{_FIRST}{_REST}(?:\n{indent} ++(?![#:]){_REST})*+|{double}|{_SINGLE})"
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.document.findings import Findings
-from syncengine.document.nodes import Mapping, Sequence, place
+from syncengine.document.nodes import Mapping, Sequence, place, scalars
 from syncengine.document.plain import Item, Place, Plain
 from syncengine.document.plain import read as read_plain
 from syncengine.document.reader import read as read_fully
@@ -253,6 +253,21 @@ def test_orders_of_keys_without_end_are_left() -> None:
     items = ["  - " + "\n    ".join(f"{name}: x" for name in order) + "\n" for order in orders]
     assert agrees("tags:\n" + "".join(items[:20]))
     assert plain("tags:\n" + "".join(items)) is None
+
+
+def test_the_slice_of_defaults_stands_where_it_stood() -> None:
+    """So that what is wrong in it is reported at its line and column."""
+    found = plain(TAKEN["defaults"])
+    assert found is not None
+    assert found.defaults is not None
+    ((root,), (again,)) = (
+        read_fully(text.encode(), Findings("m")).roots for text in (TAKEN["defaults"], found.defaults.in_place())
+    )
+    assert isinstance(root, Mapping)
+    assert isinstance(again, Mapping)
+    assert [(node.text, place(node)) for node in scalars(again)] == [
+        (node.text, place(node)) for node in scalars(Mapping(root.keys[:1], root.values[:1], root.mark))
+    ]
 
 
 LONG = {
