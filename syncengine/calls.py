@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from syncengine.diff import Action, Change, Difference, Effect, is_new
 from syncengine.leaves import Leave
@@ -24,8 +25,7 @@ from syncengine.service.operations import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(Struct, frozen=True, gc=False, kw_only=True):
     """One resource's part of a call, described by what it leaves; `service/wire.py` spells it for the service.
 
     `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
@@ -47,8 +47,7 @@ class Item:
         return self.leaves[0].source
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True, gc=False):
     """One planned request. `id` is unique in its plan; `operation` is an operation's id."""
 
     id: str

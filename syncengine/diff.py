@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, StrEnum
+
+from msgspec import Struct, field
 
 from syncengine.leaves import Leave
 from syncengine.policy import Aim, Leaving, Note, Way, may_be_held, release, standing
@@ -33,8 +35,7 @@ class Effect(StrEnum):
     IGNORED = "ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True, gc=False):
     """One field's difference. None: not declared. `after` None with effect APPLIES: sent as an explicit empty.
 
     `replaced`: another field says the same thing now, so that nothing is lost.
@@ -53,8 +54,7 @@ class FieldChange:
         return empties and not self.replaced
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, gc=False, kw_only=True):
     """What differs for one resource.
 
     `cascade` names the category whose deletion takes this tag along; `previously` the former name in a rename.
@@ -74,8 +74,7 @@ class Change:
     previously: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True, gc=False):
     """A change with what it stands on: the recorded row, the desired resource, or how it leaves."""
 
     change: Change
@@ -84,8 +83,7 @@ class Difference:
     leaving: Leaving | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True, gc=False):
     """All differences; rows to record without a request; what is said; how many resources are as they should be."""
 
     differences: tuple[Difference, ...]

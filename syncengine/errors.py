@@ -15,8 +15,9 @@ SyncengineError                1   anything below, and what has no code of its o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+
+from msgspec import Struct
 
 
 class ExitCode(IntEnum):
@@ -41,8 +42,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1."""
 
     severity: Severity

@@ -7,14 +7,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from syncengine.diff import Action, Change, Difference
 from syncengine.policy import may_be_held
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Recorded, Status
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True, gc=False):
     """Whether losses need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
 
     tripped: bool = False

@@ -7,13 +7,14 @@ removes once it is acknowledged: a recorded row is a superset of what the servic
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value, category_references
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
+class Leave(Struct, frozen=True, gc=False, kw_only=True):
     """What will be true of `key` once the call that carries this is acknowledged.
 
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and

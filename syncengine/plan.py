@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
 from syncengine.desired import Desired
@@ -30,8 +32,7 @@ RIDE_ALONG = 10
 """From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True, gc=False):
     """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
     `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
@@ -50,16 +51,14 @@ class Sweep:
         return len(self.uploads) + 2
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True, gc=False):
     """Calls that do not depend on each other."""
 
     step: Step
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True, gc=False):
     """Counts of a plan. `keyword_adds` are those on tags that exist; `requests` leaves teamInfo aside."""
 
     create: int = 0
@@ -76,8 +75,7 @@ class Summary:
     requests: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Basis:
+class Basis(Struct, frozen=True, gc=False):
     """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply."""
 
     id: str
@@ -89,8 +87,7 @@ class Basis:
     swept_before: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True, gc=False):
     """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again."""
 
     rules: Rules
@@ -101,8 +98,7 @@ class Options:
     levels: Mapping[str, Level] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True, gc=False):
     """Everything an apply needs.
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.leaves import Leave
@@ -18,8 +21,7 @@ from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Res
 from syncengine.scope import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True, gc=False):
     """Said, not done. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
 
     key: Key

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from pydantic_core import CoreSchema
+from msgspec import Struct, field
 
 Value = str | bool | int | tuple[str, ...]
 """A field's value: text, flag, milliseconds since epoch, or a list of texts."""
@@ -16,6 +14,8 @@ Value = str | bool | int | tuple[str, ...]
 
 class Kind(StrEnum):
     """The value is the first part of an address."""
+
+    __hash__ = str.__hash__  # an enum's own is a Python function, and keys are hashed a dozen times a tag
 
     CATEGORY = "category"
     ACTIVITY_TYPE = "activity-type"
@@ -39,16 +39,6 @@ class Key(NamedTuple):
             raise ValueError(f"{address!r} is not an address: KIND/NAME")
         return cls(Kind(kind), name)
 
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> CoreSchema:
-        """In a saved plan a key is its address."""
-        from pydantic_core import core_schema
-
-        read = core_schema.no_info_plain_validator_function(lambda v: v if isinstance(v, Key) else cls.parse(v))
-        return core_schema.json_or_python_schema(
-            read, read, serialization=core_schema.plain_serializer_function_ser_schema(str)
-        )
-
 
 class Row(NamedTuple):
     """Where a generated resource's data came from: `row` is a line of the file, or a record number from 1."""
@@ -68,8 +58,7 @@ class Source(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True, gc=False):
     """What the service is asked to hold of one resource.
 
     `fields` uses the specification's names, save that a tag's `category` is the externalId of a category
@@ -83,8 +72,7 @@ class Body:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True, gc=False):
     """One desired resource, with its options for the planner and its place."""
 
     key: Key
@@ -108,8 +96,7 @@ class Removal(StrEnum):
     DELETE = "delete"
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True, gc=False):
     """A line of a manifest's `removed` section."""
 
     key: Key
@@ -127,8 +114,7 @@ class Status(StrEnum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True, gc=False):
     """One row of the cached prior state: the most that the service may hold of what we asked for.
 
     `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call that carried all of it

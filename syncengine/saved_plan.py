@@ -11,26 +11,52 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from msgspec.structs import replace
 
+from syncengine.calls import Item
 from syncengine.errors import SyncengineError
 from syncengine.plan import Plan
+from syncengine.resource import Key
 
 FORMAT = "syncengine.plan/v1"
+NOTHING = msgspec.Raw(b"")
 
-_ADAPTER = TypeAdapter(Plan)
+
+class Execution(msgspec.Struct, frozen=True, gc=False):
+    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+
+    plan: Plan
+    wholes: tuple[tuple[Key, Item], ...]
+    prior: tuple[tuple[Key, str], ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Execution:
+        listed = replace(plan, wholes={}, prior={})
+        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
+
+    def restored(self) -> Plan:
+        return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
+
+
+class Saved(msgspec.Struct):
+    """What a file must hold to be applied; the public document around it is for other readers."""
+
+    format: str = ""
+    digest: str = ""
+    execution: msgspec.Raw = NOTHING
 
 
 def save(plan: Plan, document: Mapping[str, object], path: Path) -> None:
     """Write `plan` beside its public `document`, readable by its owner alone (engine.md 1.4)."""
-    execution = _ADAPTER.dump_python(plan, mode="json")
-    content = orjson.dumps({**document, "digest": _digest(execution), "execution": execution})
+    execution = msgspec.json.encode(Execution.of(plan))
+    head = orjson.dumps({**document, "digest": _digest(execution)})
     try:
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
+            file.write(head[:-1] + b',"execution":' + execution + b"}")
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
 
@@ -48,23 +74,27 @@ def is_saved_plan(path: Path) -> bool:
 def load(path: Path) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write."""
     try:
-        document = orjson.loads(path.read_bytes())
+        saved = msgspec.json.decode(path.read_bytes(), type=Saved)
     except OSError as error:
-        raise SyncengineError(f"the plan {path} cannot be read: {error.strerror}", code="plan-file") from None
-    except orjson.JSONDecodeError as error:
-        raise SyncengineError(f"{path} is not a saved plan: {error}", code="plan-file") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise SyncengineError(f"{path} is not a saved plan of this version ({FORMAT})", code="plan-file")
-    execution = document.get("execution")
-    if execution is None:
-        raise SyncengineError(f"{path} was printed, not saved: use `plan --out FILE`", code="plan-file")
-    if document.get("digest") != _digest(execution):
-        raise SyncengineError(f"{path} was changed after it was saved: plan again", code="plan-file")
+        raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _unfit(f"{path} is not a saved plan: {error}") from None
+    if saved.format != FORMAT:
+        raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
+    execution = bytes(saved.execution)
+    if execution == NOTHING:
+        raise _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
+    if saved.digest != _digest(execution):
+        raise _unfit(f"{path} was changed after it was saved: plan again")
     try:
-        return _ADAPTER.validate_python(execution)
-    except ValidationError:
-        raise SyncengineError(f"{path} was saved by another version of syncengine", code="plan-file") from None
+        return msgspec.json.decode(execution, type=Execution).restored()
+    except msgspec.ValidationError:
+        raise _unfit(f"{path} was saved by another version of syncengine") from None
 
 
-def _digest(execution: object) -> str:
-    return hashlib.sha256(orjson.dumps(execution, option=orjson.OPT_SORT_KEYS)).hexdigest()
+def _unfit(message: str) -> SyncengineError:
+    return SyncengineError(message, code="plan-file")
+
+
+def _digest(execution: bytes) -> str:
+    return hashlib.sha256(execution).hexdigest()

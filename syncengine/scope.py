@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+from msgspec import Struct
 
 from syncengine.resource import Key, Source
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True, gc=False):
     """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
 
     paths: tuple[str, ...] = ()

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode

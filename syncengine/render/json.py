@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
+from msgspec import structs
 
 from syncengine.diff import Change, FieldChange
 from syncengine.errors import Diagnostic
@@ -68,7 +69,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _summary(summary: Summary) -> Document:
-    return {_camel(name): count for name, count in asdict(summary).items()}
+    return {_camel(name): count for name, count in structs.asdict(summary).items()}
 
 
 def _camel(name: str) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status

@@ -7,10 +7,12 @@ sent whose needs were not applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from syncengine.calls import Call, Item, Step
 from syncengine.leaves import Leave, intended, settled

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import pytest
+from msgspec.structs import asdict
 
 from syncengine.calls import OPERATION_OF, Step
 from syncengine.plan import Plan, narrowed

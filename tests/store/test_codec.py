@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from syncengine.resource import Body, Recorded, Row, Source, Status
 from syncengine.store.codec import COLUMNS, digest, from_values, to_values
