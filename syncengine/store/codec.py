@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import orjson
 
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value
@@ -29,6 +30,8 @@ COLUMNS = (
     "body",
 )
 """The order of a row's values."""
+
+_BODY = msgspec.json.Decoder(Body)
 
 KINDS = {kind.value: kind for kind in Kind}
 STATUSES = {status.value: status for status in Status}
@@ -77,7 +80,7 @@ def from_values(row: Sequence[Any]) -> Recorded:
     kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),
-        _body(orjson.loads(body)),
+        _BODY.decode(body),
         STATUSES[status],
         doubtful,
         confirmed,
@@ -94,14 +97,6 @@ def _source(file: str | None, line: int, data_file: str | None, data_row: int) -
     if file is None:
         return None
     return Source(file, line, None if data_file is None else Row(data_file, data_row))
-
-
-def _body(document: Mapping[str, Any]) -> Body:
-    fields = document["fields"]
-    for name, value in fields.items():
-        if type(value) is list:  # a million rows are read here: most hold none, and keep their dict
-            fields[name] = tuple(value)
-    return Body(fields, tuple(document["keywords"]), document["metadata"])
 
 
 def frozen(value: Any) -> Value:
