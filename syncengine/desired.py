@@ -1,36 +1,44 @@
-"""documents → resources, or every problem at once. Reads the manifests through `manifest.files`, else pure.
+"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.bulk`, else pure.
 
-Files are read one after the other and their nodes dropped; what is kept is the resources and, until a category is
-met, the places that refer to it.
+What one file says by itself is a `Reading`; here they are compared with each other. Places of what is reported are
+looked up in the file again, which happens for the few resources that something is wrong with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from syncengine.collection import no_collection
-from syncengine.document.findings import INVALID, MANY, Findings, in_order, nearest
+from syncengine.document.findings import MANY, Findings, in_order, nearest
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.manifest.declarations import Declarations, Declared, DefaultValues, declarations, default_values, merged
+from syncengine.manifest.bulk import Read, read_all
+from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
-from syncengine.manifest.lints import Words, cut_texts, levelled
-from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES, TITLES
+from syncengine.manifest.lints import Shared, levelled, place_of, shared
+from syncengine.manifest.reading import (
+    NO_DEFAULTS,
+    Compared,
+    DefaultCategory,
+    Entry,
+    RemovedEntry,
+    default_categories,
+    nodes_of,
+)
 from syncengine.project_file import Level
-from syncengine.resource import Body, Key, Kind, Removed, Resource, Source
+from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.settings import Project
 
-NO_DEFAULTS = DefaultValues()
 SUGGESTIONS = 25
 """Unknown categories for which a similar one is looked for; each costs a comparison with all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Desired:
+class Desired(Struct, frozen=True):
     """All that the manifests ask for, in the order of the files.
 
     `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content.
@@ -42,195 +50,220 @@ class Desired:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-def load(project: Project) -> Desired:
-    """The desired resources of a project; Problems with everything that is wrong with its manifests."""
+class ManifestSet(NamedTuple):
+    """What a project's manifests are, before they are read: files, the project's defaults, and what is wrong so far."""
+
+    files: Sequence[ManifestFile]
+    defaults: DefaultValues = NO_DEFAULTS
+    levels: Mapping[str, Level] = {}
+    found: tuple[Diagnostic, ...] = ()
+
+
+def manifests_of(project: Project) -> ManifestSet:
+    """Find the manifests of a project."""
     found = find(project.manifests, project.root)
-    problems = list(found.problems)
-    defaults = NO_DEFAULTS
+    problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Findings(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
-    return desired(found.files, defaults=defaults, levels=project.policy.diagnostics, before=problems)
+    return ManifestSet(found.files, defaults, project.policy.diagnostics, tuple(problems))
 
 
-def desired(
-    files: Sequence[ManifestFile],
-    *,
-    defaults: DefaultValues = NO_DEFAULTS,
-    levels: Mapping[str, Level] | None = None,
-    before: Sequence[Diagnostic] = (),
-) -> Desired:
-    """What the files declare over the project's `defaults`. `before` are findings that belong to the same refusal."""
-    gathering = _Gathering(defaults)
+def load(project: Project) -> Desired:
+    """The desired resources of a project; Problems with everything that is wrong with its manifests."""
+    manifests = manifests_of(project)
+    return desired(manifests, read_all(manifests.files, manifests.defaults))
+
+
+def desired(manifests: ManifestSet, reads: Iterable[Read]) -> Desired:
+    """What the files declare together."""
     with no_collection():
-        for file in files:
-            gathering.file(file)
+        gathering = _Gathering(manifests)
+        for read in reads:
+            gathering.take(read)
         gathering.finish()
-    found = levelled(in_order([*before, *gathering.found]), levels or {})
+    found = levelled(in_order([*manifests.found, *gathering.found]), manifests.levels)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
     return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests)
 
 
-class _Reference(NamedTuple):
-    """A category that somebody refers to and that has not been met yet."""
+class _Places:
+    """Places of parts of resources, found by reading a file again; the last file is kept at hand."""
 
-    category: str
-    file: str
-    line: int
-    column: int
-    key: Key | None
+    def __init__(self, files: Iterable[ManifestFile]) -> None:
+        self.files = {file.name: file for file in files}
+        self.file = ""
+        self.nodes: dict[Key, MappingNode] = {}
+
+    def node(self, key: Key, file: str) -> MappingNode | None:
+        """None if the file is not any more what it was a moment ago."""
+        if file != self.file:
+            data = self.files[file].content(Findings(file))
+            self.file, self.nodes = file, nodes_of(data or b"", file)
+        return self.nodes.get(key)
+
+    def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
+        """Where the value of a field stands, else the resource."""
+        node = self.node(key, source.file)
+        return (source.line, 1) if node is None else place(node.get(part) or node)
+
+    def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
+        """Where an item of a list stands, else the resource."""
+        node = self.node(key, source.file)
+        listed = node.get(part) if node is not None else None
+        items: Sequence[Node] = listed.items if isinstance(listed, SequenceNode) else ()
+        found = next((item for item in items if isinstance(item, Scalar) and item.text == text), None)
+        return place(found) if found is not None else self.of(key, source, part)
 
 
 class _Gathering:
     """Everything declared so far. `keys` has unsound resources too, so that one mistake is reported once."""
 
-    def __init__(self, defaults: DefaultValues) -> None:
-        self.project_defaults = defaults
+    def __init__(self, manifests: ManifestSet) -> None:
+        self.project_defaults = manifests.defaults
+        self.places = _Places(manifests.files)
         self.resources: dict[Key, Resource] = {}
         self.removed: dict[Key, Removed] = {}
-        self.digests: dict[str, str] = {}
         self.found: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
-        self.former: dict[Key, tuple[Source, int, int, Key]] = {}
-        self.leaving: dict[Key, tuple[str, int, int]] = {}
-        self.references: list[_Reference] = []
-        self.words = Words()
+        self.renamed: dict[Key, tuple[Key, Source]] = {}
+        self.leaving: dict[Key, tuple[str, RemovedEntry]] = {}
+        self.compared: list[Compared] = []
+        self.default_categories: dict[str, tuple[DefaultCategory, ...]] = {}
+        self.digests: dict[str, str] = {}
+        self.unsound: list[Resource] = []
         self.whole = True
 
-    def file(self, file: ManifestFile) -> None:
-        findings = Findings(file.name)
-        loaded = file.load(findings)
-        declared = declarations(loaded.documents, findings)
-        cut_texts(loaded.documents.cut, findings)
-        self.digests[file.name] = loaded.sha256
-        self.whole = self.whole and declared.whole
-        self._declarations(declared)
-        self.found += findings.found
-
-    def _declarations(self, declared: Declarations) -> None:
-        own, project = declared.defaults.values, self.project_defaults.values
-        defaults = {kind: merged(project.get(kind, {}), own.get(kind, {})) for kind in Kind}
-        for resource in declared.resources:
-            self._resource(resource, defaults[resource.kind], declared.findings)
-        self._removed_lines(declared)
-        for node in declared.defaults.nodes.get(Kind.TAG, ()):
-            self._default_refers(node, declared.file)
-
-    def _resource(self, declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> None:
-        key, node = declared.key, declared.node
-        values = merged(defaults, declared.values) if defaults else declared.values
-        absent = _BESIDES_IDENTITY[declared.kind].difference(values)
-        if absent:
-            RESOURCE_TABLES[declared.kind].missing({*values, IDENTITIES[declared.kind]}, node, findings)
-        if key is None:
-            return
-        source = Source(findings.file, place(node)[0])
-        if (first := self.keys.setdefault(key, source)) is not source:
-            self._repeated(key, first, node, findings)
-            return
-        if key.kind is Kind.TAG and "category" in declared.values:
-            self._refers(declared.values["category"], node, findings.file, key)
-        if "previously" in declared.values:
-            self._renamed(key, source, node, findings)
-        if declared.sound and not absent:
-            self._sound(key, values, source, node, findings)
-
-    def _sound(
-        self, key: Key, values: Mapping[str, Any], source: Source, node: MappingNode, findings: Findings
-    ) -> None:
-        body = _BODIES[key.kind](key, values)
-        self.resources[key] = Resource(key, body, source, values.get("protect", False), values.get("previously", ()))
-        if key.kind is Kind.TAG:
-            self.words.tag(key, source, body.keywords, node, findings)
-
-    def _repeated(self, key: Key, first: Source, node: MappingNode, findings: Findings) -> None:
-        findings.error("duplicate-resource", node, f"{key} is already declared at {first}", str(key))
-
-    def _refers(self, category: Any, node: MappingNode, file: str, key: Key | None) -> None:
-        if not category or category is INVALID or Key(Kind.CATEGORY, category) in self.keys:
-            return
-        line, column = place(node.get("category") or node)
-        self.references.append(_Reference(category, file, line, column, key))
-
-    def _default_refers(self, node: MappingNode, file: str) -> None:
-        value = node.get("category")
-        if isinstance(value, Scalar) and not value.is_null:
-            self._refers(value.text, node, file, None)
-
-    def _renamed(self, key: Key, source: Source, node: MappingNode, findings: Findings) -> None:
-        listed = node.get("previously")
-        for item in listed.items if isinstance(listed, SequenceNode) else ():
-            if not isinstance(item, Scalar):
+    def take(self, read: Read) -> None:
+        """Add one more file."""
+        reading = read.reading
+        self.found += reading.found
+        self.whole = self.whole and reading.whole
+        keys, resources = self.keys, self.resources
+        for entry in reading.entries:
+            resource = entry.resource
+            if keys.setdefault(resource.key, resource.source) is not resource.source:
+                self._repeated(entry, keys[resource.key])
                 continue
-            former = Key(key.kind, item.text)
-            line, column = place(item)
+            if resource.previously:
+                self._renamed(resource)
+            if entry.sound:
+                resources[resource.key] = resource
+            else:
+                self.unsound.append(resource)
+        for line in reading.removed:
+            self._leaves(line, reading.file)
+        self.compared.append(read.compared)
+        self.digests[reading.file] = read.sha256
+        if reading.default_categories:
+            self.default_categories[reading.file] = reading.default_categories
+
+    def _repeated(self, entry: Entry, first: Source) -> None:
+        key, source = entry.resource.key, entry.resource.source
+        message = f"{key} is already declared at {first}"
+        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key)
+
+    def _renamed(self, resource: Resource) -> None:
+        key, source = resource.key, resource.source
+        for name in resource.previously:
+            former = Key(key.kind, name)
             if former == key:
-                findings.error("previously-own-name", item, f"{key} cannot have been renamed from itself", str(key))
+                at = self.places.of_item(key, source, "previously", name)
+                message = f"{key} cannot have been renamed from itself"
+                self._error("previously-own-name", source.file, at, message, key)
                 continue
-            other_source, *_, other = self.former.setdefault(former, (source, line, column, key))
+            other, there = self.renamed.setdefault(former, (key, source))
             if other != key:
-                message = f"{former} is already a former name of {other} ({other_source})"
-                findings.error("previously-claimed", item, message, str(key))
+                at = self.places.of_item(key, source, "previously", name)
+                message = f"{former} is already a former name of {other} ({there})"
+                self._error("previously-claimed", source.file, at, message, key)
 
-    def _removed_lines(self, declared: Declarations) -> None:
-        for line in declared.removed:
-            self.leaving.setdefault(line.key, (declared.file, *place(line.node)))
-            source = Source(declared.file, place(line.node)[0])
-            removed = Removed(line.key, line.how, source, line.reason)
-            if (first := self.removed.setdefault(line.key, removed)) is not removed:
-                message = f"{line.key} already leaves at {first.source}"
-                declared.findings.error("duplicate-resource", line.node, message, str(line.key))
+    def _leaves(self, line: RemovedEntry, file: str) -> None:
+        self.leaving.setdefault(line.key, (file, line))
+        removed = Removed(line.key, line.how, Source(file, line.line), line.reason)
+        if (first := self.removed.setdefault(line.key, removed)) is not removed:
+            message = f"{line.key} already leaves at {first.source}"
+            self._error("duplicate-resource", file, (line.line, line.column), message, line.key)
 
     def finish(self) -> None:
         """What can be judged only when every file has been read."""
-        for former, (source, line, column, key) in self.former.items():
+        for former, (key, source) in self.renamed.items():
             if (declared := self.keys.get(former)) is not None:
+                at = self.places.of_item(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
-                self._late("previously-declared", source.file, line, column, message, key)
-        for key in self.removed:
+                self._error("previously-declared", source.file, at, message, key)
+        for key, (file, line) in self.leaving.items():
             if (declared := self.keys.get(key)) is not None:
                 message = f"{key} is in `removed`, and declared at {declared}"
-                self._late("removed-and-declared", *self.leaving[key], message, key)
-        for node in self.project_defaults.nodes.get(Kind.TAG, ()):
-            self._default_refers(node, self.project_defaults.file)
+                self._error("removed-and-declared", file, (line.line, line.column), message, key)
         if self.whole:
             self._unknown_categories()
+        if self._may_share():
+            tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
+            for each in shared(tags):
+                self._warn_shared(each)
 
     def _unknown_categories(self) -> None:
         """Not when a file could not be read: the category might have been in it."""
-        known = tuple(key.name for key in self.keys if key.kind is Kind.CATEGORY)
-        unknown = [r for r in self.references if Key(Kind.CATEGORY, r.category) not in self.keys]
+        known = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
+        unknown = list(self._references(known))
         names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(known) <= MANY else []
-        near = {name: nearest(name, known) for name in names}
-        for r in unknown:
-            hint = f"; did you mean `{near[r.category]}`?" if near.get(r.category) else ""
-            findings = Findings(r.file, self.found)
-            message = f"no manifest declares {Key(Kind.CATEGORY, r.category)}{hint}"
-            findings.at("unknown-category", r.line, r.column, message, address=str(r.key) if r.key else None)
+        near = {name: nearest(name, tuple(known)) for name in names}
+        for reference in unknown:
+            hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
+            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
+            self._error("unknown-category", reference.file, reference.at, message, reference.key)
 
-    def _late(self, code: str, file: str, line: int, column: int, message: str, key: Key) -> None:
-        Findings(file, self.found).at(code, line, column, message, address=str(key))
+    def _references(self, known: set[str]) -> Iterator[_Reference]:
+        """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
+        for resource in (*self.resources.values(), *self.unsound):
+            if resource.key.kind is not Kind.TAG:
+                continue
+            category = resource.body.fields.get("category")
+            if not category or category in known:
+                continue
+            node = self.places.node(resource.key, resource.source.file)
+            value = node.get("category") if node is not None else None
+            if value is not None:
+                yield _Reference(str(category), resource.source.file, place(value), resource.key)
+        for file, referred in self.default_categories.items():
+            yield from (_Reference(d.category, file, (d.line, d.column)) for d in referred if d.category not in known)
+        for d in default_categories(self.project_defaults):
+            if d.category not in known:
+                yield _Reference(d.category, self.project_defaults.file, (d.line, d.column))
+
+    def _may_share(self) -> bool:
+        """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""
+        return _repeats(c.names for c in self.compared) or _repeats(c.words for c in self.compared)
+
+    def _warn_shared(self, each: Shared) -> None:
+        node = self.places.node(each.key, each.source.file)
+        line, column = (each.source.line, 1) if node is None else place(place_of(each.word, node))
+        findings = Findings(each.source.file, self.found)
+        findings.at(each.code, line, column, each.message, severity=Severity.WARNING, address=str(each.key))
+
+    def _error(self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None) -> None:
+        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None)
 
 
-def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
-    """engine.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
-    name, excluded = key.name, values.get("excludeTagNameKeyword", False)
-    keywords: tuple[str, ...] = values.get("keywords", ())
-    if not excluded and name not in keywords:
-        keywords = (*keywords, name)
-    fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
-    fields["excludeTagNameKeyword"] = excluded
-    return Body(fields, keywords, values.get("metadata", {}))
+class _Reference(NamedTuple):
+    """A category that somebody refers to and nobody declares."""
+
+    category: str
+    file: str
+    at: tuple[int, int]
+    key: Key | None = None
 
 
-def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
-    not_fields = {IDENTITIES[key.kind], "protect", "previously"}
-    return Body({n: v for n, v in values.items() if n not in not_fields})
-
-
-_BESIDES_IDENTITY = {kind: table.required - {IDENTITIES[kind]} for kind, table in RESOURCE_TABLES.items()}
-_NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
-_BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}
-assert _BODIES.keys() == TITLES.keys() == RESOURCE_TABLES.keys()
+def _repeats(texts: Iterable[str]) -> bool:
+    """Whether any line stands twice among the texts."""
+    met: set[str] = set()
+    count = 0
+    for text in texts:
+        if text:
+            lines = text.split("\n")
+            count += len(lines)
+            met.update(lines)
+    return len(met) < count

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from syncengine.document.findings import Findings
-from syncengine.document.reader import MAX_BYTES, Documents, read
+from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -24,26 +23,21 @@ class ManifestFile:
     path: Path
     name: str
 
-    def load(self, findings: Findings) -> Loaded:
-        """Read it; what is wrong goes to the findings."""
+    def content(self, findings: Findings) -> bytes | None:
+        """Its bytes, and not more of them than shows that it is too large; why not goes to the findings."""
         try:
-            data = _bytes(self.path)
+            with self.path.open("rb") as file:
+                return file.read(MAX_BYTES + 1)
         except OSError as error:
             findings.at("unreadable-file", None, None, f"the file cannot be read: {error.strerror or error}")
-            return Loaded(Documents(whole=False))
-        return Loaded(read(data, findings), hashlib.sha256(data).hexdigest())
+            return None
 
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    documents: Documents
-    sha256: str = ""
-
-
-def _bytes(path: Path) -> bytes:
-    """The content, and not more of it than shows that it is too large."""
-    with path.open("rb") as file:
-        return file.read(MAX_BYTES + 1)
+    def size(self) -> int:
+        """In bytes; 0 if that cannot be said."""
+        try:
+            return self.path.stat().st_size
+        except OSError:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ Every check costs the same for the millionth tag as for the first.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,7 +16,7 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
 from syncengine.errors import Diagnostic, Severity
 from syncengine.project_file import Level
-from syncengine.resource import Key, Source
+from syncengine.resource import Key, Resource, Source
 
 LINTS: Mapping[str, str] = {
     "same-keyword": "two tags have the same keyword, so that time that matches it is given both",
@@ -61,41 +61,46 @@ def _warn(findings: Findings, code: str, node: Node, message: str, address: str 
     findings.at(code, line, column, message, severity=Severity.WARNING, address=address)
 
 
-@dataclass(slots=True)
-class Words:
-    """Names and keywords of all tags met so far."""
-
-    names: dict[str, tuple[Key, Source]] = field(default_factory=dict)
-    keywords: dict[str, Key | None] = field(default_factory=dict)
-
-    def tag(self, key: Key, source: Source, keywords: tuple[str, ...], node: MappingNode, findings: Findings) -> None:
-        """Compare one more tag with all before it. A keyword that was reported is None from then on."""
-        self._name(key, source, node, findings)
-        seen = self.keywords
-        for word in keywords:
-            if len(word) < 10 and is_broad(word):
-                message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
-                _warn(findings, "keyword-too-broad", _place_of(word, node), message, str(key))
-            first = seen.setdefault(same := folded(word), key)
-            if first is not key and first is not None and not self._is_both_names(same, first, key):
-                seen[same] = None
-                message = f"the keyword {quoted(word)} is one of {first} too"
-                _warn(findings, "same-keyword", _place_of(word, node), message, str(key))
-
-    def _name(self, key: Key, source: Source, node: MappingNode, findings: Findings) -> None:
-        other, there = self.names.setdefault(folded(key.name), (key, source))
-        if other is not key:
-            message = f"the name differs only by case or Unicode form from {other} ({there})"
-            _warn(findings, "similar-name", node.get("name") or node, message, str(key))
-
-    @staticmethod
-    def _is_both_names(same: str, first: Key, key: Key) -> bool:
-        """That is `similar-name`, which has been said."""
-        return folded(first.name) == same == folded(key.name)
+def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Findings) -> None:
+    """Report keywords that would catch everyone's time."""
+    for word in keywords:
+        if len(word) < 10 and is_broad(word):
+            message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
+            _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
 
 
-def _place_of(word: str, node: MappingNode) -> Node:
-    listed = node.get("keywords")
+class Shared(NamedTuple):
+    """Something that `key` has in common with a tag before it: a name, or the keyword `word`."""
+
+    code: str
+    key: Key
+    source: Source
+    message: str
+    word: str | None = None
+
+
+def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
+    """Names that differ by case or form only, and keywords of more than one tag; each keyword is told once."""
+    names: dict[str, Resource] = {}
+    holders: dict[str, Key | None] = {}
+    for tag in tags:
+        key, own = tag.key, folded(tag.key.name)
+        if (other := names.setdefault(own, tag)) is not tag:
+            message = f"the name differs only by case or Unicode form from {other.key} ({other.source})"
+            yield Shared("similar-name", key, tag.source, message)
+        for word in tag.body.keywords:
+            first = holders.setdefault(same := folded(word), key)
+            # Two names that are alike have been told of above.
+            if first is None or first == key or folded(first.name) == same == own:
+                continue
+            holders[same] = None
+            message = f"the keyword {quoted(word)} is one of {first} too"
+            yield Shared("same-keyword", key, tag.source, message, word)
+
+
+def place_of(word: str | None, node: MappingNode) -> Node:
+    """Where a keyword of a tag stands; its name, if that is the keyword, or where there is none."""
+    listed = node.get("keywords") if word is not None else None
     items = listed.items if isinstance(listed, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node
 

@@ -37,11 +37,13 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 SCRIPT = """
 import sys
 from pathlib import Path
-from syncengine.desired import desired
+from syncengine.desired import ManifestSet, desired
 from syncengine.errors import Problems
+from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import find
 try:
-    desired(find([Path(sys.argv[1])], Path(sys.argv[1]).parent).files)
+    files = find([Path(sys.argv[1])], Path(sys.argv[1]).parent).files
+    desired(ManifestSet(files), read_all(files))
 except Problems as refused:
     print(refused.found[0].code)
 """

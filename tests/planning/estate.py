@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.calls import Call, Item, Step
-from syncengine.desired import Desired, desired
+from syncengine.desired import Desired, ManifestSet, desired
 from syncengine.diff import Change, FieldChange
 from syncengine.document.findings import Findings
-from syncengine.document.reader import read
 from syncengine.errors import Problems, Severity
 from syncengine.leaves import Leave
-from syncengine.manifest.files import Loaded, ManifestFile
+from syncengine.manifest.bulk import read_all
+from syncengine.manifest.files import ManifestFile
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.policy import Rules
 from syncengine.project_file import Level, Limit, Ownership
@@ -41,15 +40,18 @@ class Written(ManifestFile):
 
     text: str = ""
 
-    def load(self, findings: Findings) -> Loaded:
-        data = self.text.encode()
-        return Loaded(read(data, findings), hashlib.sha256(data).hexdigest())
+    def content(self, findings: Findings) -> bytes:
+        return self.text.encode()
+
+    def size(self) -> int:
+        return len(self.text)
 
 
 def ask(manifests: Manifests) -> Desired:
     """What the manifests ask for, read as the product reads them."""
     files = {FILE: manifests} if isinstance(manifests, str) else manifests
-    return desired([Written(Path(name), name, text) for name, text in files.items()])
+    written = [Written(Path(name), name, text) for name, text in files.items()]
+    return desired(ManifestSet(written), read_all(written))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,126 @@
+"""files → readings, in their order: from the cache, read here, or where there is much to read on every processor."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from syncengine.collection import no_collection
+from syncengine.document.findings import Findings
+from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.reading import NO_DEFAULTS, Compared, Reading, compared, read_manifest
+
+MUCH = 1_000_000
+"""Bytes from which on more processes are worth their start."""
+AT_ONCE = 4
+"""Files that a process is given at a time."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reading).decode
+
+
+class Read(NamedTuple):
+    """A file's reading, what is compared of it, and the SHA-256 of its bytes; empty if it cannot be read."""
+
+    reading: Reading
+    compared: Compared
+    sha256: str
+
+
+class Fresh(NamedTuple):
+    """What another process has read."""
+
+    packed: Packed
+    sha256: str
+
+
+def sha256_of(file: ManifestFile) -> tuple[str, int]:
+    """The digest of a file's bytes and their number; empty and 0 if it cannot be read."""
+    data = file.content(Findings(file.name))
+    return ("", 0) if data is None else (hashlib.sha256(data).hexdigest(), len(data))
+
+
+def read_all(
+    files: Sequence[ManifestFile],
+    defaults: DefaultValues = NO_DEFAULTS,
+    cache: ManifestCache | None = None,
+    digests: Sequence[str] | None = None,
+) -> Iterator[Read]:
+    """Every file's reading; what is not in the cache is put there. `digests`: those of the files, if known."""
+    if cache is None:
+        yield from (_unpacked(fresh) for fresh in _fresh(files, defaults))
+        return
+    hashed = digests if digests is not None else [sha256_of(file)[0] for file in files]
+    entries = [cache.digest(file.name, sha256) for file, sha256 in zip(files, hashed, strict=True)]
+    known = cache.has(entries)
+    fresh = _fresh([file for file, entry in zip(files, entries, strict=True) if entry not in known], defaults)
+    new: list[tuple[str, Packed]] = []
+    for file, entry, sha256 in zip(files, entries, hashed, strict=True):
+        if entry not in known:
+            found = next(fresh)
+            if found.sha256:
+                new.append((cache.digest(file.name, found.sha256), found.packed))
+            yield _unpacked(found)
+        else:
+            yield _cached(cache, entry, sha256) or _unpacked(next(_fresh([file], defaults)))
+    cache.put(new)
+
+
+def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
+    packed = cache.get(entry)
+    try:
+        return None if packed is None else _unpacked(Fresh(packed, sha256))
+    except (msgspec.DecodeError, TypeError):
+        return None
+
+
+def _unpacked(fresh: Fresh) -> Read:
+    packed = fresh.packed
+    return Read(_decode(packed.reading), Compared(packed.names, packed.words), fresh.sha256)
+
+
+def _fresh(files: Sequence[ManifestFile], defaults: DefaultValues) -> Iterator[Fresh]:
+    processes = _processes(files)
+    if processes < 2:
+        return (read_one(file, defaults) for file in files)
+    return _in_processes(files, defaults, processes)
+
+
+def read_one(file: ManifestFile, defaults: DefaultValues) -> Fresh:
+    """One file, from its bytes on."""
+    findings = Findings(file.name)
+    data = file.content(findings)
+    if data is None:
+        return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
+    with no_collection():
+        reading = read_manifest(data, file.name, defaults)
+    return Fresh(Packed(_encode(reading), *compared(reading)), hashlib.sha256(data).hexdigest())
+
+
+def _processes(files: Sequence[ManifestFile]) -> int:
+    """How many are worth it; more than one only where they come to life without reading the program again."""
+    import multiprocessing
+
+    if "fork" not in multiprocessing.get_all_start_methods() or sum(file.size() for file in files) < MUCH:
+        return 1
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
+
+
+def _in_processes(files: Sequence[ManifestFile], defaults: DefaultValues, processes: int) -> Iterator[Fresh]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+        yield from pool.map(partial(read_one, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
+
+
+def _without_nodes(defaults: DefaultValues) -> DefaultValues:
+    """What another process needs of them: marks of nodes belong to the parser of this one."""
+    return DefaultValues(defaults.values, {}, defaults.file)

@@ -1,0 +1,166 @@
+"""What planning remembers between runs: readings of files by their digest, and what the last settled plan stood on.
+
+It may be lost, stale, damaged or in use by another run at any time: whatever goes wrong here reads as "not known", and
+nothing is ever concluded from it that its digests do not prove (engine.md 2.8). Content addressed, SQLite, stdlib only,
+since it is opened by every plan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from syncengine import __version__
+from syncengine.errors import Diagnostic
+from syncengine.manifest.declarations import DefaultValues
+
+FORMAT = 1
+"""Of the entries; with the engine's version it is part of every digest."""
+BUSY_SECONDS = 0.5
+FILE_NAME = "cache.db"
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names TEXT, words TEXT) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
+)
+_encode = msgspec.msgpack.Encoder().encode
+
+T = TypeVar("T")
+
+
+class Packed(NamedTuple):
+    """A reading in MessagePack, and what is compared of it."""
+
+    reading: bytes
+    names: str
+    words: str
+
+
+class Totals(Struct, frozen=True):
+    """How much is recorded of what a gate counts, of rows that are ours."""
+
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Settled(Struct, frozen=True):
+    """Manifests that the recorded rows of `generation` match in every way: their plan is empty and says nothing.
+
+    `files` are the digests of entries by file name; `desired` counts the resources, `categories` are those declared.
+    `shares`: some warning compares two files. `totals` None: not counted yet.
+    """
+
+    files: Mapping[str, str]
+    desired: int
+    categories: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+    shares: bool = False
+    generation: str | None = None
+    totals: Totals | None = None
+
+
+_SETTLED = msgspec.msgpack.Decoder(Settled)
+
+
+class ManifestCache:
+    """The cache of one project; entries are those of `defaults`. Errors of the database read as "not known"."""
+
+    def __init__(self, folder: Path, defaults: DefaultValues) -> None:
+        self._path = folder / FILE_NAME
+        self._context = digest_of(__version__, FORMAT, defaults.values)
+        self._connection = self._quietly(self._connected)
+
+    def digest(self, file: str, sha256: str) -> str:
+        """The digest that an entry is found by."""
+        return digest_of(self._context, file, sha256)
+
+    def has(self, digests: Iterable[str]) -> set[str]:
+        """Which of these have an entry."""
+        query = "SELECT 1 FROM entry WHERE digest = ?"
+        return {d for d in digests if self._quietly(lambda c, d=d: c.execute(query, (d,)).fetchone())}
+
+    def get(self, digest: str) -> Packed | None:
+        """What a file with this digest declares."""
+        query = "SELECT reading, names, words FROM entry WHERE digest = ?"
+        row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
+        return None if row is None else Packed(*row)
+
+    def put(self, entries: Iterable[tuple[str, Packed]]) -> None:
+        rows = [(digest, *packed) for digest, packed in entries]
+        self._quietly(lambda c: c.execute("BEGIN"))
+        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", rows))
+        self._quietly(lambda c: c.execute("COMMIT"))
+
+    def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
+        """The `names` or `words` of entries; those that are not there are left out."""
+        assert column in ("names", "words")
+        query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of two words
+        for digest in digests:
+            row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
+            if row is not None:
+                yield row[0]
+
+    def settled(self, name: str) -> Settled | None:
+        """What is known under `name`, if anything is."""
+        row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
+        with suppress(msgspec.DecodeError):
+            return _SETTLED.decode(row[0]) if row else None
+        return None
+
+    def remember(self, name: str, settled: Settled) -> None:
+        """Keep `settled` under `name`, and drop the entries that nothing stands on any more."""
+        row = (name, digest_of(settled.files), _encode(settled))
+        self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
+        self._quietly(self._drop_unused)
+
+    def close(self) -> None:
+        self._quietly(lambda c: c.close())
+
+    def __enter__(self) -> ManifestCache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _drop_unused(self, connection: sqlite3.Connection) -> None:
+        contents = [_SETTLED.decode(row[0]) for row in connection.execute("SELECT content FROM basis")]
+        used = {digest for settled in contents for digest in settled.files.values()}
+        known = {row[0] for row in connection.execute("SELECT digest FROM entry")}
+        connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in known - used])
+
+    def _connected(self, _: object) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is read anew
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+        except sqlite3.Error as error:
+            connection.close()
+            if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+                self._path.unlink(missing_ok=True)
+            raise
+        return connection
+
+    def _quietly(self, what: Callable[..., T]) -> T | None:
+        connection = getattr(self, "_connection", None)
+        if connection is None and what != self._connected:
+            return None
+        with suppress(sqlite3.Error, OSError, msgspec.DecodeError):
+            return what(connection)
+        return None
+
+
+def digest_of(*parts: object) -> str:
+    """A short digest of plain values."""
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:40]
