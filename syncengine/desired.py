@@ -59,7 +59,7 @@ class ManifestSet(NamedTuple):
     found: tuple[Diagnostic, ...] = ()
 
 
-def manifests_of(project: Project) -> ManifestSet:
+def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
     found = find(project.manifests, project.root)
     problems, defaults = list(found.problems), NO_DEFAULTS
@@ -72,7 +72,7 @@ def manifests_of(project: Project) -> ManifestSet:
 
 def load(project: Project) -> Desired:
     """The desired resources of a project; Problems with everything that is wrong with its manifests."""
-    manifests = manifests_of(project)
+    manifests = manifest_set(project)
     return desired(manifests, read_all(manifests.files, manifests.defaults))
 
 

@@ -1,122 +1,38 @@
 """The stations, called in order: project → desired → plan → apply → report. Start reading here.
 
-`make_plan` needs no service and writes nothing (engine.md 2.6). `Application` is one `apply`: lock, plan or check a
-saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Surroundings`.
+`planner.make_plan` needs no service and writes nothing to the state. `Application` is one `apply`: lock, plan or check
+a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Surroundings`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass
 
 from syncengine import commits, guards
 from syncengine.apply import applier
-from syncengine.apply.events import Event, Retrying
+from syncengine.apply.events import Retrying
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
-from syncengine.collection import no_collection
 from syncengine.connection import client_of, prove_lease, stopping_on_signals, team_of
-from syncengine.desired import Desired, load
+from syncengine.desired import ManifestSet, manifest_set
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable, WrongTeam
-from syncengine.plan import Basis, Options, Plan, plan
-from syncengine.policy import Rules
+from syncengine.plan import Plan
+from syncengine.planner import approvals_of, confirm_settled, plan_in
 from syncengine.report import Report, Status
-from syncengine.scope import Scope
+from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
-from syncengine.service.operations import DELETE_TAG, OPERATIONS
+from syncengine.service.operations import OPERATIONS
 from syncengine.settings import Project
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.state import State, open_state
 
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Time, ids, the environment, and how people are told and asked.
-
-    `tell` hears every event; `confirm` is shown the plan and says whether to go on.
-    """
-
-    environ: Mapping[str, str]
-    now: Callable[[], float] = time.time
-    new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:12]
-    tell: Callable[[Event], None] = lambda event: None
-    confirm: Callable[[Plan], bool] = lambda plan: True
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a user asks of planning and applying. `lock_timeout` is in seconds."""
-
-    command: str
-    scope: Scope = field(default_factory=Scope)
-    sweep: bool = False
-    reassert: bool = False
-    approvals: tuple[str, ...] = ()
-    allow_older: bool = False
-    new_state: bool = False
-    max_errors: int | None = None
-    lock_timeout: float = 90.0
-
-
 Serving = Callable[[], AbstractContextManager[str]]
 """Makes the service reachable for the time of a run, and yields its base URL."""
-
-
-# --- planning
-
-
-def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
-    """Plan from the manifests and the recorded state, which is only read."""
-    desired = load(project)
-    with open_state(project.state, write=False, now=around.now) as state:
-        return _planned(project, desired, state, request, around)
-
-
-def _planned(project: Project, desired: Desired, state: State, request: Request, around: Surroundings) -> Plan:
-    facts = state.facts()
-    commit = commits.head(project.root)
-    basis = Basis(
-        id=around.new_id(),
-        created=datetime.fromtimestamp(around.now(), UTC).isoformat(timespec="seconds"),
-        base_url=project.base_url(),
-        team=facts.team,
-        lineage=facts.lineage if facts.team else "",
-        commit=commit.id if commit else None,
-        swept_before=facts.owns_activity_types,
-    )
-    with no_collection():
-        recorded = {row.key: row for row in state.rows()}
-        return plan(desired, recorded, options_of(project, request), basis)
-
-
-def options_of(project: Project, request: Request) -> Options:
-    """How the project and the request want it planned."""
-    policy = project.policy
-    rules = Rules(
-        tag_removal=policy.tag_removal,
-        activity_types=policy.activity_types,
-        deletes_tags=DELETE_TAG.id in project.service.endpoints,
-    )
-    return Options(
-        rules,
-        policy.max_deletes,
-        request.scope,
-        sweep=request.sweep,
-        reassert=request.reassert,
-        levels=policy.diagnostics,
-    )
-
-
-def approvals_of(project: Project, request: Request) -> tuple[str, ...]:
-    """Every approval at hand: from the command line, the environment and the project file (engine.md §5)."""
-    return (*request.approvals, *project.approvals)
 
 
 # --- applying
@@ -154,7 +70,7 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        desired = load(project) if saved is None else None
+        manifests = manifest_set(project) if saved is None else None
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
@@ -163,11 +79,14 @@ class Application:
             with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
-                planned = saved or _planned(project, desired or Desired(), state, request, self._around)
+                planned = saved or plan_in(state, manifests or ManifestSet(()), project, request, self._around)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 gc.freeze()  # the plan lives as long as the process: a fifth of a large apply went into walking it
-                return self._apply(planned, state, holder)
+                exit_code = self._apply(planned, state, holder)
+                if exit_code is ExitCode.DONE:
+                    confirm_settled(project, planned, state)
+                return exit_code
 
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -68,12 +68,16 @@ def gate(
     sweep: SweepRisk | None,
     team: str | None,
     lineage: str,
+    totals_of_all: Callable[[], Mapping[str, int]] | None = None,
 ) -> Gate:
-    """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection."""
+    """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
+
+    `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`).
+    """
     losses = [loss for difference in differences for loss in losses_of(difference.change)]
     if not losses and sweep is None:
         return Gate()
-    totals = _totals(recorded, losses)
+    totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
     counts = Counter(loss.of for loss in losses)
     reasons = [
         f"{count} of {totals[of]} {SAYS[of]} (limit {_limit_text(of, limits)})"
@@ -112,17 +116,30 @@ LEAVES_AS: Mapping[Kind, str] = {
 }
 
 
-def _totals(recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """How much there is of each thing: what is ours now, and whatever else is lost."""
-    going = {loss.key for loss in losses}
+def counted(rows: Iterable[Recorded]) -> Counter[str]:
+    """How much there is of each thing that is ours now."""
+    return _sum(row for row in rows if _is_ours(row))
+
+
+def _totals(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
+    """What is ours now, and whatever else is lost."""
+    going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
+    return Counter(all_of_it) + _sum(row for row in going.values() if not _is_ours(row))
+
+
+def _is_ours(row: Recorded) -> bool:
+    return may_be_held(row) and row.status is not Status.RELEASED
+
+
+def _sum(rows: Iterable[Recorded]) -> Counter[str]:
     totals: Counter[str] = Counter()
-    for key, row in recorded.items():
-        if key in going or (may_be_held(row) and row.status is not Status.RELEASED):
-            totals[LEAVES_AS[key.kind]] += 1
-            totals["fields"] += sum(value not in ("", ()) for value in row.body.fields.values())
-            totals["keywords"] += len(row.body.keywords)
-            totals["metadata"] += len(row.body.metadata)
-            totals["opened"] += row.body.fields.get("visibility") == "PRIVATE"
+    for row in rows:
+        body = row.body
+        totals[LEAVES_AS[row.key.kind]] += 1
+        totals["fields"] += sum(value not in ("", ()) for value in body.fields.values())
+        totals["keywords"] += len(body.keywords)
+        totals["metadata"] += len(body.metadata)
+        totals["opened"] += body.fields.get("visibility") == "PRIVATE"
     return totals
 
 

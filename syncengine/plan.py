@@ -76,7 +76,10 @@ class Summary(Struct, frozen=True, gc=False):
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply."""
+    """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply.
+
+    `settles`: what is known to be settled once all of it is applied, if anything is (`planner`).
+    """
 
     id: str
     created: str
@@ -85,6 +88,7 @@ class Basis(Struct, frozen=True, gc=False):
     lineage: str = ""
     commit: str | None = None
     swept_before: bool = False
+    settles: str | None = None
 
 
 class Options(Struct, frozen=True, gc=False):
@@ -146,8 +150,17 @@ class Plan(Struct, frozen=True, gc=False):
                 yield from item.leaves
 
 
-def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, basis: Basis) -> Plan:
-    """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible."""
+def plan(
+    desired: Desired,
+    recorded: Mapping[Key, Recorded],
+    options: Options,
+    basis: Basis,
+    totals: Callable[[], Mapping[str, int]] | None = None,
+) -> Plan:
+    """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible.
+
+    `totals` count what is recorded where `recorded` is a part of it (`gate.counted`).
+    """
     rows = _reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
     suspected = [*suspicions(aimed, rows), *_selects_nothing(options.scope, desired, recorded)]
@@ -171,6 +184,7 @@ def plan(desired: Desired, recorded: Mapping[Key, Recorded], options: Options, b
             sweep=_risk(sweep),
             team=basis.team,
             lineage=basis.lineage,
+            totals_of_all=totals,
         ),
         sweep=sweep,
         changes=changes,

@@ -17,13 +17,14 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
-from syncengine.engine import Application, Applied, Request, Surroundings
+from syncengine.engine import Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
 from syncengine.project_file import duration
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
+from syncengine.request import Request, Surroundings
 from syncengine.settings import Project
 
 

@@ -80,8 +80,9 @@ def plan(
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     from syncengine import saved_plan
     from syncengine.cli.requests import announce, request_of
-    from syncengine.engine import Surroundings, approvals_of, make_plan
+    from syncengine.planner import approvals_of, make_plan
     from syncengine.render.json import plan_document
+    from syncengine.request import Surroundings
 
     targets = report_targets(reports, list(PLAN_FORMATS))
     output = Output(given, given.folder)

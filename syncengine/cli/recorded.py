@@ -14,10 +14,11 @@ import click
 
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.engine import Surroundings, rebind_team
+from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.render import recorded as rendering
 from syncengine.render.json import dumped
+from syncengine.request import Surroundings
 from syncengine.resource import Key
 from syncengine.store.holder import Holder
 from syncengine.store.lock import LockInfo

@@ -10,7 +10,7 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
-from syncengine.engine import Request
+from syncengine.request import Request
 from syncengine.project_file import APPROVAL
 from syncengine.scope import Scope
 from syncengine.settings import Project

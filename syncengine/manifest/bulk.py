@@ -55,7 +55,7 @@ def read_all(
 ) -> Iterator[Read]:
     """Every file's reading; what is not in the cache is put there. `digests`: those of the files, if known."""
     if cache is None:
-        yield from (_unpacked(fresh) for fresh in _fresh(files, defaults))
+        yield from (unpacked(fresh) for fresh in _fresh(files, defaults))
         return
     hashed = digests if digests is not None else [sha256_of(file)[0] for file in files]
     entries = [cache.digest(file.name, sha256) for file, sha256 in zip(files, hashed, strict=True)]
@@ -67,21 +67,22 @@ def read_all(
             found = next(fresh)
             if found.sha256:
                 new.append((cache.digest(file.name, found.sha256), found.packed))
-            yield _unpacked(found)
+            yield unpacked(found)
         else:
-            yield _cached(cache, entry, sha256) or _unpacked(next(_fresh([file], defaults)))
+            yield _cached(cache, entry, sha256) or unpacked(next(_fresh([file], defaults)))
     cache.put(new)
 
 
 def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
     packed = cache.get(entry)
     try:
-        return None if packed is None else _unpacked(Fresh(packed, sha256))
+        return None if packed is None else unpacked(Fresh(packed, sha256))
     except (msgspec.DecodeError, TypeError):
         return None
 
 
-def _unpacked(fresh: Fresh) -> Read:
+def unpacked(fresh: Fresh) -> Read:
+    """The values of it; msgspec.DecodeError if they are not what this version writes."""
     packed = fresh.packed
     return Read(_decode(packed.reading), Compared(packed.names, packed.words), fresh.sha256)
 

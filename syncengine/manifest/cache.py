@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from syncengine import __version__
 from syncengine.errors import Diagnostic
@@ -44,12 +44,6 @@ class Packed(NamedTuple):
     words: str
 
 
-class Totals(Struct, frozen=True):
-    """How much is recorded of what a gate counts, of rows that are ours."""
-
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-
 class Settled(Struct, frozen=True):
     """Manifests that the recorded rows of `generation` match in every way: their plan is empty and says nothing.
 
@@ -63,7 +57,7 @@ class Settled(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
     shares: bool = False
     generation: str | None = None
-    totals: Totals | None = None
+    totals: Mapping[str, int] | None = None
 
 
 _SETTLED = msgspec.msgpack.Decoder(Settled)

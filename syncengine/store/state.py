@@ -27,13 +27,14 @@ REQUEST_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a state knows of itself. `commit`: of the last run that applied."""
+    """What a state knows of itself. `commit`: of the last run that applied; `generation`: of the last writing."""
 
     lineage: str
     base_url: str | None
     team: str | None
     owns_activity_types: bool
     commit: str | None
+    generation: str | None = None
 
 
 def _new_lineage() -> str:
@@ -55,18 +56,26 @@ def open_state(
 
 
 class State:
-    """Recorded rows, their journal, runs and the lock. Also a context manager that closes."""
+    """Recorded rows, their journal, runs and the lock. Also a context manager that closes.
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    `doubted`: some row was doubted here that no call had left in doubt.
+    """
+
+    def __init__(
+        self, database: Database, now: Callable[[], float], new_generation: Callable[[], str] = _new_lineage
+    ) -> None:
         self.database = database
         self.exists = not database.absent
         self.lease: Lease | None = None
+        self.doubted = False
         self._now = now
         self._locks = Locks(database, now)
         self._run: Run | None = None
+        self._new_generation = new_generation
 
     def facts(self) -> Facts:
-        columns = (FACTS.c.lineage, FACTS.c.base_url, FACTS.c.team, FACTS.c.owns_activity_types, FACTS.c.revision)
+        names = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation")
+        columns = [FACTS.c[name] for name in names]
         with self.database.transaction() as connection:
             return Facts(*connection.execute(sa.select(*columns)).one())
 
@@ -178,6 +187,7 @@ class State:
     def doubt(self, keys: Iterable[Key]) -> None:
         """Have these sent again by the next plan."""
         doubted = list(keys)
+        self.doubted = self.doubted or bool(doubted)
         with self._writing() as connection:
             journal.doubt(connection, doubted)
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
@@ -241,6 +251,7 @@ class State:
         """A transaction that proves the lock's epoch before anything else (engine.md 1.5)."""
         with self.database.transaction() as connection:
             prove(connection, self.lease)
+            connection.execute(sa.update(FACTS).values(generation=self._new_generation()))
             yield connection
 
     def _current(self) -> Run:

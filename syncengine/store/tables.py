@@ -28,6 +28,7 @@ FACTS = sa.Table(
     sa.Column("team", sa.Text),
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
+    sa.Column("generation", sa.Text, comment="Another one after each transaction that writes"),
     comment="One row. `version` is read by engines of every age: it stays where it is.",
 )
 
@@ -127,7 +128,12 @@ SESSIONS = sa.Table(
 Migration = Callable[[sa.Connection], None]
 
 
-MIGRATIONS: tuple[Migration, ...] = ()
+def _generations(connection: sa.Connection) -> None:
+    """Version 2: rows that did not change are known without being read."""
+    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN generation TEXT")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_generations,)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -223,7 +224,7 @@ def _possible(manifest: Manifest) -> Manifest:
         key: replace(resource, body=replace(resource.body, fields={**resource.body.fields, **said[key.kind]}))
         for key, resource in manifest.resources.items()
     }
-    return replace(manifest, resources=resources)
+    return dataclasses.replace(manifest, resources=resources)
 
 
 def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:

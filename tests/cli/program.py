@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncengine.engine import Request, Surroundings, make_plan
 from syncengine.plan import Plan
+from syncengine.planner import make_plan
+from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded
 from syncengine.settings import Project as Settings
 from syncengine.settings import load_project

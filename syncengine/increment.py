@@ -1,0 +1,194 @@
+"""manifests since the last settled plan → the plan of what changed, or None where the whole must be looked at.
+
+What settled manifests and unchanged rows say is known: nothing. So a plan of the tags whose declaration changed is the
+plan of all, as long as what changed cannot reach others: no category or activity type comes, goes or differs, no rename
+and no line of `removed` is involved, and no name or keyword meets one in another file (engine.md 2.8). Reads files and
+the cache; the judgement is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from syncengine.desired import Desired, ManifestSet
+from syncengine.document.findings import in_order
+from syncengine.errors import Severity
+from syncengine.gate import Gate
+from syncengine.manifest.bulk import Fresh, Read, read_one, unpacked
+from syncengine.manifest.cache import ManifestCache, Settled
+from syncengine.manifest.lints import levelled
+from syncengine.manifest.reading import Compared
+from syncengine.plan import Basis, Options, Plan, Summary, plan
+from syncengine.resource import Key, Kind, Recorded, Resource
+
+MOST = 0.1
+"""Share of the files beyond which the whole is looked at."""
+FEW = 50
+"""Changed files that are always few."""
+
+
+class Rows(Protocol):
+    """The recorded rows, as far as they are asked for."""
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
+
+
+class Since(NamedTuple):
+    """The plan, and what is settled once it is applied."""
+
+    plan: Plan
+    settled: Settled
+
+
+def plan_since(
+    settled: Settled,
+    manifests: ManifestSet,
+    digests: Sequence[str],
+    cache: ManifestCache,
+    rows: Rows,
+    how: tuple[Options, Basis],
+    totals: Callable[[], Mapping[str, int]],
+) -> Since | None:
+    """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows."""
+    entries = {file.name: cache.digest(file.name, d) for file, d in zip(manifests.files, digests, strict=True)}
+    names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
+    gone = settled.files.keys() - entries.keys()
+    options, basis = how
+    if not names and not gone:
+        return Since(_nothing(settled, basis), settled)
+    if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
+        return None
+    before = list(_read_before(settled, {*names, *gone}, cache))
+    if len(before) < len(gone) + len(names & settled.files.keys()):
+        return None
+    files = [file for file in manifests.files if file.name in names]
+    fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
+    cache.put((entry, each.packed) for entry, each in fresh)
+    after = [unpacked(each) for _, each in fresh]
+    window = _window(before, after)
+    if window is None or not _keeps_to_itself(before, after, window, settled, cache, names | gone):
+        return None
+    kept = [d for d in settled.diagnostics if d.file not in names and d.file not in gone]
+    found = levelled((d for read in after for d in read.reading.found), manifests.levels)
+    if any(d.severity is Severity.ERROR for d in found):
+        return None
+    diagnostics = tuple(in_order([*kept, *found]))
+    recorded = rows.get(window.keys)
+    planned = plan(
+        Desired(window.wanted, {}, diagnostics),
+        {key: recorded[key] for key in sorted(recorded)},
+        options,
+        basis,
+        totals,
+    )
+    unchanged = settled.desired - window.known + planned.summary.unchanged
+    return Since(
+        replace(planned, summary=replace(planned.summary, unchanged=unchanged)),
+        replace(
+            settled,
+            files=entries,
+            desired=settled.desired + len(window.wanted) - window.known,
+            diagnostics=diagnostics,
+            generation=None,
+            totals=None,
+        ),
+    )
+
+
+def _nothing(settled: Settled, basis: Basis) -> Plan:
+    summary = Summary(unchanged=settled.desired)
+    return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=settled.diagnostics)
+
+
+def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[Read]:
+    """The changed files as they were; those that are not in the cache any more are left out."""
+    for name in sorted(names):
+        packed = cache.get(settled.files[name]) if name in settled.files else None
+        if packed is not None:
+            try:
+                yield unpacked(Fresh(packed, ""))
+            except (msgspec.DecodeError, TypeError):
+                continue
+
+
+class _Window(NamedTuple):
+    """The resources whose declaration changed: those that are wanted now, and how many of them were before."""
+
+    wanted: Mapping[Key, Resource]
+    keys: tuple[Key, ...]
+    known: int
+
+
+def _window(before: Sequence[Read], after: Sequence[Read]) -> _Window | None:
+    """None where more than tags changes, or more than their bodies."""
+    old, new = _resources(before), _resources(after)
+    if old is None or new is None:
+        return None
+    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    if not all(key.kind is Kind.TAG or _only_moved(old.get(key), new.get(key)) for key in changed):
+        return None
+    wanted = {key: new[key] for key in new if old.get(key) != new[key]}
+    return _Window(wanted, tuple(changed), sum(key in old for key in changed))
+
+
+def _resources(reads: Iterable[Read]) -> dict[Key, Resource] | None:
+    """All that the files declare, in their order; None where one thing is not as simple as that."""
+    found: dict[Key, Resource] = {}
+    for read in reads:
+        reading = read.reading
+        if not reading.whole or reading.removed or reading.default_categories:
+            return None
+        for entry in reading.entries:
+            resource = entry.resource
+            if not entry.sound or resource.previously or resource.key in found:
+                return None
+            found[resource.key] = resource
+    return found
+
+
+def _only_moved(old: Resource | None, new: Resource | None) -> bool:
+    return old is not None and new is not None and (old.body, old.protect) == (new.body, new.protect)
+
+
+# --- other files
+
+
+def _keeps_to_itself(
+    before: Sequence[Read],
+    after: Sequence[Read],
+    window: _Window,
+    settled: Settled,
+    cache: ManifestCache,
+    changed: set[str],
+) -> bool:
+    """Whether what changed has nothing to do with other files that was not so before."""
+    categories = {r.body.fields.get("category") for r in window.wanted.values() if r.key.kind is Kind.TAG}
+    if not categories <= {None, "", *settled.categories}:
+        return False
+    others = [entry for name, entry in settled.files.items() if name not in changed]
+    for column in Compared._fields:
+        was, now = _lines(column, before), _lines(column, after)
+        if len(set(now)) < len(now) or (settled.shares and not set(was) <= set(now)):
+            return False
+        fresh = set(now).difference(was)
+        if fresh and not _is_apart(fresh, cache.texts(column, others), len(others)):
+            return False
+    return True
+
+
+def _lines(column: str, reads: Iterable[Read]) -> list[str]:
+    return [line for read in reads if (text := getattr(read.compared, column)) for line in text.split("\n")]
+
+
+def _is_apart(fresh: set[str], texts: Iterable[str], files: int) -> bool:
+    """Whether none of the lines is in any of the texts of so many files; False as well if one is missing."""
+    met = 0
+    for text in texts:
+        if not fresh.isdisjoint(text.split("\n")):
+            return False
+        met += 1
+    return met == files

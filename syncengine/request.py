@@ -1,0 +1,41 @@
+"""What a user asks of planning and applying, and what a run touches outside itself. Values only."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncengine.plan import Plan
+from syncengine.scope import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Time, ids, the environment, and how people are told and asked.
+
+    `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on.
+    """
+
+    environ: Mapping[str, str]
+    now: Callable[[], float] = time.time
+    new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:12]
+    tell: Callable[[Any], None] = lambda event: None
+    confirm: Callable[[Plan], bool] = lambda plan: True
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a user asks of planning and applying. `lock_timeout` is in seconds."""
+
+    command: str
+    scope: Scope = field(default_factory=Scope)
+    sweep: bool = False
+    reassert: bool = False
+    approvals: tuple[str, ...] = ()
+    allow_older: bool = False
+    new_state: bool = False
+    max_errors: int | None = None
+    lock_timeout: float = 90.0
