@@ -18,10 +18,9 @@ from syncengine.apply.events import Retrying
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
 from syncengine.connection import client_of, prove_lease, stopping_on_signals, team_of
-from syncengine.desired import ManifestSet, manifest_set
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable, WrongTeam
 from syncengine.plan import Plan
-from syncengine.planner import approvals_of, confirm_settled, plan_in
+from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
@@ -70,7 +69,7 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        manifests = manifest_set(project) if saved is None else None
+        found = checked(project) if saved is None else None
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
@@ -79,13 +78,13 @@ class Application:
             with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
-                planned = saved or plan_in(state, manifests or ManifestSet(()), project, request, self._around)
+                planned = saved or plan_in(state, found or checked(project), project, request, self._around)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 gc.freeze()  # the plan lives as long as the process: a fifth of a large apply went into walking it
                 exit_code = self._apply(planned, state, holder)
-                if exit_code is ExitCode.DONE:
-                    confirm_settled(project, planned, state)
+                if exit_code is ExitCode.DONE and not state.doubted:
+                    confirm_settled(project, planned, state.facts().generation)
                 return exit_code
 
     def _guard(self, planned: Plan, state: State) -> None:

@@ -25,7 +25,7 @@ def settings_of(
         hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
     if root is None or findings.found:
-        return Overlay()
+        return Overlay.model_construct()
     _check_project(root, findings)
     for overlay in overlays.values():
         _check_overlay(overlay, findings)
@@ -33,7 +33,7 @@ def settings_of(
         _check_names(part, ("service", "endpoints"), "operation", operations, findings)
         _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
     if findings.found:
-        return Overlay()
+        return Overlay.model_construct()
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
     return ProjectFile.model_construct(**_PROJECT.read(merged, findings))

@@ -54,7 +54,7 @@ def plan_since(
     totals: Callable[[], Mapping[str, int]],
 ) -> Since | None:
     """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows."""
-    entries = {file.name: cache.digest(file.name, d) for file, d in zip(manifests.files, digests, strict=True)}
+    entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
     gone = settled.files.keys() - entries.keys()
     options, basis = how

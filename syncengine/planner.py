@@ -7,9 +7,9 @@ difference to the plan (engine.md 2.8).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,7 +26,8 @@ from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
 from syncengine.settings import Project
-from syncengine.store.state import Facts, State, open_state
+from syncengine.store.facts import Facts, Recollection
+from syncengine.store.glance import recollection
 
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000
@@ -35,33 +36,61 @@ SHARING = frozenset({"same-keyword", "similar-name"})
 """Warnings that compare two tags."""
 
 
+class Checked(NamedTuple):
+    """Manifests without errors; `wanted` None where that is known without reading them all."""
+
+    manifests: ManifestSet
+    wanted: Desired | None = None
+
+
+def checked(project: Project) -> Checked:
+    """The manifests of a project; Problems with everything that is wrong with them."""
+    manifests = manifest_set(project)
+    if not _is_worth_keeping(manifests):
+        return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
+    with _cache_of(project, manifests) as cache:
+        digests = [sha256_of(file) for file in manifests.files]
+        if cache.stands(cache.entries(manifests.files, digests)):
+            return Checked(manifests)
+        return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests)))
+
+
 def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
-    manifests = manifest_set(project)
-    with open_state(project.state, write=False, now=around.now) as state:
-        return plan_in(state, manifests, project, request, around)
+    found = Checked(manifest_set(project))
+    with recollection(project.state, around.now) as state:
+        return plan_in(state, found, project, request, around)
 
 
-def plan_in(state: State, manifests: ManifestSet, project: Project, request: Request, around: Surroundings) -> Plan:
+def plan_in(state: Recollection, found: Checked, project: Project, request: Request, around: Surroundings) -> Plan:
     """Plan in a state that is open already."""
-    options, facts = options_of(project, request), state.facts()
-    basis = _basis(project, facts, around)
-    with ExitStack() as kept, no_collection():
-        if sum(file.size() for file in manifests.files) < WORTH_KEEPING:
-            return _whole(manifests, state, (options, basis)).plan
-        cache = kept.enter_context(ManifestCache(project.root / CACHE_FOLDER, manifests.defaults))
-        return _Remembering(manifests, state, cache, options, basis).plan(facts, request)
+    options, facts, manifests = options_of(project, request), state.facts(), found.manifests
+    how = (options, _basis(project, facts, around))
+    with no_collection():
+        if not _is_worth_keeping(manifests):
+            wanted = found.wanted or desired(manifests, read_all(manifests.files, manifests.defaults))
+            return _whole(wanted, state, how)
+        with _cache_of(project, manifests) as cache:
+            return _Remembering(found, state, cache, *how).plan(facts, request)
 
 
-def confirm_settled(project: Project, applied: Plan, state: State) -> None:
-    """Once all of a plan was applied: what it stood on is settled, as long as nothing was doubted on the way."""
-    if applied.basis.settles is None or state.doubted:
+def _is_worth_keeping(manifests: ManifestSet) -> bool:
+    return sum(file.size() for file in manifests.files) >= WORTH_KEEPING
+
+
+def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
+    return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults)
+
+
+def confirm_settled(project: Project, applied: Plan, generation: str | None) -> None:
+    """Once all of a plan was applied, without a doubt on the way: what it stood on is settled."""
+    if applied.basis.settles is None:
         return
     name, _, digest = applied.basis.settles.partition("@")
-    with ManifestCache(project.root / CACHE_FOLDER, manifest_set(project).defaults) as cache:
+    with _cache_of(project, manifest_set(project)) as cache:
         pending = cache.settled(_pending(name))
         if pending is not None and digest_of(pending.files) == digest:
-            cache.remember(name, replace(pending, generation=state.facts().generation))
+            cache.remember(name, replace(pending, generation=generation))
 
 
 def _pending(name: str) -> str:
@@ -72,22 +101,25 @@ def _pending(name: str) -> str:
 class _Remembering:
     """One planning with a cache."""
 
-    manifests: ManifestSet
-    state: State
+    found: Checked
+    state: Recollection
     cache: ManifestCache
     options: Options
     basis: Basis
 
     def plan(self, facts: Facts, request: Request) -> Plan:
+        manifests = self.found.manifests
         name = digest_of(self.basis.base_url, self.options.rules, self.options.levels)
-        plain = request.scope.whole and not (request.sweep or request.reassert or self.manifests.found)
-        digests = [sha256_of(file)[0] for file in self.manifests.files]
+        plain = request.scope.whole and not (request.sweep or request.reassert or manifests.found)
+        digests = [sha256_of(file) for file in manifests.files]
         settled = self.cache.settled(name) if plain and facts.generation else None
         since = None
         if settled is not None and settled.generation == facts.generation:
             since = self._since(name, settled, digests)
         if since is None:
-            since = _whole(self.manifests, self.state, (self.options, self.basis), self.cache, digests)
+            reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
+            wanted = self.found.wanted or desired(manifests, reads)
+            since = Since(_whole(wanted, self.state, (self.options, self.basis)), _settled_by(wanted, self.cache))
         return self._remembered(name, since, facts.generation) if plain else since.plan
 
     def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> Since | None:
@@ -99,7 +131,7 @@ class _Remembering:
             return found
 
         how = (self.options, self.basis)
-        return plan_since(settled, self.manifests, digests, self.cache, self.state, how, totals)
+        return plan_since(settled, self.found.manifests, digests, self.cache, self.state, how, totals)
 
     def _remembered(self, name: str, since: Since, generation: str | None) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
@@ -113,19 +145,10 @@ class _Remembering:
         return replace(planned, basis=replace(planned.basis, settles=f"{name}@{digest_of(settled.files)}"))
 
 
-def _whole(
-    manifests: ManifestSet,
-    state: State,
-    how: tuple[Options, Basis],
-    cache: ManifestCache | None = None,
-    digests: Sequence[str] | None = None,
-) -> Since:
+def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
-    options, basis = how
-    wanted = desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
     recorded = {row.key: row for row in state.rows()}
-    planned = plan(wanted, recorded, options, basis)
-    return Since(planned, _settled_by(wanted, cache) if cache is not None else Settled({}, 0, ()))
+    return plan(wanted, recorded, *how)
 
 
 def _settled_by(wanted: Desired, cache: ManifestCache) -> Settled:

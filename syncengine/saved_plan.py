@@ -82,7 +82,7 @@ def load(path: Path) -> Plan:
     if saved.format != FORMAT:
         raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
     execution = bytes(saved.execution)
-    if execution == NOTHING:
+    if not execution:
         raise _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
     if saved.digest != _digest(execution):
         raise _unfit(f"{path} was changed after it was saved: plan again")

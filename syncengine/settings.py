@@ -198,7 +198,7 @@ class _Assembly:
 
     def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, str]) -> Project:
         settings = self.settings
-        service = self._service(settings.service or ServiceSection())
+        service = self._service(settings.service or ServiceSection.model_construct())
         return Project(
             root=self.root,
             config=path,
@@ -206,7 +206,7 @@ class _Assembly:
             service=service,
             manifests=tuple(self.root / name for name in settings.manifests or ("manifests",)),
             is_sandbox=sandbox or service.base_url == SANDBOX,
-            policy=_policy(settings.policy or PolicySection()),
+            policy=_policy(settings.policy or PolicySection.model_construct()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},

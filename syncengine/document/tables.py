@@ -28,7 +28,9 @@ M = TypeVar("M", bound="Model")
 class Model(BaseModel):
     """What all models of files share: names as in the file are camelCase, and nothing else is known."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, defer_build=True
+    )
 
 
 @dataclass(frozen=True, slots=True)

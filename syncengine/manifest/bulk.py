@@ -41,10 +41,10 @@ class Fresh(NamedTuple):
     sha256: str
 
 
-def sha256_of(file: ManifestFile) -> tuple[str, int]:
-    """The digest of a file's bytes and their number; empty and 0 if it cannot be read."""
+def sha256_of(file: ManifestFile) -> str:
+    """The digest of a file's bytes; empty if it cannot be read."""
     data = file.content(Findings(file.name))
-    return ("", 0) if data is None else (hashlib.sha256(data).hexdigest(), len(data))
+    return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def read_all(
@@ -57,8 +57,8 @@ def read_all(
     if cache is None:
         yield from (unpacked(fresh) for fresh in _fresh(files, defaults))
         return
-    hashed = digests if digests is not None else [sha256_of(file)[0] for file in files]
-    entries = [cache.digest(file.name, sha256) for file, sha256 in zip(files, hashed, strict=True)]
+    hashed = digests if digests is not None else [sha256_of(file) for file in files]
+    entries = list(cache.entries(files, hashed).values())
     known = cache.has(entries)
     fresh = _fresh([file for file, entry in zip(files, entries, strict=True) if entry not in known], defaults)
     new: list[tuple[str, Packed]] = []

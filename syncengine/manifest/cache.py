@@ -21,6 +21,7 @@ from msgspec import Struct
 from syncengine import __version__
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.files import ManifestFile
 
 FORMAT = 1
 """Of the entries; with the engine's version it is part of every digest."""
@@ -74,6 +75,15 @@ class ManifestCache:
     def digest(self, file: str, sha256: str) -> str:
         """The digest that an entry is found by."""
         return digest_of(self._context, file, sha256)
+
+    def entries(self, files: Iterable[ManifestFile], digests: Iterable[str]) -> dict[str, str]:
+        """The digests of entries by file name, of files with these SHA-256."""
+        return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
+
+    def stands(self, entries: Mapping[str, str]) -> bool:
+        """Whether just these files were found to be in order before."""
+        query = "SELECT 1 FROM basis WHERE digest = ?"
+        return self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchone()) is not None
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Which of these have an entry."""

@@ -22,6 +22,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from syncengine.store import tables
+from syncengine.store.facts import VERSION
 from syncengine.store.trouble import (
     FOREIGN,
     MISSING,
@@ -210,9 +211,9 @@ def _prepared(database: Database, write: bool, new_lineage: Callable[[], str]) -
         foreign = found == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
     if foreign:
         raise FOREIGN.error(database.name)
-    if found > tables.VERSION:
+    if found > VERSION:
         raise TOO_NEW.error(database.name)
-    if found < tables.VERSION:
+    if found < VERSION:
         return _migrated(database, new_lineage) if write else _without_migrating(database, found)
     return database
 

@@ -6,14 +6,15 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import sqlalchemy as sa
 
 from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store import history, journal, reading
+from syncengine.store import facts, history, journal, reading
 from syncengine.store.database import Database, open_database
+from syncengine.store.facts import Facts
 from syncengine.store.history import HistoryEntry, Run
 from syncengine.store.journal import Failure, Intent, Settlement, Stamp
 from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
@@ -23,18 +24,6 @@ __all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "S
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a state knows of itself. `commit`: of the last run that applied; `generation`: of the last writing."""
-
-    lineage: str
-    base_url: str | None
-    team: str | None
-    owns_activity_types: bool
-    commit: str | None
-    generation: str | None = None
 
 
 def _new_lineage() -> str:
@@ -74,8 +63,7 @@ class State:
         self._new_generation = new_generation
 
     def facts(self) -> Facts:
-        names = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation")
-        columns = [FACTS.c[name] for name in names]
+        columns = [FACTS.c[name] for name in facts.FACTS]
         with self.database.transaction() as connection:
             return Facts(*connection.execute(sa.select(*columns)).one())
 
@@ -218,8 +206,8 @@ class State:
         self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
     ) -> None:
         """Remember; None leaves what is known."""
-        facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
-        known = {name: value for name, value in facts.items() if value is not None}
+        given = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
+        known = {name: value for name, value in given.items() if value is not None}
         with self._writing() as connection:
             if known:
                 connection.execute(sa.update(FACTS).values(**known))

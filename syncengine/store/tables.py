@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from syncengine.store.facts import VERSION
+
 METADATA = sa.MetaData()
 
 NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
@@ -138,8 +140,7 @@ MIGRATIONS: tuple[Migration, ...] = (_generations,)
 Append; never edit one that was released."""
 
 
-VERSION = len(MIGRATIONS) + 1
-"""The schema of this engine."""
+assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
 
 
 def version(connection: sa.Connection) -> int:

@@ -18,6 +18,7 @@ from sqlalchemy import event
 
 from syncengine.errors import SyncengineError
 from syncengine.store import tables
+from syncengine.store.facts import VERSION
 from syncengine.store.state import Intent, State, open_state
 
 from .estate import applied, applying, run, tag, whole
@@ -182,7 +183,7 @@ def _set_version(path: Path, version: int) -> None:
 def test_a_newer_state_is_refused(path: Path, write: bool) -> None:
     """An older engine would not know what it overlooks."""
     open_state(str(path), write=True).close()
-    _set_version(path, tables.VERSION + 1)
+    _set_version(path, VERSION + 1)
     with pytest.raises(SyncengineError, match="newer syncengine") as refusal:
         open_state(str(path), write=write)
     assert refusal.value.code == "state-too-new"

@@ -1,0 +1,100 @@
+"""A SQLite state, read without SQLAlchemy: a plan of ten tags is over before that is imported.
+
+Only for what is plainly in order: no state at all, or one at rest, of this version. Everything else (servers, damage,
+other versions, a journal that a crash left) is the business of `database`. The queries say what those of `reading` say.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.store.codec import COLUMNS, from_values
+from syncengine.store.facts import FACTS, VERSION, Facts, Recollection
+
+NO_FACTS = Facts("", None, None, False, None)
+PIECE = 500
+"""Names in one IN list."""
+
+IN_FLIGHT = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = r.kind AND o.name = r.name)"
+SEEN = ", ".join(f"(r.doubtful OR {IN_FLIGHT})" if column == "doubtful" else f"r.{column}" for column in COLUMNS)
+SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
+
+
+class Glance:
+    """The rows of a state at rest, in one transaction; without a connection, those of a state that is not there."""
+
+    def __init__(self, connection: sqlite3.Connection | None) -> None:
+        self._connection = connection
+
+    def facts(self) -> Facts:
+        if self._connection is None:
+            return NO_FACTS
+        query = f"SELECT {', '.join(FACTS)} FROM state_facts"  # noqa: S608 - names of columns
+        lineage, base_url, team, owns, *others = self._connection.execute(query).fetchone()
+        return Facts(lineage, base_url, team, bool(owns), *others)
+
+    def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
+        only = "" if kind is None else " WHERE r.kind = ?"
+        return self._found(f"{SELECT}{only} ORDER BY r.kind, r.name", [] if kind is None else [kind.value])
+
+    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
+        found: dict[Key, Recorded] = {}
+        wanted = set(keys)
+        for kind in Kind:
+            names = sorted(key.name for key in wanted if key.kind is kind)
+            for start in range(0, len(names), PIECE):
+                piece = names[start : start + PIECE]
+                query = f"{SELECT} WHERE r.kind = ? AND r.name IN ({', '.join('?' * len(piece))})"
+                found |= {row.key: row for row in self._found(query, [kind.value, *piece])}
+        return found
+
+    def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
+        return iter(()) if self._connection is None else map(_recorded, self._connection.execute(query, list(values)))
+
+
+def _recorded(row: tuple[object, ...]) -> Recorded:
+    """SQLite has no truth values of its own."""
+    kind, name, category, status, doubtful, confirmed, server_id, protect, *others = row
+    return from_values(
+        (kind, name, category, status, bool(doubtful), bool(confirmed), server_id, bool(protect), *others)
+    )
+
+
+@contextmanager
+def recollection(url: str, now: Callable[[], float]) -> Iterator[Recollection]:
+    """The state at a path or URL, only to be read; SyncengineError when it cannot be."""
+    path = None if "://" in url else Path(url)
+    if path is not None and not path.exists():
+        yield Glance(None)
+        return
+    connection = _at_rest(path) if path is not None else None
+    if connection is not None:
+        try:
+            yield Glance(connection)
+        finally:
+            connection.close()
+        return
+    from syncengine.store.state import open_state
+
+    with open_state(url, write=False, now=now) as state:
+        yield state
+
+
+def _at_rest(path: Path) -> sqlite3.Connection | None:
+    """The state's connection in a reading transaction; None if there is anything special about it."""
+    if any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-journal")):
+        return None
+    connection = None
+    with suppress(sqlite3.Error):
+        connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+        connection.execute("BEGIN")
+        if connection.execute("SELECT version FROM state_facts").fetchone() == (VERSION,):
+            return connection
+    if connection is not None:
+        connection.close()
+    return None
