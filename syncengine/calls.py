@@ -143,6 +143,8 @@ def _resource(difference: Difference) -> Resource:
 
 def _tag(difference: Difference) -> list[Needed]:
     change = difference.change
+    if difference.row is None:
+        return [(Step.TAGS, whole_tag(difference))]
     variants = spelling_variants(change.keywords_deleted, _resource(difference).body.keywords)
     needed: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
     if variants or _needs_upsert(difference):
@@ -174,8 +176,10 @@ def _needs_upsert(difference: Difference) -> bool:
 def whole_tag(difference: Difference) -> Item:
     """The upsert of one tag with everything that is desired of it."""
     row, name = difference.row, difference.change.key.name
+    if row is None:
+        return Item(leaves=(whole(difference),), new=True)
     new = is_new(row)
-    spell_name = row is not None and not new and (row.doubtful or name not in row.body.keywords)
+    spell_name = not new and (row.doubtful or name not in row.body.keywords)
     variants = spelling_variants(difference.change.keywords_deleted, _resource(difference).body.keywords)
     leave = whole(difference)
     return Item(leaves=(leave,), new=new, spell_name=(spell_name or bool(variants)) and name in leave.keywords)

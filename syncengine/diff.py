@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from msgspec import Struct, field
@@ -148,8 +147,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
     return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True, gc=False):
     change: Change | None
     record: Leave | None
     notes: tuple[Note, ...] = ()
@@ -162,6 +160,8 @@ def is_new(row: Recorded | None) -> bool:
 
 def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]) -> _Found:
     """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
+    if row is None and own is None and resource.key.kind is Kind.TAG:
+        return _Found(_first(resource, formers), None)
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
     notes = tuple(_field_notes(resource, fields, is_new(row)))
@@ -169,6 +169,19 @@ def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, for
     recordable = row is not None and own is not None and may_be_held(own)
     record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
     return _Found(change, record, notes)
+
+
+def _first(resource: Resource, formers: Sequence[Key]) -> Change:
+    """A tag that is not recorded: nothing is said of it but that it is created."""
+    return Change(
+        key=resource.key,
+        action=Action.CREATE,
+        source=resource.source,
+        fields=tuple(_first_fields(resource)),
+        keywords_added=resource.body.keywords,
+        metadata_set=resource.body.metadata,
+        previously=formers[0].name if formers else None,
+    )
 
 
 def _change(
@@ -208,8 +221,9 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 
 def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
     """Differences to show, and those that mean nothing to the service and are only recorded."""
-    before = row.body.fields if row else {}
-    after = resource.body.fields
+    if row is None:
+        return _first_fields(resource), []
+    before, after = row.body.fields, resource.body.fields
     shown: list[FieldChange] = []
     unsaid: list[FieldChange] = []
     for name in dict.fromkeys((*after, *before)):
@@ -217,12 +231,22 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
         if old == new:
             continue
         replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
-        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, is_new(row)), replaced)
+        change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
         (unsaid if _means_the_same(resource.key.kind, change) else shown).append(change)
     return shown, unsaid
 
 
-def _effect(kind: Kind, name: str, after: Value | None, new: bool) -> Effect:
+def _first_fields(resource: Resource) -> list[FieldChange]:
+    """All fields of what is not recorded; there is no row for what they do not say."""
+    kind = resource.key.kind
+    return [
+        FieldChange(name, None, value)
+        for name, value in resource.body.fields.items()
+        if value or not _means_the_same(kind, FieldChange(name, None, value, _effect(kind, name, value, new=True)))
+    ]
+
+
+def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> Effect:
     if name in CREATE_ONLY[kind] and not new:
         return Effect.CREATE_ONLY
     return Effect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else Effect.APPLIES

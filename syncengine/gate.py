@@ -74,7 +74,7 @@ def gate(
 
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`).
     """
-    losses = [loss for difference in differences for loss in losses_of(difference.change)]
+    losses = [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
     if not losses and sweep is None:
         return Gate()
     totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)

@@ -158,6 +158,8 @@ def _find_renames(j: _Judgement) -> None:
     """
     twins = {row.server_id: row for row in j.gone(Kind.CATEGORY) if row.server_id}
     for key, resource in j.desired.items():
+        if key.kind is Kind.TAG and not resource.previously:
+            continue
         new = j.recorded.get(key)
         formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
@@ -176,6 +178,9 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
 
 
 def _choose_wanted(j: _Judgement) -> None:
+    if j.scope.whole:
+        j.aim.wanted.update(j.desired)
+        return
     for key, resource in j.desired.items():
         if _is_selected(j, key, resource):
             j.aim.wanted[key] = _wanted(j, resource)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone
@@ -39,8 +42,7 @@ class Member(NamedTuple):
     source: Source | None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label` that says how many and which.
 
     `theme` is what a row is folded by when there are many: a phrase that follows a count; without one it is the file.

@@ -19,7 +19,7 @@ from syncengine.policy import Note
 from syncengine.render import difference
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone
-from syncengine.render.rows import Fold, Folding, Member, Row, Section, folded
+from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Row, Section, folded
 from syncengine.render.visible import quoted, visible
 from syncengine.render.words import NOUNS, among, counted, number, planned
 from syncengine.resource import Key, Kind
@@ -165,11 +165,24 @@ def _part(part: Part, changes: Buckets, fold: Fold) -> Iterator[Section]:
 
 def _part_rows(part: Part, changes: Sequence[Change], fold: Fold) -> Iterator[Row]:
     details = part.details
-    if part.action is Action.CREATE and fold is Fold.NOTHING:
-        details = _created_whole
+    if part.action is Action.CREATE:
+        details = _created_whole if fold is Fold.NOTHING else details
+        if fold is Fold.LONG and len(changes) > MANY:
+            yield from _many_created(changes)
+            return
     for change in changes:
         if (said := details(change)) is not None:
             yield _row(change, said, _theme(change, said))
+
+
+def _many_created(changes: Sequence[Change]) -> Iterator[Row]:
+    """Rows that will be folded by their theme, with details for those only that may be shown."""
+    met: dict[tuple[str, str], int] = defaultdict(int)
+    for change in changes:
+        theme = _theme(change, ())
+        group = (theme, "" if theme or change.source is None else change.source.file)
+        met[group] += 1
+        yield _row(change, _created(change) if met[group] < SAME else (), theme)
 
 
 def _created_whole(change: Change) -> tuple[Detail, ...]:
