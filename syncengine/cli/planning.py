@@ -12,6 +12,7 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
+from syncengine.collection import no_collection
 from syncengine.errors import ExitCode, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
 
@@ -36,6 +37,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("paths", nargs=-1)
 @click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
 @with_globals
+@no_collection()
 def validate(given: Globals, paths: Sequence[str], format: str) -> int:
     """Load and check everything, offline. All manifests are loaded; PATHS narrow what is reported."""
     from syncengine.desired import load
@@ -68,6 +70,7 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
 @click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
 @selection
 @with_globals
+@no_collection()
 def plan(
     given: Globals,
     paths: Sequence[str],
@@ -115,6 +118,7 @@ def plan(
 @click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
 @click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs).")
 @with_globals
+@no_collection()
 def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
     """Show a saved plan again, in any format, even when it is stale."""
     from fnmatch import fnmatchcase
