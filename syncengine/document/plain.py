@@ -40,31 +40,22 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field that can be read here. Without `convert` a text is the value; `placed`: the value's place is kept."""
+    """A field that can be read here. Without `convert` a text is the value."""
 
     shape: Shape
     convert: Convert | None = None
-    placed: bool = False
 
 
 Sections = Mapping[str, Mapping[str, Field]]
 
 
-class Place(NamedTuple):
-    """Line and column, from 1."""
-
-    line: int
-    column: int
-
-
 class Item(NamedTuple):
-    """One resource as it is written; `line` and `column` of its first key, `placed` of the field that asks for it."""
+    """One resource as it is written; `line` and `column` of its first key, from 1."""
 
     section: str
     line: int
     column: int
     values: dict[str, Any]
-    placed: Place | None
 
 
 class Slice(NamedTuple):
@@ -298,12 +289,11 @@ _TAKES: dict[Shape, Take | None] = {Shape.TEXT: None, Shape.LIST: _list, Shape.M
 
 
 class _Layout(NamedTuple):
-    """An order of keys, and how items are read whose keys come in it; `placed` is the group of what is placed."""
+    """An order of keys, and how items are read whose keys come in it."""
 
     order: tuple[str, ...]
     match: Callable[[str, int], re.Match[str] | None]
     takes: tuple[Take | None, ...]
-    placed: int
 
 
 class _Layouts:
@@ -327,8 +317,7 @@ class _Layouts:
         if len(self.made) >= MAX_LAYOUTS:
             raise _Uncertain
         fields = [self.grid.fields[name] for name in order]
-        placed = next((group for group, field in enumerate(fields, 1) if field.placed), 0)
-        layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)), placed)
+        layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)))
         self.made.insert(0, layout)
         return layout
 
@@ -412,8 +401,7 @@ class _Reading:
                 match, pos, line = layout.match, self.pos, self.line
                 if (found := match(text, pos)) is None:
                     raise _Uncertain
-            placed = self._place(found, layout.placed, line) if layout.placed else None
-            self.items.append(Item(section, line, column, _values(layout, found), placed))
+            self.items.append(Item(section, line, column, _values(layout, found)))
             end = found.end()
             line += text.count("\n", pos, end)
             pos = end
@@ -425,12 +413,6 @@ class _Reading:
             raise _Uncertain
         indent = " " * (len(first[1]) + 1 + len(first[2]))
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
-
-    def _place(self, found: re.Match[str], group: int, line: int) -> Place | None:
-        if (start := found.start(group)) < 0:
-            return None
-        text = self.text
-        return Place(line + text.count("\n", found.start() + 1, start), start - text.rfind("\n", 0, start))
 
 
 def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:

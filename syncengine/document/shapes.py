@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 from pydantic import Field, WithJsonSchema
 
 from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
 from syncengine.document.nodes import PLAIN_NULLS, Mapping, Mark, Node, Refused, Scalar, Sequence, described, quoted
 from syncengine.document.plain import Field as PlainField
-from syncengine.document.plain import Place, Shape
+from syncengine.document.plain import Shape
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
 
 Reader = Callable[[Node, Findings], Any]
@@ -260,7 +260,14 @@ def _name_is_good(key: Scalar, findings: Findings, name_of: Reader) -> bool:
     return name_of(Scalar(key.text, key.mark, '"'), findings) is not INVALID
 
 
-_NOWHERE = Place(0, 0)
+class _Nowhere(NamedTuple):
+    """The mark of a scalar that stands for others."""
+
+    line: int = 0
+    column: int = 0
+
+
+_NOWHERE = _Nowhere()
 
 
 def by_reader(reader: Reader) -> PlainField:

@@ -19,6 +19,8 @@ CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\u
 """The same for text of several lines, where tabs and line feeds are meant."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+"""What text of ASCII alone is made of."""
 _LINE_END = re.compile("\r\n|\r|\n")
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
@@ -43,6 +45,9 @@ def decoded(data: bytes, findings: Findings) -> str | None:
         line, column = _place(data[: error.start].decode("utf-8", "replace"))
         findings.at("not-utf8", line, column, f"byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8")
         return None
+    # Two quick answers for nearly all files; the pattern looks at each character.
+    if not data.translate(None, _FIT) or text.replace("\n", "").isprintable():
+        return text
     unfit = _UNFIT.search(text)
     if unfit is None:
         return text

@@ -48,6 +48,10 @@ def is_broad(word: str) -> bool:
     return (len(word) <= 2 and word.isascii()) or (len(word) <= 3 and word.isdigit()) or word.casefold() in COMMON
 
 
+def broad(words: Iterable[str]) -> list[str]:
+    return [word for word in words if len(word) < 10 and is_broad(word)]
+
+
 def cut_texts(cut: Iterable[Scalar], findings: Findings) -> None:
     """Report plain text that a comment cuts short."""
     for node in cut:
@@ -63,10 +67,9 @@ def _warn(findings: Findings, code: str, node: Node, message: str, address: str 
 
 def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Findings) -> None:
     """Report keywords that would catch everyone's time."""
-    for word in keywords:
-        if len(word) < 10 and is_broad(word):
-            message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
-            _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
+    for word in broad(keywords):
+        message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
+        _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
 
 
 class Shared(NamedTuple):

@@ -20,11 +20,13 @@ from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import Declared, DefaultValues, declarations, merged
-from syncengine.manifest.lints import cut_texts, folded, is_broad, report_broad
+from syncengine.manifest.lints import broad, cut_texts, folded, report_broad
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
 
 NO_DEFAULTS = DefaultValues()
+SMALL = 8_000
+"""Bytes below which a file is read sooner than the expressions for it are compiled."""
 
 
 class Entry(Struct, frozen=True, gc=False, array_like=True):
@@ -96,7 +98,7 @@ def nodes_of(data: bytes, file: str) -> dict[Key, MappingNode]:
 
 
 def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
-    if len(data) > MAX_BYTES:
+    if not SMALL <= len(data) <= MAX_BYTES:
         return None
     unheard = Findings(file)
     text = decoded(data, unheard)
@@ -130,11 +132,11 @@ def _plain_entry(item: plain.Item, file: str, defaults: Mapping[str, Any]) -> En
     kind, own = SECTIONS[item.section], item.values
     name = own.get(IDENTITIES[kind])
     values = merged(defaults, own) if defaults else own
-    if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or own.keys() >= _TWO_CATEGORIES:
+    if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
         return None
     key = Key(kind, name)
     body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and any(len(word) < 10 and is_broad(word) for word in body.keywords):
+    if kind is Kind.TAG and broad(body.keywords):
         return None
     return Entry(Resource(key, body, Source(file, item.line), values.get("protect", False)), item.column)
 
@@ -247,7 +249,6 @@ def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
     return Body({n: v for n, v in values.items() if n not in not_fields})
 
 
-_TWO_CATEGORIES = {"category", "tagCategoryId"}
 _BESIDES_IDENTITY = {kind: table.required - {IDENTITIES[kind]} for kind, table in RESOURCE_TABLES.items()}
 _NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
 _BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}

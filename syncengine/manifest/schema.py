@@ -5,7 +5,6 @@ Readers (`tables`) and JSON Schemas come from here (product.md §3, specificatio
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, create_model
@@ -180,13 +179,7 @@ DEFAULTS_TABLES = {
     for section, kind in SECTIONS.items()
     for model in (DEFAULTS[kind],)
 }
-PLAIN_SECTIONS = {
-    section: {
-        name: replace(field, placed=name == "category")
-        for name, field in plain_fields(MODELS[kind], RESOURCE_TABLES[kind]).items()
-    }
-    for section, kind in SECTIONS.items()
-}
-"""What `document.plain` can read of each section; `category` refers to what another file may declare."""
+PLAIN_SECTIONS = {section: plain_fields(MODELS[kind], RESOURCE_TABLES[kind]) for section, kind in SECTIONS.items()}
+"""What `document.plain` can read of each section."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(info.alias or name for name, info in Manifest.model_fields.items())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Sequence, place, scalars
-from syncengine.document.plain import Item, Place, Plain
+from syncengine.document.plain import Item, Plain
 from syncengine.document.plain import read as read_plain
 from syncengine.document.reader import read as read_fully
 from syncengine.document.text import decoded
@@ -58,8 +58,7 @@ def items_fully(text: str) -> list[Item]:
 
 def _item(section: str, node: Mapping, findings: Findings) -> Item:
     values = RESOURCE_TABLES[SECTIONS[section]].read(node, findings)
-    category = node.get("category")
-    return Item(section, *place(node), values, None if category is None else Place(*place(category)))
+    return Item(section, *place(node), values)
 
 
 def agrees(text: str) -> bool:
@@ -142,7 +141,7 @@ TAKEN = {
         "tags:\n  - name: a\n    url: b\n  - url: c\n    name: d\n  - name: e\n    path: f\n    url: g\n"
         "  - name: h\n  - name: i\n    url: j\n    path: k\n  - url: l\n"
     ),
-    "a category and its place": (
+    "a category anywhere": (
         "tags:\n  - name: a\n    category: x\n  - category:   'y'\n    name: b\n  - name: c\n    description: d\n"
         "      e\n    category: z\n"
     ),
