@@ -20,9 +20,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
+from syncengine.sandbox.callbacks import Callbacks
 from syncengine.sandbox.interface import PREFIX, Interface
 from syncengine.sandbox.replies import CUT
 from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.waiting import Bell
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
@@ -37,9 +39,9 @@ class RunningSandbox:
     api_key: str
 
 
-def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event) -> Starlette:
+def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
     """The application. `stopping` is set when replies under way should wait no longer."""
-    interface = Interface(sandbox, api_key, stopping)
+    interface = Interface(sandbox, api_key, stopping, bell)
     routes = [Route("/", _about), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
     return Starlette(routes=routes)
 
@@ -114,8 +116,11 @@ class _Server(uvicorn.Server):
     def __init__(self, sandbox: Sandbox, api_key: str, *, log_level: str, on_ready: Callable[[], None]) -> None:
         self._stopping = asyncio.Event()
         self._on_ready = on_ready
+        bell = Bell()
+        sandbox.on_change = bell.ring
+        self._callbacks = Callbacks(sandbox, bell)
         config = uvicorn.Config(
-            build(sandbox, api_key, self._stopping),
+            build(sandbox, api_key, self._stopping, bell),
             http=_Protocol,
             ws="none",
             loop="asyncio",
@@ -130,10 +135,12 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._calling = asyncio.create_task(self._callbacks.run())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
+        self._calling.cancel()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -11,8 +11,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncengine.sandbox import activity_types, view
-from syncengine.sandbox.asked import COUNT, TEXT, Answer, Asked, Refused, Shape, checked, required
+from syncengine.sandbox import activity_types, posting, view
+from syncengine.sandbox.asked import (
+    COUNT,
+    OBJECT,
+    SECONDS,
+    TEXT,
+    Answer,
+    Asked,
+    Refused,
+    Shape,
+    checked,
+    is_number,
+    required,
+)
 from syncengine.sandbox.faults import Reply, faults_from
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.rules import RULES, Rule
@@ -61,12 +73,12 @@ _SETTINGS: dict[str, Shape] = {
     "tagLimit": COUNT,
     "batchLimit": COUNT,
     "statusForItemErrors": Shape("200 or 400", lambda value: value in (200, 400)),
-}
-_SETTING_NAMES = {
-    "teamName": "team_name",
-    "tagLimit": "tag_limit",
-    "batchLimit": "batch_limit",
-    "statusForItemErrors": "status_for_item_errors",
+    "holdSeconds": Shape("a number of seconds, at most 60", lambda value: is_number(value) and value <= 60),
+    "reofferSeconds": SECONDS,
+    "retrySeconds": SECONDS,
+    "webhookTimeoutSeconds": SECONDS,
+    "webhookCalls": COUNT,
+    "connectorConfiguration": OBJECT,
 }
 
 
@@ -77,7 +89,7 @@ def _choose(draft: Draft, asked: Asked) -> Answer:
         raise Refused(400, f"unknown: {', '.join(unknown)}")
     if "tagLimit" in asked.body:
         given["tagLimit"] = asked.body["tagLimit"]
-    chosen = replace(draft.chosen, **{_SETTING_NAMES[name]: value for name, value in given.items()})
+    chosen = replace(draft.chosen, **{view.SETTING_NAMES[name]: value for name, value in given.items()})
     draft.settings.put(SETTINGS, chosen)
     return Answer(200, view.settings(chosen))
 
@@ -125,6 +137,8 @@ CONTROLS: dict[tuple[str, str], Handler] = {
     ("POST", "/tags"): _by_rule(RULES["upsertTags"]),
     ("POST", "/categories"): _by_rule(RULES["upsertTagCategories"]),
     ("POST", "/activity-types"): _by_rule(RULES["uploadActivityTypes"]),
+    ("POST", "/posted-time"): _by_rule(posting.post),
+    ("POST", "/posted-time/offer"): _by_rule(posting.offer),
     ("POST", "/delete"): _delete,
 }
 

@@ -72,16 +72,19 @@ def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
     assert "wrong" not in str(log)
 
 
+REST: dict[str, Any] = {"items": None, "session": None, "query": {}, "at": 0}
+
+
 def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:
     """The newest; an older request stays without its body, and numbers go on."""
     log = RequestLog(entries=3, body_bytes=5)
     for number in range(1, 6):
-        log.arrived("upsertTag", "POST", "/tag", items=None, session=None, body=b"%d%d%d" % (number, number, number))
+        log.arrived("upsertTag", "POST", "/tag", body=b"%d%d%d" % (number, number, number), **REST)
     assert [(entry["seq"], entry["body"]) for entry in log.since(0)] == [(3, None), (4, None), (5, 555)]
     assert [entry["seq"] for entry in log.since(4)] == [5]
     assert list(log.since(9)) == []
     log.clear()
-    assert log.arrived("upsertTag", "POST", "/tag", items=None, session=None, body=b"").seq == 6
+    assert log.arrived("upsertTag", "POST", "/tag", body=b"", **REST).seq == 6
 
 
 def test_a_reset_makes_it_as_new(running: Talking) -> None:
