@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import view
+from syncengine.sandbox import posting, view, webhook
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox
@@ -67,6 +67,55 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
         assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False
         assert client.post(f"{second.url}/tagcategory/delete", json={"externalId": "c"}).status_code == 200
         assert client.get(f"{second.control_url}/state").json()["tags"] == []
+
+
+def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path) -> None:
+    """Groups with all that was told of them, the webhook with its key, registration and health."""
+    data = tmp_path / "sandbox.db"
+    with closing(Sandbox(data)) as sandbox:
+        sandbox.do(RULES["registerFetchClient"], {})
+        sandbox.do(posting.post, {"groups": [{"groupId": "a"}, {"groupId": "b", "user": None}]})
+        sandbox.do(RULES["fetchPostedTime"], {}, query={"limit": "1"})
+        update = {"timeGroupId": "a", "status": "RETRIABLE_FAILURE", "message": "m", "externalId": "e"}
+        sandbox.do(RULES["updatePostedTimeStatus"], update)
+        sandbox.do(RULES["unregisterFetchClient"], {})
+        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k"})
+        sandbox.do(RULES["registerConnector"], {"connectorType": "t"})
+        sandbox.do(RULES["reportHealthFailure"], {"errorType": "UNKNOWN"})
+        before = sandbox.world
+    with closing(Sandbox(data)) as again:
+        assert again.world.posted_time == before.posted_time
+        assert again.world.connection == before.connection
+        assert view.state(again.world) == view.state(before)
+
+
+def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
+    """What it holds is still true; it is of the newer version then."""
+    data = tmp_path / "sandbox.db"
+    with closing(sqlite3.connect(data)) as old:
+        old.execute('CREATE TABLE held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key))')
+        row = '{"team_name":"T","tag_limit":3,"batch_limit":9,"status_for_item_errors":200}'
+        old.execute("INSERT INTO held VALUES ('settings', 'settings', ?)", (row,))
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with closing(Sandbox(data)) as sandbox:
+        settings = view.state(sandbox.world)["settings"]
+        assert (settings["teamName"], settings["tagLimit"], settings["holdSeconds"]) == ("T", 3, 60)
+    with closing(sqlite3.connect(data)) as now:
+        assert now.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
+    """At least once: after the time that a call may take, though nothing is known of the first one."""
+    data, clock = tmp_path / "sandbox.db", [1000]
+    with closing(Sandbox(data, clock=lambda: clock[0])) as sandbox:
+        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/"})
+        sandbox.do(posting.post, {"groupId": "g"})
+        assert sandbox.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
+    with closing(Sandbox(data, clock=lambda: clock[0])) as again:
+        assert again.do(webhook.next_call, {}).body is None
+        clock[0] += 120_000
+        assert again.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
 
 
 def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
