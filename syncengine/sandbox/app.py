@@ -13,14 +13,13 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
 from syncengine.sandbox.callbacks import Callbacks
+from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.interface import PREFIX, Interface
 from syncengine.sandbox.replies import CUT
 from syncengine.sandbox.sandbox import Sandbox
@@ -42,12 +41,8 @@ class RunningSandbox:
 def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
     """The application. `stopping` is set when replies under way should wait no longer."""
     interface = Interface(sandbox, api_key, stopping, bell)
-    routes = [Route("/", _about), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
+    routes = [*console.routes(sandbox), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
     return Starlette(routes=routes)
-
-
-async def _about(_request: Request) -> Response:
-    return PlainTextResponse(f"syncengine sandbox: connector interface under {PREFIX}, control API under /sandbox\n")
 
 
 def serve(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
@@ -26,6 +25,7 @@ from syncengine.sandbox.asked import (
     required,
 )
 from syncengine.sandbox.faults import Reply, faults_from
+from syncengine.sandbox.local import from_this_machine
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
@@ -154,15 +154,10 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
     async def endpoint(request: Request) -> Response:
         raw = await request.body()
         try:
-            _from_this_machine(request)
+            from_this_machine(request)
             answer = handler(sandbox, Heard(parsed(raw), request.query_params))
         except Refused as refused:
             answer = refused.answer()
         return response(Reply(*answer))
 
     return endpoint
-
-
-def _from_this_machine(request: Request) -> None:
-    if request.client is None or not ip_address(request.client.host).is_loopback:
-        raise Refused(403, "the control API answers this machine only")

@@ -22,29 +22,29 @@ def state(world: World) -> Json:
     """Sorted by name, code or externalId, so that two states can be compared."""
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
-        "tags": [_tag(world, tag) for _, tag in sorted(world.tags.items())],
+        "tags": [tag(world, held) for _, held in sorted(world.tags.items())],
         "categories": [shown(category) for category in categories],
-        "activityTypes": [_activity_type(known) for _, known in sorted(world.activity_types.items())],
+        "activityTypes": [activity_type(known) for _, known in sorted(world.activity_types.items())],
         "sessions": [_session(session) for session in world.sessions.values()],
-        "postedTime": [_posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
+        "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
         "connection": connection(world.connection[CONNECTION]),
         "settings": settings(world.settings.get(SETTINGS, Settings())),
     }
 
 
-def _tag(world: World, tag: Tag) -> Json:
+def tag(world: World, held: Tag) -> Json:
     """`category` is the externalId of the category whose id is `tagCategoryId`."""
-    category = world.categories.get(tag.category_id or "")
+    category = world.categories.get(held.category_id or "")
     return {
-        "name": tag.name,
-        **tag.fields,
+        "name": held.name,
+        **held.fields,
         "category": category.external_id if category else None,
-        "keywords": sorted(tag.keywords),
-        "metadata": dict(tag.metadata),
+        "keywords": sorted(held.keywords),
+        "metadata": dict(held.metadata),
     }
 
 
-def _activity_type(known: ActivityType) -> Json:
+def activity_type(known: ActivityType) -> Json:
     return {
         "code": known.code,
         "label": known.label,
@@ -63,7 +63,7 @@ def _number(posted: PostedTime) -> int:
     return posted.number
 
 
-def _posted_time(posted: PostedTime) -> Json:
+def posted_time(posted: PostedTime) -> Json:
     """`status` and what belongs to it is the last that was told; `told` is all of it."""
     told = [
         {"at": t.at, "status": t.status, "message": t.message, "externalId": t.external_id, "http": t.http}

@@ -6,7 +6,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic, sleep
@@ -59,8 +59,9 @@ def receiving() -> Iterator[Receiver]:
             self.send_response(status)
             self.send_header("location", receiver.url)
             self.send_header("content-length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+            with suppress(OSError):  # a caller that waits no longer
+                self.end_headers()
+                self.wfile.write(text.encode())
 
         def log_message(self, *_: Any) -> None: ...
 
