@@ -36,7 +36,7 @@ class Facts:
     commit: str | None
 
 
-def _new_lineage() -> str:
+def new_lineage() -> str:
     return str(uuid.uuid4())
 
 
@@ -45,7 +45,7 @@ def open_state(
     *,
     write: bool,
     now: Callable[[], float] = time.time,
-    new_lineage: Callable[[], str] = _new_lineage,
+    new_lineage: Callable[[], str] = new_lineage,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
