@@ -146,15 +146,13 @@ class HealthReporter:
     client: Client
     _said: frozenset[tuple[str, TroubleKind]] | None = None
 
-    async def tell(self, troubles: Sequence[SinkTrouble]) -> Failure | None | Answer:
-        """The failure that was reported, None when one was rescinded; or the service's refusal, to try again later."""
-        state = frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+    async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
+        """Report what is down, or rescind when nothing is. What the service does not take stays news."""
         failure = failure_of(troubles) if troubles else None
         answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
-        if not answer.ok:
-            return answer
-        self._said = state
-        return failure
+        if answer.ok:
+            self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+        return answer
 
     def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
         """Whether the service was not told of this yet."""
@@ -163,10 +161,7 @@ class HealthReporter:
 
 async def by_hand(client: Client, failure: Failure | None) -> None:
     """Report or rescind for somebody who asked for it; SyncengineError when the service does not take it."""
+    operation = REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE
     answer = await (report_failure(client, failure) if failure else rescind_failure(client))
     if not answer.ok:
-        raise _refused(client, answer, failure)
-
-
-def _refused(client: Client, answer: Answer, failure: Failure | None) -> SyncengineError:
-    return refusal(REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE, client, answer)
+        raise refusal(operation, client, answer)

@@ -1,4 +1,4 @@
-"""Posted time on the wire (specification §4): limits → query, verdict → body, answer → groups; and all pages of a list."""
+"""Posted time on the wire (specification §4): limits → query, verdict → body, answer → groups; all pages of a list."""
 
 from __future__ import annotations
 
