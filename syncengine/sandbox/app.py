@@ -31,11 +31,12 @@ API_KEY = "sandbox"
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """Where a running sandbox answers: `url` is the interface's base URL, `control_url` the control API's."""
+    """Where a running sandbox answers: the interface's base URL, the control API's, and the console page."""
 
     url: str
     control_url: str
     api_key: str
+    console_url: str
 
 
 def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
@@ -92,7 +93,7 @@ def _listening(host: str, port: int) -> socket.socket:
 def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
     host, port = listening.getsockname()[:2]
     origin = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key)
+    return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key, f"{origin}/")
 
 
 class _Protocol(H11Protocol):

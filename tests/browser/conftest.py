@@ -107,7 +107,7 @@ def console(chromium: Chrome) -> Iterator[Console]:
         httpx.Client(base_url=running.control_url) as control,
         httpx.Client(base_url=running.url, headers={"x-api-key": running.api_key}, timeout=90) as connector,
     ):
-        console = Console(chromium, running.url.removesuffix("connect/api"), control, connector)
+        console = Console(chromium, running.console_url, control, connector)
         console.complaints()
         yield console
         assert console.complaints() == []
