@@ -45,7 +45,8 @@ def post(draft: Draft, asked: Asked) -> Answer:
     groups = asked.body.get("groups", [asked.body])
     if not isinstance(groups, list):
         raise Refused(400, "groups must be an array")
-    posted = [_posted(draft, given, asked) for given in groups]
+    first = 1 + max((posted.number for posted in draft.world.posted_time.values()), default=0)
+    posted = [_posted(draft, given, number, asked) for number, given in enumerate(groups, first)]
     return Answer(
         200,
         {
@@ -69,13 +70,13 @@ def _anew(posted: PostedTime, now: int) -> PostedTime:
     return PostedTime(posted.id, posted.number, posted.group, True, due=now, offers=posted.offers, told=posted.told)
 
 
-def _posted(draft: Draft, given: Any, asked: Asked) -> PostedTime:
+def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
     group = composed(draft, given, asked)
     before = draft.posted_time.get(group["groupId"])
     recorded = draft.connection.mechanism is not None
     posted = PostedTime(
         group["groupId"],
-        before.number if before else len(draft.world.posted_time) + draft.posted_time.growth(),
+        before.number if before else number,
         group,
         recorded,
         due=asked.now if recorded else None,

@@ -19,7 +19,7 @@ def next_call(draft: Draft, asked: Asked) -> Answer:
     It is marked as offered first, for longer than a call may last: a sandbox that dies in it calls again.
     """
     connection, chosen = draft.connection, draft.chosen
-    posted = min(due(draft.world, asked.now), key=lambda posted: posted.number, default=None)
+    posted = min(due(draft.world, asked.now), key=lambda posted: (posted.due, posted.number), default=None)
     if connection.mechanism != WEBHOOK or posted is None:
         return Answer(200, None)
     lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
