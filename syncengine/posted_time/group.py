@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -96,7 +96,7 @@ class PostedTag:
 class TimeRow:
     """A piece of work. `activity` and `description` are unwrapped, an empty activity is named."""
 
-    activity: str = field(metadata=_wire(_title))
+    activity: str | None = field(metadata=_wire(_title))
     description: str | None = field(metadata=_wire(_description))
     activity_hour: int | None = field(metadata=_wire(_integer))
     first_observed_in_hour: int | None = field(metadata=_wire(_integer))
@@ -172,6 +172,14 @@ def read(kind: type[T], raw: Mapping[Any, object]) -> T:
 def read_group(raw: Mapping[str, object]) -> Group:
     """A group from the service's JSON."""
     return read(Group, raw)
+
+
+def without_descriptions(group: Group) -> Group:
+    """The group as its user wants it seen: of NARRATIVE_ONLY, no row tells what it was about."""
+    if group.narrative_type != NARRATIVE_ONLY:
+        return group
+    rows = tuple(replace(row, activity=None, description=None) for row in group.time_rows)
+    return replace(group, time_rows=rows)
 
 
 def stored(raw: Mapping[str, object]) -> str:

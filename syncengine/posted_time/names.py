@@ -72,7 +72,8 @@ def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
 
 
 def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
-    for access in (*template.find_all(nodes.Getattr), *template.find_all(nodes.Getitem)):
+    accesses: list[nodes.Getattr | nodes.Getitem] = [*template.find_all(nodes.Getattr)]
+    for access in (*accesses, *template.find_all(nodes.Getitem)):
         name, shape = _name(access), _shape(access.node, shapes)
         if name is not None and shape is not None and shape.fields and name not in shape.fields:
             hint = suggestion(name, shape.fields)

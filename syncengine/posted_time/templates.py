@@ -58,7 +58,8 @@ class _Environment(ImmutableSandboxedEnvironment):
             return None
         names = NAMES.get(type(obj))
         if names is None:
-            return super().getattr(obj, attribute)
+            # A row's column may be called like a method of dict: `lookup.matter.items`.
+            return obj[attribute] if type(obj) is dict and attribute in obj else super().getattr(obj, attribute)
         return getattr(obj, names[attribute]) if attribute in names else self.undefined(obj=obj, name=attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
