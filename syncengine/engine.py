@@ -40,7 +40,8 @@ from syncengine.store.state import State, open_state
 class Surroundings:
     """Time, ids, the environment, and how people are told and asked.
 
-    `tell` hears every event; `confirm` is shown the plan and says whether to go on.
+    `tell` hears every event; `confirm` is shown the plan and says whether to go on; `stopping` sets what it is given
+    when a run is to end early.
     """
 
     environ: Mapping[str, str]
@@ -48,6 +49,7 @@ class Surroundings:
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:12]
     tell: Callable[[Event], None] = lambda event: None
     confirm: Callable[[Plan], bool] = lambda plan: True
+    stopping: Callable[[asyncio.Event], AbstractContextManager[None]] = stopping_on_signals
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,7 @@ class Application:
             before_send=lambda: prove_lease(state, service.timeout),
             on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
         )
-        with stopping_on_signals(stop):
+        with self._around.stopping(stop):
             async with client_of(self._project, base_url, conduct) as client:
                 self._check_team(await team_of(client), state)
                 self._chronicle.traffic = client.traffic

@@ -14,6 +14,7 @@ from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
 from syncengine.store.inbox import Acknowledgement
+from syncengine.store.lock import LockLost
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of what was fetched before"
@@ -78,6 +79,8 @@ class Acknowledging:
                 pause = await self._sent(verdict)
                 if pause:
                     return pause
+        except LockLost:
+            raise
         except SyncengineError as error:
             return self._waits("acknowledge", error.message, self._service, None)
         return self._until_due(waiting)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from syncengine.errors import SyncengineError
 from syncengine.posted_time.verdict import Verdict
 
 
@@ -68,3 +69,8 @@ class Answered:
 
 Event = Offered | Taken | Unusable | Acknowledged | GivenUp | Waiting | Answered
 Tell = Callable[[Event], None]
+
+
+def said(error: Exception) -> str:
+    """What went wrong, in our words only: what another library says may hold anything."""
+    return error.message if isinstance(error, SyncengineError) else f"{type(error).__name__}, a defect of ours"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting
+from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
@@ -115,8 +115,8 @@ class Fetching:
             verdict = await self._delivery.take(group, mechanism=MECHANISM)
         except LockLost:
             raise
-        except SyncengineError as error:
-            return self._waits("take", f"{id}: {error.message}", None)
+        except Exception as error:  # one group must not end the loop for all others
+            return self._waits("take", f"{id}: {said(error)}", None)
         self._tell(Taken(id, verdict))
         return 0.0
 

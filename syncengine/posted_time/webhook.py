@@ -17,8 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Answered, Taken, Tell, Waiting
+from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
 from syncengine.posted_time.verdict import Outcome, Verdict
 from syncengine.service.posted_time import Group, group_id
 
@@ -98,8 +97,8 @@ class Receiver:
         id = group_id(group) or ""
         try:
             verdict = await self._delivery.take(group, mechanism=MECHANISM)
-        except SyncengineError as error:
-            self._tell(Waiting("take", f"{id}: {error.message}", 0.0))
+        except Exception as error:  # whatever it is, the service is to call again
+            self._tell(Waiting("take", f"{id}: {said(error)}", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
         words = verdict.message if verdict.outcome is not Outcome.SUCCESS else None

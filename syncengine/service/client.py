@@ -140,7 +140,8 @@ class Client:
     ) -> Answer:
         """Send one operation, repeating what may be repeated; what the service or the network does never raises.
 
-        `timeout`: seconds that an answer may take, where that is not what every other call's may.
+        `timeout`: seconds that an answer may take, where that is not what every other call's may; that none came in
+        that time is an answer then, and nothing is repeated.
         """
         if self.down:
             return Answer(None, text="the service is down", reached=False)
@@ -168,7 +169,7 @@ class Client:
         """Attempts until an answer that a repeat cannot mend; the last answer otherwise."""
         earlier: list[Answer] = []
         retrying = AsyncRetrying(
-            retry=retry_if_result(lambda answer: answer.exhausted),
+            retry=retry_if_result(lambda answer: answer.exhausted and not (answer.timed_out and request.timeout)),
             stop=lambda state: self._enough(state) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
