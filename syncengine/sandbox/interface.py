@@ -72,7 +72,7 @@ class Interface:
             reply = Reply(*refused.answer())
         if reply.delay and await self._stopped_within(reply.delay):
             reply = Reply(None)
-        entry.status = reply.status
+        entry.ended(reply.status)
         return reply
 
     def _logged(self, operation: Operation | None, request: Request, path: str, raw: bytes, body: Any) -> Entry:

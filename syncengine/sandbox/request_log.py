@@ -26,7 +26,7 @@ BODY_BYTES = 32_000_000
 
 @dataclass(slots=True)
 class Entry:
-    """One request. `operation` None: no such path or method. `status` None: not answered, or not yet."""
+    """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
 
     seq: int
     operation: str | None
@@ -38,6 +38,10 @@ class Entry:
     query: Mapping[str, str]
     at: int
     status: int | None = None
+    open: bool = True
+
+    def ended(self, status: int | None) -> None:
+        self.status, self.open = status, False
 
 
 class RequestLog:
@@ -59,7 +63,7 @@ class RequestLog:
         query: Mapping[str, str],
         at: int,
     ) -> Entry:
-        """Remember a request that came `at` (milliseconds); its `status` is written when it is answered."""
+        """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
         self._seq += 1
         entry = Entry(self._seq, operation, method, path, items, session, body, query, at)
         self._entries.append(entry)
@@ -99,6 +103,7 @@ def _shown(entry: Entry) -> Json:
         "query": dict(entry.query),
         "at": entry.at,
         "status": entry.status,
+        "open": entry.open,
         "items": entry.items,
         "session": entry.session,
         "body": _body(entry.body),

@@ -67,6 +67,7 @@ def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
     ]
     assert log[1]["session"] == session["syncSessionId"]
     assert log[1]["body"]["activityTypes"] == [{"code": "A", "label": "A"}]
+    assert not any(entry["open"] for entry in log)
     assert [entry["body"] for entry in log[2:]] == ["{", {}, None]
     assert [entry["seq"] for entry in running.requests(since=log[2]["seq"])] == [log[3]["seq"], log[4]["seq"]]
     assert "wrong" not in str(log)

@@ -33,6 +33,7 @@ def test_a_fetch_is_answered_when_time_is_posted(running: Talking) -> None:
     with ThreadPoolExecutor() as pool:
         (fetch,) = fetching(running, pool)
         assert running.state()["connection"]["mechanism"] == "fetch"
+        assert [(entry["open"], entry["status"]) for entry in running.requests()] == [(True, None)]
         running.control("/posted-time", {"groupId": "g"})
         assert ids(fetch.result()) == ["g"]
 
