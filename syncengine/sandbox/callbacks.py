@@ -41,8 +41,9 @@ class Callbacks:
 
     def _pause(self) -> float | None:
         """Seconds after which it is worth looking again, though nothing changes."""
-        has_webhook = self._sandbox.world.connection[CONNECTION].mechanism == WEBHOOK
-        return seconds_until_due(self._sandbox) if has_webhook else None
+        connection = self._sandbox.world.connection[CONNECTION]
+        calls = connection.mechanism == WEBHOOK and not connection.key_is_lost
+        return seconds_until_due(self._sandbox) if calls else None
 
     async def _called(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
         """Status and text of the receiver's answer, None when there was none, or what a fault makes of it."""

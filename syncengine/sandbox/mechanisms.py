@@ -37,14 +37,20 @@ def register_webhook(draft: Draft, asked: Asked) -> Answer:
     if not _is_callable(url):
         raise Refused(400, "callbackUrl must be an http or https URL")
     _none_yet(draft)
-    connection = replace(draft.connection, mechanism=WEBHOOK, callback_url=url, caller_key=given.get("callerKey"))
-    return _connected(draft, connection)
+    key = given.get("callerKey")
+    hook = Connection(WEBHOOK, url, keyed=key is not None, caller_key=key)
+    return _connected(draft, _of_the_team(draft, hook))
 
 
 def unregister_webhook(draft: Draft, _asked: Asked) -> Answer:
     if draft.connection.mechanism != WEBHOOK:
         raise Refused(404, "no webhook is registered")
-    return _connected(draft, replace(draft.connection, mechanism=None, callback_url=None, caller_key=None))
+    return _connected(draft, _of_the_team(draft, Connection()))
+
+
+def _of_the_team(draft: Draft, connection: Connection) -> Connection:
+    """With the registration and the health that are in force, whatever the mechanism."""
+    return replace(connection, health=draft.connection.health, connector=draft.connection.connector)
 
 
 def no_webhook(draft: Draft) -> None:

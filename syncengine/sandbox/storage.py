@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,8 @@ class Storage:
 
 
 def _json(row: Row) -> str:
+    if isinstance(row, Connection):
+        row = replace(row, caller_key=None)
     return orjson.dumps(row, default=_listed).decode()
 
 

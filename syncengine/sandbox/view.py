@@ -88,7 +88,8 @@ def connection(known: Connection) -> Json:
     return {
         "mechanism": known.mechanism,
         "callbackUrl": known.callback_url,
-        "callerKey": known.caller_key is not None,
+        "callerKey": known.keyed,
+        "callerKeyLost": known.key_is_lost,
         "health": dict(known.health) if known.health else None,
         "healthMessage": message(known.health),
         "connector": dict(known.connector) if known.connector else None,

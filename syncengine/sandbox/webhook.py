@@ -20,7 +20,7 @@ def next_call(draft: Draft, asked: Asked) -> Answer:
     """
     connection, chosen = draft.connection, draft.chosen
     posted = min(due(draft.world, asked.now), key=lambda posted: (posted.due, posted.number), default=None)
-    if connection.mechanism != WEBHOOK or posted is None:
+    if connection.mechanism != WEBHOOK or connection.key_is_lost or posted is None:
         return Answer(200, None)
     lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
     draft.posted_time.put(posted.id, replace(offered(posted, asked.now, lease), calls=posted.calls + 1))

@@ -121,13 +121,22 @@ class PostedTime:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """The team's connector. `mechanism` is fetch, webhook or None; `health` and `connector` are as they were sent."""
+    """The team's connector. `mechanism` is fetch, webhook or None; `health` and `connector` are as they were sent.
+
+    `keyed`: the webhook was registered with a key, which is a secret of the connector and so held in memory only.
+    """
 
     mechanism: str | None = None
     callback_url: str | None = None
+    keyed: bool = False
     caller_key: str | None = None
     health: Mapping[str, Any] | None = None
     connector: Mapping[str, Any] | None = None
+
+    @property
+    def key_is_lost(self) -> bool:
+        """The sandbox was restarted: without its key the webhook would refuse what it is called with."""
+        return self.keyed and self.caller_key is None
 
 
 Row = Tag | Category | ActivityType | Session | Settings | PostedTime | Connection

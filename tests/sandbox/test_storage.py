@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -85,8 +86,23 @@ def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path
         before = sandbox.world
     with closing(Sandbox(data)) as again:
         assert again.world.posted_time == before.posted_time
-        assert again.world.connection == before.connection
-        assert view.state(again.world) == view.state(before)
+        connection, remembered = before.connection["connection"], again.world.connection["connection"]
+        assert remembered == replace(connection, caller_key=None)
+        assert (connection.key_is_lost, remembered.key_is_lost) == (False, True)
+
+
+def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
+    """It is the connector's secret. Without it nothing is called, until the webhook is registered again."""
+    data, hook = tmp_path / "sandbox.db", {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
+    with closing(Sandbox(data)) as sandbox:
+        sandbox.do(RULES["registerWebhook"], hook)
+        sandbox.do(posting.post, {"groupId": "g"})
+    assert not [file for file in tmp_path.iterdir() if b"k-5e1f" in file.read_bytes()]
+    with closing(Sandbox(data)) as again:
+        assert again.do(webhook.next_call, {}).body is None
+        assert again.do(RULES["unregisterWebhook"], {}).status == 200
+        assert again.do(RULES["registerWebhook"], hook).status == 200
+        assert again.do(webhook.next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
 
 
 def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
