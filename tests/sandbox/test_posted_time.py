@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from .conftest import Asking
+from syncengine.sandbox.sandbox import Sandbox
+
+from .conftest import Asking, Clock
 
 REOFFER, RETRY = 480, 60
 """Seconds, as long as nothing else is chosen."""
@@ -199,3 +204,38 @@ def test_listing_offers_nothing_and_registers_nobody(service: Asking) -> None:
     before = service.state()
     service.groups("listPostedTime")
     assert service.state() == before
+
+
+IDS = st.sampled_from("abc")
+STEPS = st.one_of(
+    st.tuples(st.just("post"), IDS),
+    st.tuples(st.just("fetch"), st.integers(1, 3)),
+    st.tuples(st.just("wait"), st.sampled_from([0.5, RETRY, REOFFER])),
+    st.tuples(st.sampled_from(["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"]), IDS),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_after_any_history_just_what_has_no_end_is_offered_again(history: list[tuple[str, Any]]) -> None:
+    """At least once (service-facts §2): nothing is lost, and what was said to be done or refused stays so."""
+    clock = Clock()
+    with closing(Sandbox(clock=clock)) as sandbox:
+        service, open_ = Asking(sandbox, clock), dict[str, bool]()
+        service.told("registerFetchClient")
+        for step, argument in history:
+            if step == "post":
+                service.post(argument)
+                open_[argument] = True
+            elif step == "fetch":
+                assert set(service.groups("fetchPostedTime", limit=argument)) <= _open(open_)
+            elif step == "wait":
+                service.later(argument)
+            elif status(service, argument, step) == 200:
+                open_[argument] = step == "RETRIABLE_FAILURE"
+        service.later(REOFFER)
+        assert set(service.groups("fetchPostedTime", limit=1000)) == _open(open_)
+
+
+def _open(groups: dict[str, bool]) -> set[str]:
+    return {id_ for id_, is_open in groups.items() if is_open}
