@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Entry] = {
     "serve": Entry("syncengine.cli.serving", "Reconcile, deliver posted time, report health, until stopped."),
     "connector": Entry("syncengine.cli.connector", "Register this connector, check its key."),
     "health": Entry("syncengine.cli.connector", "Report or clear a health failure by hand."),
+    "time": Entry("syncengine.cli.posted_time", "Posted time by hand: what came, where it went."),
     "schema": Entry("syncengine.cli.planning", "Write the JSON Schemas of all formats."),
     "sandbox": Entry("syncengine.cli.embedded", "Run the embedded service in the foreground."),
 }

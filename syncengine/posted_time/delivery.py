@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from syncengine.posted_time.group import Group, digest, read_group, stored
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.revisions import Step, doubtful, next_step
-from syncengine.posted_time.route import NOT_PREPARED
+from syncengine.posted_time.route import NOT_PREPARED, Prepared
 from syncengine.posted_time.routing import Built, build
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble
@@ -125,9 +125,9 @@ class Delivery:
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
             # The service knows of the success already: what happens now is between us and the sink.
-            verdict = await self._delivered(entry, group)
+            answer = await self._delivered(entry, group)
             await _thread(self.inbox.done, group_id)
-            return verdict
+            return None if isinstance(answer, Differs) else _verdict(answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
         """Probe every sink and the sources of lookups; () when all are well. What is told here is to be reported."""
@@ -186,32 +186,31 @@ class Delivery:
         having = sorted({found.sink for found in entry.deliveries if found.status is not Status.REFUSED})
         message = CONFLICT.format(sinks=" and ".join(having) or "the target")
         note = f"offered again with other content; {', '.join(having) or 'a sink'} has revision {entry.revision}"
-        return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, conflict=note)
+        return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
-        verdict = await self._delivered(entry, group)
-        if verdict is None:
+        answer = await self._delivered(entry, group)
+        if isinstance(answer, Differs):
             return await self._conflict(entry, mechanism)
-        return await self._decide(entry, verdict, mechanism)
+        detail = answer.detail if isinstance(answer, Failed) else None
+        return await self._decide(entry, _verdict(answer), mechanism, note=detail)
 
-    async def _delivered(self, entry: Entry, group: Group) -> Verdict | None:
-        """What came of every sink, in order, up to the first that did not take it; None: one has another content."""
+    async def _delivered(self, entry: Entry, group: Group) -> Answer:
+        """What came of every sink, in order, up to the first that did not take it."""
         prepared = await self.route.prepare(group, entry.revision)
-        if isinstance(prepared, Refused):
-            return Verdict(Outcome.REFUSED, prepared.message)
-        if isinstance(prepared, Failed):
-            if prepared.where:
+        if not isinstance(prepared, Prepared):
+            if isinstance(prepared, Failed) and prepared.where:
                 self._well.failed(prepared.where, prepared)
-            return Verdict(Outcome.TROUBLE, prepared.message)
+            return prepared
         for lookup in self.route.lookups:
             self._well.worked(lookup.name)
         references = []
         for sink, parcel in prepared.parcels:
             answer = await self._handed_over(entry, sink, parcel)
             if not isinstance(answer, Took):
-                return _verdict(answer)
+                return answer
             references.append(answer.external_id)
-        return Verdict(Outcome.SUCCESS, None, next((reference for reference in references if reference), None))
+        return Took(next((reference for reference in references if reference), None))
 
     async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
         """The sink's answer; one that it gave before is not asked for again."""
@@ -232,8 +231,10 @@ class Delivery:
             self._well.worked(sink.name)
         return answer
 
-    async def _decide(self, entry: Entry, verdict: Verdict, mechanism: str, *, conflict: str | None = None) -> Verdict:
-        decide = partial(self.inbox.decide, waits=mechanism == FETCH, conflict=conflict)
+    async def _decide(
+        self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
+    ) -> Verdict:
+        decide = partial(self.inbox.decide, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
         await _thread(decide, entry, verdict.outcome.value, verdict.message, verdict.external_id)
         return verdict
 
@@ -246,14 +247,14 @@ def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     return Offer(group.group_id or "", digest(group), stored(raw), mechanism, next(iter(known), None), known, tag)
 
 
-def _verdict(answer: Refused | Failed | Differs) -> Verdict | None:
+def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
+        case Took(external_id):
+            return Verdict(Outcome.SUCCESS, None, external_id)
         case Refused(message):
             return Verdict(Outcome.REFUSED, message)
         case Failed(message=message):
             return Verdict(Outcome.TROUBLE, message)
-        case _:
-            return None
 
 
 def _ending(answer: Answer) -> dict[str, Any]:

@@ -26,7 +26,7 @@ Worked: {{ duration.workedSeconds | duration }}
 {% if duration.totalSeconds != duration.workedSeconds %}
 Posted: {{ duration.totalSeconds | duration }}
 {% endif %}
-{% if duration.weightingPercent %}
+{% if duration.weightingPercent and duration.weightingPercent < 100 %}
 Weighted: {{ duration.weightingPercent }}%
 {% endif %}
 {% if duration.seconds != duration.totalSeconds %}

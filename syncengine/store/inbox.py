@@ -18,6 +18,7 @@ from syncengine.store.database import Database, open_database
 from syncengine.store.inbox_entries import (
     ANSWERED,
     STATE_OF,
+    SUCCESS,
     Acknowledgement,
     Delivered,
     Entry,
@@ -134,19 +135,22 @@ class Inbox:
         external_id: str | None = None,
         *,
         waits: bool,
-        conflict: str | None = None,
+        note: str | None = None,
+        is_conflict: bool = False,
     ) -> None:
-        """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update."""
+        """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update.
+
+        `note` is for people who look into the inbox.
+        """
         at = self._now()
-        state = "conflict" if conflict else STATE_OF[outcome] if waits else ANSWERED[outcome]
-        values = {"state": state, "message": message, "external_id": external_id, "decided": at, "asked": None}
+        state = "conflict" if is_conflict else (STATE_OF if waits else ANSWERED)[outcome]
+        told = {"outcome": outcome, "message": message, "external_id": external_id}
         answered = {} if waits else {"answered": at}
         with self._writing() as connection:
-            connection.execute(
-                _update(entry.group_id, outcome=outcome, waiting=waits, note=conflict, **values, **answered)
-            )
-            told = {"outcome": outcome, "message": conflict or message, "external_id": external_id}
-            _tell(connection, entry.group_id, entry.revision, at, "conflict" if conflict else "verdict", **told)
+            values = {"state": state, "waiting": waits, "note": note, "decided": at, "asked": None}
+            connection.execute(_update(entry.group_id, **told, **values, **answered))
+            kind = "conflict" if is_conflict else "verdict"
+            _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
 
     def answer_again(self, entry: Entry, *, waits: bool) -> None:
         """The same verdict is due once more."""
@@ -262,6 +266,22 @@ class Inbox:
                     taken = {"group_id": group_id, "sink": sink, "status": Status.ACCEPTED}
                     connection.execute(sa.update(DELIVERIES).where(_is(taken)).values(status=Status.AGAIN))
                 _tell(connection, group_id, entry.revision, at, "asked", sink=sink)
+
+    def settle(self, group_ids: Sequence[str]) -> None:
+        """A person decided that what the sinks have of a conflict is right."""
+        at = self._now()
+        with self.database.transaction() as connection:
+            for group_id in group_ids:
+                entry = _entry(connection, group_id)
+                if entry is None or entry.state != "conflict":
+                    continue
+                waits = entry.mechanism == "fetch"
+                reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
+                told = {"outcome": SUCCESS, "external_id": reference}
+                state = (STATE_OF if waits else ANSWERED)[SUCCESS]
+                change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
+                connection.execute(_update(group_id, **change, **told))
+                _tell(connection, group_id, entry.revision, at, "settled", **told)
 
     def asked(self) -> list[Entry]:
         """Groups that somebody wants delivered again, in the order of asking."""

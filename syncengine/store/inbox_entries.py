@@ -109,6 +109,17 @@ class Entry:
         """Whether every sink took it, and the service was or is to be told so."""
         return self.outcome == SUCCESS
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits and nothing failed: every sink has it, and the service knows."""
+        return self.is_delivered and self.state == "acknowledged" and not self.waiting and not self.has_trouble
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether a sink is still to have it, though the verdict is known: it was asked for again, in vain so far."""
+        last = {found.sink: found.status for found in self.deliveries}
+        return any(status is not Status.ACCEPTED for status in last.values())
+
     def delivered(self, sink: str) -> Delivered | None:
         """What the sink did with the group last, in whichever revision."""
         return next((found for found in reversed(self.deliveries) if found.sink == sink), None)
