@@ -65,7 +65,7 @@ def register(draft: Draft, asked: Asked) -> Answer:
         "serviceKey": f"key-{asked.new_id()}",
         "serviceIdExpiry": expiry.isoformat(timespec="seconds").replace("+00:00", "Z"),
         "serviceSessionToken": f"token-{asked.new_id()}",
-        "groupName": "sandbox",
+        "groupName": "connectors",
         "regionName": "local",
         "connectorConfiguration": dict(draft.chosen.connector_configuration),
     }
