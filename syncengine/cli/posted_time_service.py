@@ -112,6 +112,7 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
 
 async def _pulled(client: Client, project: Project, limit: int | None, told: list[Event]) -> None:
     from syncengine.connection import stopping_on_signals, team_of
+    from syncengine.connector import register
     from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.mechanism import FETCH
     from syncengine.posted_time.pull import pull
@@ -123,6 +124,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     await team_of(client)
     stop = asyncio.Event()
     delivery = Delivery.of(project, os.environ)
+    delivery.configure((await register(client, time.time())).configuration)
     with stopping_on_signals(stop):
         async with delivery:
             with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):

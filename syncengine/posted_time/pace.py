@@ -48,7 +48,7 @@ async def slept(seconds: float, *wakers: asyncio.Event) -> None:
     """Return after `seconds`, or as soon as one of `wakers` is set."""
     waits = [asyncio.ensure_future(waker.wait()) for waker in wakers]
     try:
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waits, timeout=None if seconds == float("inf") else seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()

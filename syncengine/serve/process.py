@@ -84,7 +84,7 @@ class Process:
         """No line of the log shows this project's secrets."""
         project.base_url()
         project.api_key()
-        self.log.secrets[:] = [lambda: [project.api_key()]]
+        self.log.secrets[:] = [] if project.is_sandbox else [lambda: [project.api_key()]]
         if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
             self.log.secrets.append(lambda: [callback_of(project, self.environ).key.read()])
 
@@ -99,7 +99,7 @@ class Process:
                 self.log,
                 self.standing,
                 self.pace,
-                registered=lambda registered: self._registered(now, registered),
+                registered=self._registered,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))
@@ -113,7 +113,7 @@ class Process:
             finally:
                 ending.cancel()
 
-    def _registered(self, now: Configuration, registered: Registered) -> None:
+    def _registered(self, registered: Registered) -> None:
         self.log.info(
             "registered",
             f"registered as a connector of {registered.group or 'the team'}",
@@ -132,12 +132,12 @@ class Process:
             if self._stop.is_set() or (seen == tried and not asked):
                 continue
             tried = seen
-            if self._reloaded():
+            if await self._reloaded():
                 return
 
-    def _reloaded(self) -> bool:
+    async def _reloaded(self) -> bool:
         try:
-            self._next = self.configured()
+            self._next = await asyncio.to_thread(self.configured)
         except SyncengineError as error:
             self.standing.configuration = error.message
             self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")

@@ -143,6 +143,7 @@ class _Delivering:
         assert section is not None
         self._section = section
         self._has_webhook = section.mode is Mode.WEBHOOK
+        self._ready = asyncio.Event()
         self._last_words = asyncio.Event()
         self._telling = Telling(shift.log, shift.standing, self._heard)
         self._acknowledging = Acknowledging(
@@ -181,6 +182,7 @@ class _Delivering:
     async def _posted_time(self) -> None:
         """Say who we are, register the mechanism, and take what comes."""
         await self._introduced()
+        self._ready.set()
         if self._has_webhook:
             await self._receive()
         else:
@@ -191,7 +193,9 @@ class _Delivering:
     async def _introduced(self) -> None:
         self._check_team(await team_of(self._client))
         try:
-            self._shift.registered(await register(self._client, self._shift.log.now()))
+            registered = await register(self._client, self._shift.log.now())
+            self._delivery.configure(registered.configuration)
+            self._shift.registered(registered)
         except (AuthFailed, Unreachable):
             raise
         except SyncengineError as error:
@@ -246,7 +250,8 @@ class _Delivering:
             await server.stop()
 
     async def _again(self) -> None:
-        """What people asked to have delivered again."""
+        """What people asked to have delivered again; templates may need what the registration answered."""
+        await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
             if await self._delivery.catch_up():
                 self._acknowledging.ring()
