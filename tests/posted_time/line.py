@@ -90,5 +90,5 @@ def group(id: str, **given: Any) -> dict[str, Any]:
 async def until(told: list[Event], there: Callable[[list[Event]], bool]) -> None:
     """Return once `there` holds of what was told."""
     async with asyncio.timeout(30):
-        while not there(told):
+        while not there(told):  # noqa: ASYNC110 -- the loops tell, they do not ring
             await asyncio.sleep(0.005)

@@ -130,7 +130,7 @@ def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
     """409: it says what is in the way and how to end it, and asks no second time."""
 
     async def scene(server: Scripted, loop: Fetching, _: list[Event], __: asyncio.Event) -> int:
-        with pytest.raises(WebhookRegistered, match="has a webhook.*unregister webhook"):
+        with pytest.raises(WebhookRegistered, match=r"has a webhook.*unregister webhook"):
             await loop.run()
         return len(server.heard)
 
