@@ -26,12 +26,15 @@ _SHAPES: dict[str, Shape] = {
     "tags": ARRAY,
     "timeRows": ARRAY,
     "totalDurationSecs": INTEGER,
-    "tzOffsetMins": INTEGER,
+    "tzOffsetMins": Shape("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
     "submissionTime": INTEGER,
     "user": OBJECT,
     "activityType": Shape("a code or an object", lambda value: isinstance(value, (str, dict))),
 }
 """What a whole group is made from. Everything else is sent as it was posted."""
+
+LONG_AGO = 10**9
+"""Seconds before now at which a row starts, at most: rows of tests may be longer than there is history."""
 
 DURATION = 3600
 """Seconds of a row that does not say how long it is."""
@@ -132,7 +135,7 @@ def _total(said: Json) -> int:
 def _row(given: Any, offset: int, now: int) -> Json:
     if not isinstance(given, dict):
         raise Refused(400, "timeRows: an object is expected")
-    start = _instant(now) - timedelta(seconds=_seconds(given) or DURATION)
+    start = _instant(now) - timedelta(seconds=min(abs(_seconds(given) or DURATION), LONG_AGO))
     return {
         "activity": "Microsoft Word",
         "description": "Letter.docx",
@@ -141,7 +144,8 @@ def _row(given: Any, offset: int, now: int) -> Json:
         "durationSecs": DURATION,
         "submittedDate": int(_instant(now).strftime("%Y%m%d%H%M%S") + f"{now % 1000:03}"),
         "source": "WT_DESKTOP",
-        "timezone_name": "UTC",
+        # Which zone an offset belongs to cannot be told, but for none.
+        **({} if offset else {"timezone_name": "UTC"}),
         "timezone_offset_min": offset,
         **given,
     }

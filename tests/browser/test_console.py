@@ -66,6 +66,22 @@ def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
     assert console.text("tr[data-group] .state") == "success"
 
 
+def test_time_is_posted_where_the_user_is(console: Console) -> None:
+    """Specification 2.5: offset and zone of the user, as the browser knows them."""
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+    console.open()
+    console.press("Post time")
+    console.until(lambda: console.text("tr[data-group]"))
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    (posted,) = console.control.get("/state").json()["postedTime"]
+    (row,) = posted["group"]["timeRows"]
+    assert (posted["group"]["tzOffsetMins"], row["timezone_offset_min"], row["timezone_name"]) == (
+        540,
+        540,
+        "Asia/Tokyo",
+    )
+
+
 def test_a_refusal_shows_its_sentence(console: Console) -> None:
     """Specification 7.2: the message is for the user."""
     console.ask("/postedtime/registerfetchclient")

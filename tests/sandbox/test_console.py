@@ -61,6 +61,23 @@ def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int])
     assert [row["activity"] for row in rows] == [f"@_{name}_@" for name in lines.split() or ["empty"]]
 
 
+@pytest.mark.parametrize(
+    ("zone", "offset", "minutes", "names"),
+    [
+        ("Asia/Tokyo", "540", 540, {"Asia/Tokyo"}),
+        ("America/Argentina/Buenos_Aires", "-180", -180, {"America/Argentina/Buenos_Aires"}),
+        ("", "", 0, {None}),
+        ("<b>", "99999", 0, {None}),
+        ("Etc/GMT+3", "900", 0, {"Etc/GMT+3"}),
+    ],
+)
+def test_the_browser_says_where_it_is(zone: str, offset: str, minutes: int, names: set[str | None]) -> None:
+    """What is no time zone on earth is as if nothing was said."""
+    body = form.read({**form.EMPTY, "zone": zone, "offset": offset, "activities": "a\nb"}).body
+    assert body["tzOffsetMins"] == minutes
+    assert {row.get("timezone_name") for row in body["timeRows"]} == names
+
+
 def test_two_names_are_two_people() -> None:
     """A sink that looks a person up by id finds another one."""
     ann, bob = form.user("Ann Bell"), form.user("Bob O'Neil")
@@ -88,6 +105,8 @@ ODD: list[dict[str, Any]] = [
     {"tags": [{"name": None}], "description": 7, "activityType": {}},
     {"tags": [{"name": {"a": 1}}], "user": {"name": ["b"]}},
     {"submissionTime": -(10**18)},
+    {"totalDurationSecs": -(10**18)},
+    {"timeRows": [{"durationSecs": 10**18}, {"durationSecs": -1}, {"durationSecs": "long"}]},
     {"groupId": " \u0000\"'<>&", "description": "\u202e\u0007"},
 ]
 

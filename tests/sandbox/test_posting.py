@@ -52,7 +52,9 @@ def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) ->
 def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
     """Specification 2.5: the date in the user's time zone."""
     assert composed(service_at_nine, tzOffsetMins=-600)["localDate"] == "2026-01-26"
-    assert composed(service_at_nine, tzOffsetMins=15 * 60)["localDate"] == "2026-01-28"
+    ahead = composed(service_at_nine, tzOffsetMins=15 * 60)
+    assert ahead["localDate"] == "2026-01-28"
+    assert (ahead["timeRows"][0]["timezone_offset_min"], "timezone_name" in ahead["timeRows"][0]) == (900, False)
 
 
 def test_what_is_said_to_be_null_is_left_out(service: Asking) -> None:
@@ -104,6 +106,7 @@ def test_groups_posted_in_one_operation_share_their_submission_time(service: Ask
         {"groupId": 7},
         {"user": "Jane"},
         {"submissionTime": "now"},
+        {"tzOffsetMins": 10**15},
     ],
 )
 def test_what_cannot_be_posted_is_refused(service: Asking, body: dict[str, Any]) -> None:

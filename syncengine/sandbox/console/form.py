@@ -11,8 +11,13 @@ from syncengine.sandbox.world import Json
 LONGEST = 24 * 3600
 """Seconds that can be posted in one group: a day has no more."""
 
+FARTHEST = 14 * 60
+"""Minutes between UTC and any local time, at most."""
+
 _HOURS = re.compile(r"(?:(\d{1,4})\s*h)?\s*(?:(\d{1,4})\s*m(?:in)?)?\s*(?:(\d{1,5})\s*s)?")
 _CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)")
+_OFFSET = re.compile(r"-?\d{1,3}")
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,63}")
 _MINUTES = re.compile(r"\d{1,4}")
 
 EMPTY: Mapping[str, str] = {
@@ -22,8 +27,10 @@ EMPTY: Mapping[str, str] = {
     "description": "",
     "duration": "1h",
     "activities": "",
+    "zone": "",
+    "offset": "",
 }
-"""The fields, as the form first shows them."""
+"""The fields, as the form first shows them. The browser fills in its time zone and the minutes it is ahead of UTC."""
 
 
 class Filled(NamedTuple):
@@ -45,7 +52,8 @@ def read(fields: Mapping[str, str]) -> Filled:
         "user": user(said["user"]),
         "description": said["description"],
         "totalDurationSecs": seconds or 0,
-        "timeRows": rows(said["activities"], seconds or 0),
+        "tzOffsetMins": offset(said["offset"]),
+        "timeRows": [{**zone(said["zone"]), **row} for row in rows(said["activities"], seconds or 0)],
         **{name: said[name] for name in ("tag", "activityType") if said[name]},
     }
     return Filled(body, problems)
@@ -62,6 +70,16 @@ def duration(text: str) -> int | None:
     else:
         return None
     return seconds if 0 < seconds <= LONGEST else None
+
+
+def offset(text: str) -> int:
+    """Minutes ahead of UTC; 0 where there is none that a place on earth has."""
+    minutes = int(text) if _OFFSET.fullmatch(text) else 0
+    return minutes if abs(minutes) <= FARTHEST else 0
+
+
+def zone(text: str) -> Json:
+    return {"timezone_name": text} if _ZONE.fullmatch(text) else {}
 
 
 def user(name: str) -> Json:

@@ -31,4 +31,7 @@ async function refresh() {
   window.setTimeout(refresh, 1000);
 }
 
+document.getElementById("zone").value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+document.getElementById("offset").value = String(-new Date().getTimezoneOffset());
+
 refresh();
