@@ -95,11 +95,13 @@ class World:
 
     # --- the project
 
-    def settings(self, *, sinks: str = LEDGER, posted: str = "", more: str = "", every: str = "1h") -> None:
-        """The project file: `posted` stands in `postedTime`, `more` beside it."""
+    def settings(
+        self, *, sinks: str = LEDGER, posted: str = "", more: str = "", every: str = "1h", service: tuple[str, ...] = ()
+    ) -> None:
+        """The project file: `posted` stands in `postedTime`, `more` beside it, `service` in that section."""
         lines = [f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}", "sources: {ledger: {sql: ledger.db}}"]
         text = "\n".join([*lines, more, "postedTime:", posted, "  deliver:", sinks])
-        self.project.settings(*[line for line in text.splitlines() if line.strip()])
+        self.project.settings(*[line for line in text.splitlines() if line.strip()], service=service)
 
     def ledger(self) -> list[str]:
         """Ids in the ledger."""
