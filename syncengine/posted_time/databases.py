@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -58,7 +58,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
     if file is not None:
         if not file.is_file():
             raise _problem(f"the database of {name} is not there: {file}")
-        return _sqlite(file)
+        return _sqlite(file, _busy_seconds(url))
     try:
         parsed = make_url(url)
         arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
@@ -75,11 +75,20 @@ def _problem(message: str) -> Problems:
     return Problems([Diagnostic(severity=Severity.ERROR, code="bad-source", message=message)])
 
 
-def _sqlite(file: Path) -> sa.Engine:
+def _busy_seconds(url: str) -> float:
+    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
+    given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
+    try:
+        return float(given)
+    except ValueError:
+        return BUSY_SECONDS
+
+
+def _sqlite(file: Path, busy_seconds: float) -> sa.Engine:
     uri = f"file:{quote(str(file.absolute()))}?mode=rw"
 
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
 
     engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
     event.listen(engine, "connect", _prepare)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jinja2 import nodes
@@ -20,10 +20,10 @@ ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a value has: fields by name, or items. `title` is how a message calls it."""
+    """What a value has: fields by name (None: whichever), or items. `title` is how a message calls it."""
 
     title: str
-    fields: Mapping[str, Shape | None] = field(default_factory=dict)
+    fields: Mapping[str, Shape | None] | None = None
     item: Shape | None = None
 
 
@@ -75,7 +75,7 @@ def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding
     accesses: list[nodes.Getattr | nodes.Getitem] = [*template.find_all(nodes.Getattr)]
     for access in (*accesses, *template.find_all(nodes.Getitem)):
         name, shape = _name(access), _shape(access.node, shapes)
-        if name is not None and shape is not None and shape.fields and name not in shape.fields:
+        if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
             hint = suggestion(name, shape.fields)
             yield Finding(access.lineno, f"`{shape.title}` has no field `{name}`{hint}")
 
@@ -110,5 +110,5 @@ def _part(access: nodes.Getattr | nodes.Getitem, shapes: Scope) -> Shape | None:
     if outer is None:
         return None
     if name is not None:
-        return outer.fields.get(name)
+        return outer.fields.get(name) if outer.fields else None
     return outer.item if isinstance(access, nodes.Getitem) and not isinstance(access.arg, nodes.Slice) else None

@@ -24,6 +24,13 @@ NO_SINK = "This time has nowhere to go: no rule of the connector takes it."
 NOT_PREPARED = "This time cannot be delivered now: the connector is not set up for it. Its administrator can see why."
 
 
+class _Configuration(dict[str, Any]):
+    """What the service configured: whatever it did not is none."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """What must not be posted, and what the user is told."""
@@ -124,5 +131,5 @@ class Route:
             "activityType": seen.activity_type,
             "duration": duration_of(seen, self.settings.duration),
             "start": start,
-            "connectorConfiguration": self.configuration,
+            "connectorConfiguration": _Configuration(self.configuration),
         }

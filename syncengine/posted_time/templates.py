@@ -118,9 +118,10 @@ Json = Callable[[Variables], Any]
 
 
 def _defined(value: Any) -> Any:
-    if isinstance(value, Undefined):
-        str(value)  # which is what StrictUndefined fails at
-    return value
+    """What `x if y` comes to without an else is none; any other name without a value fails."""
+    if isinstance(value, StrictUndefined):
+        str(value)  # which is what it fails at
+    return None if isinstance(value, Undefined) else value
 
 
 class Compiler:

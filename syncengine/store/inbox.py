@@ -33,7 +33,7 @@ from syncengine.store.inbox_entries import (
 from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
-from syncengine.store.tables import INBOX_LOCK
+from syncengine.store.tables import INBOX_LOCK, LOCK
 
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 
@@ -85,8 +85,9 @@ class Inbox:
         """The offered content is the group's next revision: no sink has any of it yet."""
         at = self._now()
         with self._writing() as connection:
-            columns = offer.columns() | {"revision": GROUPS.c.revision + 1, "state": "received"}
-            connection.execute(_update(offer.group_id, **columns, outcome=None, message=None, waiting=False))
+            anew = {"state": "received", "outcome": None, "message": None, "waiting": False, "note": None}
+            columns = {name: value for name, value in offer.columns().items() if name != "group_id"}
+            connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **columns, **anew))
             entry = _entry(connection, offer.group_id)
             assert entry is not None
             _tell(connection, offer.group_id, entry.revision, at, "revised")
@@ -256,7 +257,7 @@ class Inbox:
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
         """Have these delivered again by whoever holds the lease: what is missing, and `sink` in any case."""
         at = self._now()
-        with self.database.transaction() as connection:
+        with self._exclusively() as connection:
             for group_id in group_ids:
                 entry = _entry(connection, group_id)
                 if entry is None:
@@ -270,7 +271,7 @@ class Inbox:
     def settle(self, group_ids: Sequence[str]) -> None:
         """A person decided that what the sinks have of a conflict is right."""
         at = self._now()
-        with self.database.transaction() as connection:
+        with self._exclusively() as connection:
             for group_id in group_ids:
                 entry = _entry(connection, group_id)
                 if entry is None or entry.state != "conflict":
@@ -327,9 +328,16 @@ class Inbox:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction that proves the lease, if this process has one."""
-        with self.database.transaction() as connection:
+        with self._exclusively() as connection:
             if self._lease is not None:
                 prove(connection, self._lease)
+            yield connection
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[sa.Connection]:
+        """A transaction that writes first of all, so that what it reads is what its writes are based on."""
+        with self.database.transaction() as connection:
+            connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
             yield connection
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
