@@ -41,19 +41,24 @@ def list_time(given: Globals, format: str, since: float | None, limit: int) -> i
 
     list_query(limit, None)
     after = None if since is None else int((time.time() - since) * 1000)
-    groups = calling(given, lambda client, _: _listed(client, limit, after))
+    groups = calling(given, lambda client, _: _listed(given, client, limit, after))
     return show(given, format, {"groups": groups}, "".join(map(_line, groups)) or "The service lists no posted time.\n")
 
 
-async def _listed(client: Client, page: int, after: int | None) -> list[Mapping[str, Any]]:
+async def _listed(given: Globals, client: Client, page: int, after: int | None) -> list[Mapping[str, Any]]:
     from syncengine.service.posted_time import listed, submitted
 
     found = []
-    async for group in listed(client, page):
+    async for group in listed(client, page, lambda instant: _say_hidden(given, instant)):
         if after is not None and (submitted(group) or 0) < after:
             break
         found.append(group)
     return found
+
+
+def _say_hidden(given: Globals, instant: int) -> None:
+    message = f"500 groups or more were submitted at {_at(instant)}: the service lists no more of one instant"
+    Output(given, given.folder).say(message, level="warning")
 
 
 def _line(group: Mapping[str, Any]) -> str:
@@ -239,12 +244,12 @@ def _mode(project: Project) -> str:
 @service_command
 def audit_time(given: Globals, format: str, since: float) -> int:
     """Compare what the service lists as posted with what the sinks took. Exit 1 where they differ."""
-    found = calling(given, lambda client, project: _audited(client, project, time.time() - since))
+    found = calling(given, lambda client, project: _audited(given, client, project, time.time() - since))
     show(given, format, _audit_document(found), _audit_text(found))
     return ExitCode.DONE if found.agrees else ExitCode.ERROR
 
 
-async def _audited(client: Client, project: Project, since: float) -> Audit:
+async def _audited(given: Globals, client: Client, project: Project, since: float) -> Audit:
     from syncengine.posted_time.audit import Listed, Taken, audit
     from syncengine.service.posted_time import group_id, listed, submitted
     from syncengine.store.inbox import open_inbox
@@ -255,7 +260,7 @@ async def _audited(client: Client, project: Project, since: float) -> Audit:
         meant = {entry.group_id: {made.sink for made in entry.deliveries} for entry in inbox.entries()}
     unseen = {receipt.group_id for receipt in taken if receipt.at >= since}
     groups = []
-    async for group in listed(client):
+    async for group in listed(client, hidden=lambda instant: _say_hidden(given, instant)):
         at, id = submitted(group), group_id(group) or ""
         if at is not None and at < since * 1000 and not unseen:
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
@@ -76,13 +76,17 @@ def submitted(group: Group) -> int | None:
     return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else None
 
 
-async def listed(client: Client, page: int = LISTED_AT_MOST, before: int | None = None) -> AsyncIterator[Group]:
+async def listed(
+    client: Client, page: int = LISTED_AT_MOST, hidden: Callable[[int], None] = lambda instant: None
+) -> AsyncIterator[Group]:
     """All groups that the service lists, newest first, each once, in pages of at most `page`.
 
     Several groups may share one submission time (specification §4), so that the next page begins at the last one's
-    instant, and what was seen is dropped; when that brings nothing new, it begins below.
+    instant, and what was seen is dropped. A page that one instant fills is asked for again as large as may be; where
+    that is not enough, `hidden` is told the instant, since no question brings the rest of its groups.
     """
     seen = set[str]()
+    before: int | None = None
     while True:
         answer = await client.call(LIST_POSTED_TIME, query=list_query(page, before))
         groups = _expected(LIST_POSTED_TIME, client, answer)
@@ -90,13 +94,18 @@ async def listed(client: Client, page: int = LISTED_AT_MOST, before: int | None 
         for group in new:
             seen.add(group_id(group) or "")
             yield group
-        oldest = min((at for group in groups if (at := submitted(group)) is not None), default=None)
-        if oldest is None:
+        instants = {at for group in groups if (at := submitted(group)) is not None}
+        if not instants:
             return
-        step = oldest + 1 if new else oldest
-        if before is not None and step >= before:
-            step = min(oldest, before - 1)
-        before = step
+        oldest = min(instants)
+        if before is not None and oldest >= before:
+            return  # the service does not look at what it is asked
+        if len(instants) == 1 and len(groups) >= page and page < LISTED_AT_MOST:
+            page = LISTED_AT_MOST
+            continue
+        if len(instants) == 1 and len(groups) >= page and new:
+            hidden(oldest)
+        before = oldest + 1 if new and (before is None or oldest + 1 < before) else oldest
 
 
 def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:

@@ -165,10 +165,35 @@ def test_730_groups_are_listed_without_a_repeat_although_many_share_an_instant()
     assert times == sorted(times, reverse=True)
 
 
-def test_a_page_that_is_full_of_one_instant_does_not_keep_the_older_ones_away() -> None:
-    """As many as a page holds share one instant: the rest is still found, and it ends."""
-    ids, _ = _listed([2000] * 5 + [1000] * 3, 5)
-    assert sorted(ids) == [f"g{n}" for n in range(8)]
+@pytest.mark.parametrize("sharing", [4, 5, 6, 20])
+def test_a_page_that_is_full_of_one_instant_keeps_no_group_away(sharing: int) -> None:
+    """Fewer, as many or more groups than a page share one instant: all are found, and the older ones."""
+    ids, _ = _listed([2000] * sharing + [1000] * 3 + [3000], 5)
+    assert sorted(ids) == sorted(f"g{n}" for n in range(sharing + 4))
+
+
+def test_an_instant_that_hides_groups_is_told() -> None:
+    """600 groups of one instant, of which the service lists 500 whatever is asked; the older one is found."""
+
+    async def scene(_: Scripted, caller: Client) -> Any:
+        hidden: list[int] = []
+        ids = [group_id(group) async for group in listed(caller, hidden=hidden.append)]
+        return len(ids), hidden
+
+    page = [{"groupId": f"g{n}", "submissionTime": 2000} for n in range(500)]
+    older = [{"groupId": "older", "submissionTime": 1000}]
+    assert talk((saying(page), saying(page), saying(older), saying(older), saying([])), scene) == (501, [2000])
+
+
+def test_a_service_that_always_answers_the_same_is_not_asked_for_ever() -> None:
+    """It does not look at `submittedBefore`: what it has is listed once."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        return [group_id(group) async for group in listed(caller, 2)], len(server.heard)
+
+    page = [{"groupId": "a", "submissionTime": 2000}, {"groupId": "b", "submissionTime": 1000}]
+    ids, _ = talk((saying(page),), scene)
+    assert ids == ["a", "b"]
 
 
 def test_an_empty_list_is_asked_for_once() -> None:
