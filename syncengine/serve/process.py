@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
+from starlette.types import ASGIApp
+
 from syncengine.connector import Registered
 from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError
@@ -29,18 +31,24 @@ from syncengine.store.lock import LockLost
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A project that was found to be valid, and the delivery that was checked with it."""
+    """A project that was found to be valid, and the delivery that was checked with it.
+
+    `fingerprint`: of the files that were looked at last. `before`: the project to go back to, should the service not
+    accept what this one says.
+    """
 
     project: Project
     delivery: Delivery | None
     fingerprint: str
+    before: Project | None = None
 
 
 @dataclass(slots=True)
 class Process:
     """`load` reads the project anew; `serving` makes its service reachable and yields its base URL.
 
-    `listen` overrides the project file's address of the probes.
+    `listen` overrides the project file's address of the probes. `mount` is given the webhook receiver, and None when
+    there is none any more, where another server listens.
     """
 
     load: Callable[[], Project]
@@ -48,6 +56,7 @@ class Process:
     environ: Mapping[str, str]
     log: Log
     listen: tuple[str, int] | None = None
+    mount: Callable[[ASGIApp | None], None] | None = None
     pace: Pace = PACE
     standing: Standing = field(default_factory=Standing)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,34 +66,71 @@ class Process:
     async def run(self) -> None:
         """Until SIGTERM or SIGINT; SyncengineError for what no repeat would mend."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
-            now = self.configured()
-            exposed = asyncio.create_task(self._expose(now.project))
+            first = self.configured()
+            exposed = asyncio.create_task(self._expose(first.project))
             try:
-                while not self._stop.is_set():
-                    self._next = None
-                    await self._shift(now)
-                    now = self._next or (now if self._stop.is_set() else self.configured())
+                await self.work(first)
             finally:
                 self._stop.set()
                 await exposed
         self.log.info("stopped", "stopped")
 
-    def configured(self) -> Configuration:
+    async def work(self, first: Configuration) -> None:
+        """One shift after the other, without signals and probes of its own, until `stop`."""
+        now: Configuration | None = first
+        while now is not None and not self._stop.is_set():
+            now = await self._after(now)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def _after(self, now: Configuration) -> Configuration | None:
+        """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
+        self._next = None
+        try:
+            await self._shift(now)
+        except LockLost as lost:
+            self.log.warning("lock-lost", f"{lost.message}; standing by")
+            return await self._anew(now.project, now.fingerprint)
+        except SyncengineError as error:
+            if now.before is None or self.standing.phase is None:
+                raise
+            self._kept(error)
+            return await self._anew(now.before, fingerprint(now.before))
+        return self._next
+
+    async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
+        """The same project once more, as soon as its inbox and its targets can be opened again."""
+        back_off = BackOff(self.pace)
+        while not self._stop.is_set():
+            await slept(back_off.after(), self._stop)
+            try:
+                return await asyncio.to_thread(self._checked, project, fingerprint)
+            except SyncengineError as error:
+                self.log.refusal("trouble", error)
+        return None
+
+    def configured(self, before: Project | None = None) -> Configuration:
         """Load and check everything; Problems with all that is wrong."""
         project = self.load()
+        return replace(self._checked(project, fingerprint(project)), before=before)
+
+    def _checked(self, project: Project, fingerprint: str) -> Configuration:
         self._guard(project)
         section = project.posted_time
         if section is None or section.mode is Mode.OFF:
-            return Configuration(project, None, fingerprint(project))
+            return Configuration(project, None, fingerprint)
         if section.mode is Mode.WEBHOOK:
             callback_of(project, self.environ).key.read()
-        return Configuration(project, Delivery.of(project, self.environ, now=self.log.now), fingerprint(project))
+        return Configuration(project, Delivery.of(project, self.environ, now=self.log.now), fingerprint)
 
     def _guard(self, project: Project) -> None:
-        """No line of the log shows this project's secrets."""
+        """No line of the log shows this project's secrets, nor those of the one before it."""
         project.base_url()
         project.api_key()
-        self.log.secrets[:] = [] if project.is_sandbox else [lambda: [project.api_key()]]
+        del self.log.secrets[:-4]
+        if not project.is_sandbox:
+            self.log.secrets.append(lambda: [project.api_key()])
         if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
             self.log.secrets.append(lambda: [callback_of(project, self.environ).key.read()])
 
@@ -100,6 +146,7 @@ class Process:
                 self.standing,
                 self.pace,
                 registered=self._registered,
+                mount=self.mount,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))
@@ -107,9 +154,6 @@ class Process:
                 await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
                 shift.stop()
                 await working
-            except LockLost as lost:
-                self.log.warning("lock-lost", f"{lost.message}; standing by")
-                await slept(BackOff(self.pace).after(), self._stop)
             finally:
                 ending.cancel()
 
@@ -132,19 +176,22 @@ class Process:
             if self._stop.is_set() or (seen == tried and not asked):
                 continue
             tried = seen
-            if await self._reloaded():
+            if await self._reloaded(now):
                 return
 
-    async def _reloaded(self) -> bool:
+    async def _reloaded(self, now: Configuration) -> bool:
         try:
-            self._next = await asyncio.to_thread(self.configured)
+            self._next = await asyncio.to_thread(self.configured, now.project)
         except SyncengineError as error:
-            self.standing.configuration = error.message
-            self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")
+            self._kept(error)
             return False
         self.standing.configuration = None
         self.log.info("configuration", "the project file was loaded anew")
         return True
+
+    def _kept(self, error: SyncengineError) -> None:
+        self.standing.configuration = error.message
+        self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")
 
     async def _expose(self, project: Project) -> None:
         """Answer probes until the process stops. An address that is taken (by whom we stand by for) is tried again."""

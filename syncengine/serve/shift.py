@@ -7,9 +7,11 @@ mechanism. Whatever else goes wrong is told, waited for, and tried again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp
 
 from syncengine.connection import client_of, team_of
 from syncengine.connector import HealthReporter, Registered, register
@@ -46,7 +48,10 @@ ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Pr
 
 @dataclass(slots=True)
 class Shift:
-    """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox."""
+    """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox.
+
+    `mount` takes the webhook receiver where another server listens, and None when it is over.
+    """
 
     project: Project
     delivery: Delivery | None
@@ -56,6 +61,7 @@ class Shift:
     standing: Standing
     pace: Pace = PACE
     registered: Callable[[Registered], None] = lambda registered: None
+    mount: Callable[[ASGIApp | None], None] | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
@@ -240,12 +246,24 @@ class _Delivering:
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._telling,
         )
-        server = Server(receiver, (section.bind if section else None) or webhook.BIND, patience=LAST_WORDS)
-        self._shift.log.info("receiving", f"the webhook receiver listens on {await server.start()}")
-        try:
+        async with self._exposed(receiver, (section.bind if section else None) or webhook.BIND):
             await self._registrar().webhook(callback)
             self._shift.standing.phase = None
             await self._shift._stop.wait()
+
+    @asynccontextmanager
+    async def _exposed(self, receiver: ASGIApp, bind: tuple[str, int]) -> AsyncIterator[None]:
+        if self._shift.mount is not None:
+            self._shift.mount(receiver)
+            try:
+                yield
+            finally:
+                self._shift.mount(None)
+            return
+        server = Server(receiver, bind, patience=LAST_WORDS)
+        self._shift.log.info("receiving", f"the webhook receiver listens on {await server.start()}")
+        try:
+            yield
         finally:
             await server.stop()
 

@@ -101,6 +101,19 @@ def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World
     assert told.json()["configuration"]
 
 
+def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_one(estate: World) -> None:
+    """Another team's name: valid as a file, refused at work; time goes on being delivered as before."""
+    served = estate.serve()
+    eventually(estate.ready)
+    estate.settings(service=("team: Others",))
+    served.says("configuration", 2)
+    assert "service.team" in served.messages("configuration")[1]
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+    assert served.process.poll() is None
+
+
 def test_sighup_loads_it_again_at_once(estate: World) -> None:
     """Also when nothing changed."""
     served = estate.serve()

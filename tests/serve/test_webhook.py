@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import httpx
 
 from tests.cli.service import KEY
 
-from .world import CALLER_KEY, World, eventually, free_port
+from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually, free_port
 
 HOOK = """\
   mode: webhook
@@ -101,3 +104,32 @@ def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -
     assert served.ends() == 8
     assert "callerKey" in served.messages("ended")[0]
     assert estate.told("registerWebhook") == 0
+
+
+def test_the_receiver_runs_under_another_server(estate: World) -> None:
+    """An ASGI application like any other: registered, called, delivering, and stopped by the server's own signal."""
+    port = hooked(estate)
+    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", str(port)]
+    environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
+    log = estate.project.folder / "uvicorn.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(program, cwd=estate.project.folder, env=environ, stdout=stream, stderr=stream)
+    try:
+        eventually(lambda: estate.connection()["mechanism"] == "webhook")
+        estate.post("a")
+        eventually(lambda: estate.states() == {"a": "success"})
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+    assert estate.ledger() == ["a"]
+    assert "Traceback" not in log.read_text()
+
+
+def test_another_server_is_told_what_is_wrong_with_the_project(estate: World) -> None:
+    """One line and an exit code, no traceback."""
+    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", "0"]
+    environ = estate.project.surroundings()
+    done = subprocess.run(program, cwd=estate.project.folder, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert "is not webhook" in done.stderr
+    assert "Traceback" not in done.stderr
