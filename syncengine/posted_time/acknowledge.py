@@ -96,7 +96,7 @@ class Acknowledging:
             return await self._accepted(verdict)
         if answer.status == 404 or (answer.status == 409 and self.has_webhook):
             return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
-        if answer.status in (None, 401, 403):
+        if answer.status in (401, 403) or (answer.status is None and (answer.timed_out or not answer.reached)):
             return self._waits("acknowledge", _why(answer), self._service, answer)
         again.due = now + self._waits(f"acknowledge {id}", _why(answer), again.back_off, answer)
         return 0.0

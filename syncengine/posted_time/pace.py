@@ -16,7 +16,7 @@ class Pace:
     """
 
     first: float = 0.5
-    longest: float = 60.0
+    longest: float = 15.0
     empty: float = 1.0
     well: float = 60.0
     down: float = 5.0

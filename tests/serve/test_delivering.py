@@ -132,6 +132,23 @@ def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> No
     estate.serve().says("leading")
 
 
+def test_sigterm_finishes_the_group_in_hand_and_tells_the_service(estate: World) -> None:
+    """The sink is in the middle of its answer: it is waited for, acknowledged, and the next group is left."""
+    with receiving() as target:
+        target.holding.clear()
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.service.choose(reofferSeconds=3600)
+        estate.post("a", "b")
+        target.called(1)
+        served.process.send_signal(signal.SIGTERM)
+        target.holding.set()
+        assert served.ends() == 0
+        assert [call["id"] for call in target.calls] == ["a"]
+    assert estate.states() == {"a": "success", "b": "offered"}
+
+
 def test_templates_know_the_services_settings_for_connectors(estate: World) -> None:
     """`connectorConfiguration`, as the registration answered."""
     estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": True})
