@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from syncengine.posted_time.databases import Databases
@@ -91,6 +91,18 @@ class World:
                 self.check_taken(group)
 
 
+def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
+    """A sink was down; the next attempt dies at some instant; then the user changes what was posted."""
+    return [
+        ("offer", "a", 100, ["trouble"], [], None),
+        ("offer", "a", 100, [], [], instants),
+        ("offer", "a", 200, [], [], None),
+    ]
+
+
+@example(_dies_after_trouble(4))
+@example(_dies_after_trouble(5))
+@example(_dies_after_trouble(6))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tuple[object, ...]]) -> None:
