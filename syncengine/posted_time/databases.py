@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
+from types import NoneType
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -16,6 +17,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.posted_time.templates import RenderTrouble
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""
@@ -33,6 +35,13 @@ def sqlite_file(url: str) -> Path | None:
     if not colon:
         return Path(url)
     return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
+
+
+UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
+"""What begins the call of a procedure, which no database explains."""
+
+SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
+"""What can be a parameter."""
 
 
 class Databases:
@@ -116,16 +125,20 @@ class Statement:
 
     def check(self, connection: sa.Connection) -> None:
         """Have the database judge it, without running it; a database that cannot do that judges it when it runs."""
-        if connection.dialect.name in EXPLAIN:
+        first = self.clause.text.split(maxsplit=1)[0].upper()
+        if connection.dialect.name in EXPLAIN and first not in UNEXPLAINED:
             nothing: Mapping[str, Any] = dict.fromkeys(self.names)
             connection.execute(sa.text(f"EXPLAIN {self.clause.text}"), nothing)
 
 
 def bound(value: Any, dialect: str) -> Any:
-    """A value as the driver takes it."""
-    if dialect == "sqlite":
-        if isinstance(value, Decimal):
-            return float(value)
-        if isinstance(value, datetime):
-            return value.isoformat(sep=" ")
+    """A value as the driver takes it; RenderTrouble for what is no single value."""
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise RenderTrouble("a parameter came to a number that no database holds")
+    if not isinstance(value, SINGLE):
+        raise RenderTrouble(f"a parameter came to {type(value).__name__}, which is no single value")
+    if dialect == "sqlite" and isinstance(value, Decimal):
+        return float(value)
+    if dialect == "sqlite" and isinstance(value, datetime):
+        return value.isoformat(sep=" ")
     return value

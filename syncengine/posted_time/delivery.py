@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
+from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group, digest, read_group, stored
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.revisions import Step, doubtful, next_step
@@ -52,7 +54,7 @@ class Delivery:
         self._keep = keep
         self._now = now
         self._tidied = float("-inf")
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._well = Wellbeing(now)
         for name, failed in built.troubles:
             self._well.failed(name, failed)
@@ -162,8 +164,6 @@ class Delivery:
 
     def _only(self, group_id: str) -> asyncio.Lock:
         """The service may call again while a first call is under way: one at a time for each group."""
-        if len(self._locks) > 1000:
-            self._locks = {id: lock for id, lock in self._locks.items() if lock.locked()}
         return self._locks.setdefault(group_id, asyncio.Lock())
 
     async def _asked(self, entry: Entry) -> Step | Failed:
@@ -197,7 +197,10 @@ class Delivery:
 
     async def _delivered(self, entry: Entry, group: Group) -> Answer:
         """What came of every sink, in order, up to the first that did not take it."""
-        prepared = await self.route.prepare(group, entry.revision)
+        try:
+            prepared = await self.route.prepare(group, entry.revision)
+        except Exception as error:  # whatever one group meets, the others must go on
+            return _defect(error)
         if not isinstance(prepared, Prepared):
             if isinstance(prepared, Failed) and prepared.where:
                 self._well.failed(prepared.where, prepared)
@@ -224,6 +227,10 @@ class Delivery:
             answer = await sink.deliver(parcel, memo, note)
         except RenderTrouble as error:
             answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
+        except SyncengineError:
+            raise
+        except Exception as error:  # whatever one group meets, the others must go on
+            answer = _defect(error)
         await _thread(partial(self.inbox.ended, entry, sink.name, **_ending(answer)))
         if isinstance(answer, Failed):
             self._well.failed(sink.name, answer)
@@ -237,6 +244,12 @@ class Delivery:
         decide = partial(self.inbox.decide, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
         await _thread(decide, entry, verdict.outcome.value, verdict.message, verdict.external_id)
         return verdict
+
+
+def _defect(error: Exception) -> Failed:
+    """What nobody thought of: kept with its name, so that it can be reported; its words may be anybody's data."""
+    detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
+    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
 
 
 def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:

@@ -57,6 +57,12 @@ def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], flo
     return Built(route, building.databases, tuple(building.troubles))
 
 
+def check(project: Project) -> None:
+    """That the project's posted time can be compiled, without opening anything; Problems with all that is wrong."""
+    if project.posted_time is not None:
+        build(project, {}, now=lambda: 0.0, offline=True).databases.close()
+
+
 @dataclass(slots=True)
 class _Building:
     project: Project

@@ -301,6 +301,7 @@ class Inbox:
         """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
         old = sa.and_(
             GROUPS.c.state == "acknowledged",
+            GROUPS.c.outcome == SUCCESS,
             GROUPS.c.body.is_not(None),
             GROUPS.c.offered < before,
             GROUPS.c.decided < before,

@@ -386,3 +386,20 @@ def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
 
     run(delivering(tmp_path, sink), story)
     assert rows(tmp_path, "SELECT note FROM time") == [("True/",)]
+
+
+@pytest.mark.parametrize(
+    "value", ["{{ rows }}", "{{ tag }}", "{{ 10 ** 30 }}", "{{ 1 / (user.experienceWeightingPercent or 0) }}"]
+)
+def test_a_value_that_no_sink_can_take_holds_up_nobody_else(value: str, tmp_path: Path) -> None:
+    """Its group is in trouble, and its note says why; the sink is not down."""
+    deliver = SQL_SINK.replace("{{ narrative }}", value) + "  when: tag\n"
+
+    async def story(opened: Delivery) -> None:
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        entry = opened.inbox.entry("g1")
+        assert entry is not None
+        assert (bool(entry.note), opened.troubles, await opened.check_sinks()) == (True, (), ())
+
+    run(delivering(tmp_path, deliver), story)
+    assert rows(tmp_path) == []
