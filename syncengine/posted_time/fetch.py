@@ -15,7 +15,7 @@ from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
-from syncengine.service.posted_time import HOLD_SECONDS, Group, fetch, group_id, groups_of
+from syncengine.service.posted_time import Group, fetch, group_id, groups_of
 from syncengine.store.lock import LockLost
 
 MECHANISM = "fetch"
@@ -37,7 +37,7 @@ class Taking(Protocol):
 
 
 class Fetching:
-    """Fetches until `stop`. `limit` is asked before each fetch; `timeout` is the project's for any call."""
+    """Fetches until `stop`. `limit` is asked before each fetch; `timeout` is any call's, should it be longer."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Fetching:
         *,
         tell: Tell,
         stop: asyncio.Event,
-        timeout: float = 30.0,
+        timeout: float = 0.0,
         pace: Pace = PACE,
     ) -> None:
         self._client = client
@@ -55,7 +55,7 @@ class Fetching:
         self._limit = limit
         self._tell = tell
         self._stop = stop
-        self._timeout = timeout
+        self._patience = max(timeout, pace.fetch)
         self._pace = pace
         self._back_off = BackOff(pace)
 
@@ -79,13 +79,13 @@ class Fetching:
             return await self._brought(groups, took)
         if answer.status == 409:
             raise WebhookRegistered(_explained(answer))
-        if answer.timed_out or (answer.status in (408, 504) and took >= HOLD_SECONDS / 2):
+        if answer.timed_out or (answer.status in (408, 504) and took >= self._patience / 2):
             return 0.0  # as quiet a minute as an empty answer: something between us and the service was impatient
         return self._trouble(answer)
 
     async def _polled(self) -> Answer | None:
         """The answer of one fetch; None when it was stopped meanwhile."""
-        polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._timeout))
+        polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._patience))
         stopped = asyncio.ensure_future(self._stop.wait())
         try:
             await asyncio.wait([polling, stopped], return_when=asyncio.FIRST_COMPLETED)

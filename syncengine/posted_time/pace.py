@@ -6,18 +6,23 @@ import asyncio
 import random
 from dataclasses import dataclass
 
+HOLD_SECONDS = 60.0
+"""How long the service holds a fetch open at most (specification §8)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """Waits in seconds.
 
     `first`, `longest`: after trouble, doubled each time. `empty`: after a fetch that was answered at once with
-    nothing, which a service that holds it never does. `well`, `down`: between two checks of the sinks.
+    nothing, which a service that holds it never does. `fetch`: how long its answer may take. `well`, `down`: between
+    two checks of the sinks.
     """
 
     first: float = 0.5
     longest: float = 15.0
     empty: float = 1.0
+    fetch: float = HOLD_SECONDS + 15.0
     well: float = 60.0
     down: float = 5.0
 
@@ -48,7 +53,9 @@ async def slept(seconds: float, *wakers: asyncio.Event) -> None:
     """Return after `seconds`, or as soon as one of `wakers` is set."""
     waits = [asyncio.ensure_future(waker.wait()) for waker in wakers]
     try:
-        await asyncio.wait(waits, timeout=None if seconds == float("inf") else seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            waits, timeout=None if seconds == float("inf") else seconds, return_when=asyncio.FIRST_COMPLETED
+        )
     finally:
         for wait in waits:
             wait.cancel()

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
 from syncengine.posted_time.verdict import Outcome, Verdict
 from syncengine.service.posted_time import Group, group_id
@@ -62,6 +63,9 @@ class Receiver:
         except _Rejected as rejected:
             self._tell(Answered(rejected.status, rejected.message))
             return PlainTextResponse(rejected.message, rejected.status)
+        except SyncengineError as error:
+            self._tell(Waiting("key", error.message, 0.0))
+            return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody hears it
         return await self._taken(group)

@@ -14,9 +14,6 @@ Group = Mapping[str, Any]
 """A posted time group as the service sent it."""
 
 LISTED_AT_MOST = 500
-HOLD_SECONDS = 60.0
-HOLD_MARGIN = 15.0
-"""How much longer than the service holds a fetch (specification §8) its answer is waited for."""
 
 
 class Unanswered(SyncengineError):
@@ -40,9 +37,8 @@ def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int
     return {name: value for name, value in given.items() if value is not None} or None
 
 
-async def fetch(client: Client, limit: int | None, timeout: float) -> Answer:  # noqa: ASYNC109 -- the request's own
-    """One long poll: it is held open until there is posted time, for 60 seconds at most."""
-    patience = max(timeout, HOLD_SECONDS + HOLD_MARGIN)
+async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
+    """One long poll: it is held open until there is posted time, for 60 seconds at most; `patience` is longer."""
     return await client.call(FETCH_POSTED_TIME, query=fetch_query(limit), timeout=patience)
 
 

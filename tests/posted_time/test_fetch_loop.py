@@ -21,9 +21,6 @@ from tests.service.talking import key
 from .line import SWIFT, group, line, until
 
 NOTHING = saying([])
-HELD = Reply(until=asyncio.Event())
-"""A fetch that is held open for as long as the test lasts."""
-
 Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
 
 
@@ -126,6 +123,21 @@ def test_an_empty_answer_is_no_trouble() -> None:
     assert fetching((NOTHING,), Desk(), scene) == {Offered}
 
 
+@pytest.mark.parametrize("status", [None, 504, 408])
+def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(status: int | None) -> None:
+    """The service, or a gateway before it, was quiet for as long as it holds a fetch: the next one follows at once."""
+    slow = asyncio.Event()
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        if status is not None:
+            asyncio.get_running_loop().call_later(0.75 * SWIFT.fetch, slow.set)
+        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
+        return told
+
+    told = fetching((Reply(status or 200, until=slow), saying([group("a")]), NOTHING), Desk(), scene)
+    assert [type(event) for event in told][:2] == [Offered, Taken]
+
+
 def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
     """409: it says what is in the way and how to end it, and asks no second time."""
 
@@ -204,7 +216,7 @@ def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
         await asyncio.wait_for(running, 30)
         return len(server.heard)
 
-    assert fetching((HELD,), Desk(), scene) == 1
+    assert fetching((Reply(until=asyncio.Event()),), Desk(), scene) == 1
 
 
 def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:

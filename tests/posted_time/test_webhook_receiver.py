@@ -11,6 +11,7 @@ import httpx
 import orjson
 import pytest
 
+from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
@@ -23,13 +24,13 @@ LIMIT = 4096
 Scene = Callable[[httpx.AsyncClient, list[Event]], Awaitable[Any]]
 
 
-def receiving(posted: Line, scene: Scene) -> Any:
+def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda: KEY) -> Any:
     """Play a scene against a receiver that listens on loopback and delivers into the ledger."""
 
     async def play() -> Any:
         told: list[Event] = []
         async with posted.delivery() as delivery:
-            app = application(delivery, lambda: KEY, max_body=LIMIT, tell=told.append)
+            app = application(delivery, caller_key, max_body=LIMIT, tell=told.append)
             server = Server(app, ("127.0.0.1", 0), patience=5)
             url = await server.start()
             try:
@@ -177,6 +178,21 @@ def test_only_posts_are_answered(posted: Line, method: str) -> None:
         return (await http.request(method, "/")).status_code
 
     assert receiving(posted, scene) == 405
+
+
+def test_a_key_that_cannot_be_looked_up_is_trouble_and_no_refusal(posted: Line) -> None:
+    """Its file is away for a moment: 503, and the repeat is delivered."""
+    away = [SyncengineError("the file with the caller key is away")]
+
+    def caller_key() -> str:
+        if away:
+            raise away.pop()
+        return KEY
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[int]:
+        return [(await http.post("/", json=keyed("a"))).status_code for _ in range(2)]
+
+    assert receiving(posted, scene, caller_key) == [503, 200]
 
 
 def test_the_caller_key_is_nowhere_in_what_was_written(posted: Line) -> None:

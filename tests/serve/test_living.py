@@ -52,6 +52,19 @@ def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
     assert estate.told("deleteKeyword") == 0
 
 
+def test_a_stop_in_the_middle_of_an_apply_waits_for_its_answer(estate: World) -> None:
+    """What was sent is awaited and recorded, the lock is given back: the next apply finds nothing to do."""
+    estate.project.wants(tags=[tag("A")])
+    estate.service.fault("upsertTags", delay=1)
+    estate.service.fault("upsertTag", delay=1)
+    served = estate.serve()
+    eventually(lambda: estate.told("upsertTags") + estate.told("upsertTag") == 1)
+    assert served.stop() == 0
+    assert estate.service.tags() == ["A"]
+    assert not estate.project.is_locked()
+    assert estate.project.plan().changes == ()
+
+
 def test_manifests_alone_need_no_inbox(estate: World) -> None:
     """A project without `postedTime` is reconciled, and nothing is fetched."""
     estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
