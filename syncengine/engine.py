@@ -118,7 +118,7 @@ class Application:
             before_send=lambda: prove_lease(state, service.timeout),
             on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
         )
-        with stopping_on_signals(stop):
+        with (self._around.stopping or stopping_on_signals)(stop):
             async with client_of(self._project, base_url, conduct) as client:
                 self._check_team(await team_of(client), state)
                 self._chronicle.traffic = client.traffic

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from syncengine.delivery_names import check_names
 from syncengine.document.findings import Findings, suggestion
 from syncengine.document.nodes import Mapping, Node, described
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.tables import Table, shown
-from syncengine.project_file import REFERENCE_KEYS, Overlay, ProjectFile
+from syncengine.project_file import Overlay, ProjectFile
+from syncengine.setting_shapes import REFERENCE_KEYS
 
 _PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
 _ENVIRONMENT = Table.of(Overlay, "an environment")
@@ -36,7 +38,10 @@ def settings_of(
         return Overlay.model_construct()
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
-    return ProjectFile.model_construct(**_PROJECT.read(merged, findings))
+    settings = ProjectFile.model_construct(**_PROJECT.read(merged, findings))
+    if settings.posted_time is not None:
+        check_names(settings.sources or {}, settings.posted_time, findings)
+    return settings
 
 
 def _root(path: Path, findings: Findings) -> Mapping | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,8 @@ from syncengine.scope import Scope
 class Surroundings:
     """Time, ids, the environment, and how people are told and asked.
 
-    `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on.
+    `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on;
+    `stopping` sets what it is given when a run is to end early: on SIGINT and SIGTERM, if it is None.
     """
 
     environ: Mapping[str, str]
@@ -24,6 +26,7 @@ class Surroundings:
     new_id: Callable[[], str] = lambda: uuid.uuid4().hex[:12]
     tell: Callable[[Any], None] = lambda event: None
     confirm: Callable[[Plan], bool] = lambda plan: True
+    stopping: Callable[[Any], AbstractContextManager[None]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,25 +12,23 @@ from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncengine.delivery_file import PostedTimeSection, ServeSection, Source
 from syncengine.document.findings import Findings, in_order
 from syncengine.document.nodes import Node
 from syncengine.environments import settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project_file import (
     APPROVAL,
-    URL,
     Level,
     Limit,
     MaxDeletes,
     Overlay,
     Ownership,
     PolicySection,
-    Reference,
     ServiceSection,
-    base_url_trouble,
-    split_url,
 )
 from syncengine.resource import Removal
+from syncengine.setting_shapes import URL, Reference, base_url_trouble, split_url
 
 FILE_NAME = "syncengine.yaml"
 SANDBOX = "sandbox"
@@ -93,8 +91,16 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class Serve:
+    """The long-running connector: seconds between two reconciliations, and where its own HTTP listens."""
+
+    every: float = 300.0
+    listen: tuple[str, int] = ("127.0.0.1", 9100)
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
-    """Everything that is set. `sources`, `posted_time`, `serve` and `defaults` are nodes for those who read them.
+    """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
     `warnings` are findings about the project file that did not keep it from being read.
     """
@@ -110,9 +116,9 @@ class Project:
     allow_env: tuple[str, ...] = ()
     variables: AnyMapping[str, str] = field(default_factory=dict)
     defaults: Node | None = field(default=None, repr=False)
-    sources: Node | None = field(default=None, repr=False)
-    posted_time: Node | None = field(default=None, repr=False)
-    serve: Node | None = field(default=None, repr=False)
+    sources: AnyMapping[str, Source] = field(default_factory=dict, repr=False)
+    posted_time: PostedTimeSection | None = field(default=None, repr=False)
+    serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
     _state: str | Secret = field(default=".syncengine/state.db", repr=False)
 
@@ -126,7 +132,7 @@ class Project:
         """Where the state is: an absolute path, or a URL that may hold a password. Problems when it cannot be told."""
         if self.is_sandbox:
             return str(self.root / ".syncengine" / "sandbox" / "state.db")
-        return _located(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
+        return located(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
 
     @property
     def sandbox_data(self) -> Path:
@@ -211,9 +217,9 @@ class _Assembly:
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
             defaults=settings.defaults,
-            sources=settings.sources,
+            sources=settings.sources or {},
             posted_time=settings.posted_time,
-            serve=settings.serve,
+            serve=_serve(settings.serve or ServeSection()),
             warnings=tuple(d for d in self.findings.found if d.severity is Severity.WARNING),
             _state=self._state(),
         )
@@ -263,11 +269,7 @@ class _Assembly:
         return setting or ".syncengine/state.db"
 
     def _secret(self, reference: Reference, what: str) -> Secret:
-        if reference.env is not None:
-            name, environ = reference.env, self.environ
-            return Secret(f"environment variable {name}", lambda: _from_environment(name, environ, what))
-        path = self.root / (reference.file or "")
-        return Secret(f"file {reference.file}", lambda: _from_file(path, what))
+        return secret_at(reference, self.root, self.environ, what)
 
     def _approvals(self) -> list[str]:
         given = re.split(r"[\s,]+", self.environ.get("SYNCENGINE_APPROVE_DELETES", "").strip())
@@ -289,13 +291,26 @@ def _policy(section: PolicySection) -> Policy:
     )
 
 
+def _serve(section: ServeSection) -> Serve:
+    return Serve(every=section.every or _SERVE.every, listen=section.listen or _SERVE.listen)
+
+
 def _given(limits: MaxDeletes | None) -> dict[str, Limit]:
     names = {name: info.alias or name for name, info in MaxDeletes.model_fields.items()}
     found = {names[name]: getattr(limits, name, None) for name in names}
     return {name: limit for name, limit in found.items() if limit is not None}
 
 
-def _located(text: str, root: Path) -> str:
+def secret_at(reference: Reference, root: Path, environ: AnyMapping[str, str], what: str) -> Secret:
+    """The secret that a reference stands for; `what` names it in the message when it is not there."""
+    if reference.env is not None:
+        name = reference.env
+        return Secret(f"environment variable {name}", lambda: _from_environment(name, environ, what))
+    path = root / (reference.file or "")
+    return Secret(f"file {reference.file}", lambda: _from_file(path, what))
+
+
+def located(text: str, root: Path) -> str:
     """Relative paths are relative to the project, in `sqlite:///relative` too."""
     if (match := re.match(r"(sqlite(?:\+[a-z]+)?:///)(?!/)(?!:memory:)(.+)", text)) is not None:
         return f"{match[1]}{root / match[2]}"
@@ -340,4 +355,4 @@ def _problem(code: str, message: str) -> Problems:
     return Problems([Diagnostic(severity=Severity.ERROR, code=code, message=message)])
 
 
-_SERVICE, _POLICY = Service(), Policy()
+_SERVICE, _POLICY, _SERVE = Service(), Policy(), Serve()

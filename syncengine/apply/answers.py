@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from syncengine.service.client import Answer, tidy
+from syncengine.service.answers import Answer, tidy
 from syncengine.service.operations import Operation
 
 

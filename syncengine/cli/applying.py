@@ -20,11 +20,11 @@ from syncengine.cli.requests import SELECTING, announce, request_of
 from syncengine.engine import Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
-from syncengine.project_file import duration
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
 from syncengine.request import Request, Surroundings
+from syncengine.setting_shapes import duration
 from syncengine.settings import Project
 
 

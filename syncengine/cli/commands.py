@@ -25,6 +25,10 @@ COMMANDS: Mapping[str, Entry] = {
     "show": Entry("syncengine.cli.planning", "Show a saved plan again."),
     "apply": Entry("syncengine.cli.applying", "Execute a saved plan, or plan and apply."),
     "state": Entry("syncengine.cli.recorded", "Look at the cached prior state, lock and mend it."),
+    "serve": Entry("syncengine.cli.serving", "Reconcile, deliver posted time, report health, until stopped."),
+    "connector": Entry("syncengine.cli.connector", "Register this connector, check its key."),
+    "health": Entry("syncengine.cli.connector", "Report or clear a health failure by hand."),
+    "time": Entry("syncengine.cli.posted_time", "Posted time by hand: what came, where it went."),
     "schema": Entry("syncengine.cli.planning", "Write the JSON Schemas of all formats."),
     "sandbox": Entry("syncengine.cli.embedded", "Run the embedded service in the foreground."),
 }

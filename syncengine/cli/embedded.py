@@ -19,7 +19,10 @@ from syncengine.errors import ExitCode
 @click.option("--api-key", default="sandbox", show_default=True, help="The key that it accepts.")
 @with_globals
 def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
-    """Run the embedded service in the foreground, until it is interrupted. The interface is under /connect/api."""
+    """Run the embedded service in the foreground, until it is interrupted.
+
+    The interface is under /connect/api, a console at /.
+    """
     from syncengine.sandbox.app import RunningSandbox, serve
 
     output = Output(given, given.folder)
@@ -32,7 +35,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
         leaving.callback(address.unlink, missing_ok=True)
         address.write_text(running.url, encoding="utf-8")
         output.data(f"Sandbox at {running.url} (data in {file})\n")
-        output.say("Stop it with Ctrl-C.")
+        output.say(f"Console page at {running.console_url}. Stop it with Ctrl-C.")
 
     with ExitStack() as leaving:
         serve(host, port, file, api_key, ready=ready)

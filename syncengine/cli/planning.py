@@ -6,15 +6,19 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.collection import no_collection
-from syncengine.errors import ExitCode, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, Problems, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
+
+if TYPE_CHECKING:
+    from syncengine.desired import Desired
+    from syncengine.settings import Project
 
 SELECTION = (
     click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs)."),
@@ -40,14 +44,12 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
 @no_collection()
 def validate(given: Globals, paths: Sequence[str], format: str) -> int:
     """Load and check everything, offline. All manifests are loaded; PATHS narrow what is reported."""
-    from syncengine.desired import load
-
     output = Output(given, given.folder)
     try:
         project = given.project()
         output = Output(given, project.root)
         only = relative_paths(paths, given.folder, project.root)
-        desired = load(project)
+        desired = _loaded(project)
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), output.look()))
         return error.exit_code
@@ -56,6 +58,27 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
     if format == "text":
         output.data(f"Valid: {len(desired.resources)} resources in {len(desired.files)} files.\n")
     return ExitCode.DONE
+
+
+def _loaded(project: Project) -> Desired:
+    """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
+    from syncengine.desired import load
+
+    found: list[Diagnostic] = []
+    if project.posted_time is not None:
+        from syncengine.posted_time.routing import check
+
+        try:
+            check(project)
+        except Problems as problems:
+            found.extend(problems.found)
+    try:
+        desired = load(project)
+    except Problems as problems:
+        raise Problems([*found, *problems.found]) from None
+    if found:
+        raise Problems(found)
+    return desired
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:

@@ -13,16 +13,17 @@ from types import FrameType
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
+from syncengine.sandbox.callbacks import Callbacks
+from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.interface import PREFIX, Interface
 from syncengine.sandbox.replies import CUT
 from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.waiting import Bell
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
@@ -30,22 +31,19 @@ API_KEY = "sandbox"
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """Where a running sandbox answers: `url` is the interface's base URL, `control_url` the control API's."""
+    """Where a running sandbox answers: the interface's base URL, the control API's, and the console page."""
 
     url: str
     control_url: str
     api_key: str
+    console_url: str
 
 
-def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event) -> Starlette:
+def build(sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> Starlette:
     """The application. `stopping` is set when replies under way should wait no longer."""
-    interface = Interface(sandbox, api_key, stopping)
-    routes = [Route("/", _about), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
+    interface = Interface(sandbox, api_key, stopping, bell)
+    routes = [*console.routes(sandbox), Route(f"{PREFIX}/{{path:path}}", interface), *control.routes(sandbox)]
     return Starlette(routes=routes)
-
-
-async def _about(_request: Request) -> Response:
-    return PlainTextResponse(f"syncengine sandbox: connector interface under {PREFIX}, control API under /sandbox\n")
 
 
 def serve(
@@ -95,7 +93,7 @@ def _listening(host: str, port: int) -> socket.socket:
 def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
     host, port = listening.getsockname()[:2]
     origin = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key)
+    return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key, f"{origin}/")
 
 
 class _Protocol(H11Protocol):
@@ -114,8 +112,11 @@ class _Server(uvicorn.Server):
     def __init__(self, sandbox: Sandbox, api_key: str, *, log_level: str, on_ready: Callable[[], None]) -> None:
         self._stopping = asyncio.Event()
         self._on_ready = on_ready
+        bell = Bell()
+        sandbox.on_change = bell.ring
+        self._callbacks = Callbacks(sandbox, bell)
         config = uvicorn.Config(
-            build(sandbox, api_key, self._stopping),
+            build(sandbox, api_key, self._stopping, bell),
             http=_Protocol,
             ws="none",
             loop="asyncio",
@@ -130,10 +131,12 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self._calling = asyncio.create_task(self._callbacks.run())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stopping.set()
+        self._calling.cancel()
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -23,12 +23,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: its body, when it came, where new ids come from, and the items that a fault makes fail."""
+    """One request: body, when it came, where new ids come from, the items that a fault makes fail, and the query."""
 
     body: Json
     now: int
     new_id: Callable[[], str]
     failing: Mapping[int, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
 
 
 class Answer(NamedTuple):
@@ -57,6 +58,11 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def is_number(value: Any) -> bool:
+    """A number from 0."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
 TEXT = Shape("a string", lambda value: isinstance(value, str))
 FLAG = Shape("true or false", lambda value: isinstance(value, bool))
 TEXTS = Shape("an array of strings", _is_texts)
@@ -64,6 +70,9 @@ TEXT_MAP = Shape("an object of strings", _is_text_map)
 INTEGER = Shape("an integer", _is_integer)
 VISIBILITY = Shape("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
 COUNT = Shape("an integer from 0", lambda value: _is_integer(value) and value >= 0)
+OBJECT = Shape("an object", lambda value: isinstance(value, dict))
+ARRAY = Shape("an array", lambda value: isinstance(value, list))
+SECONDS = Shape("a number of seconds", is_number)
 
 
 def checked(item: Any, shapes: Mapping[str, Shape]) -> Json:
@@ -83,6 +92,17 @@ def required(given: Json, name: str) -> Any:
     if value is None or (isinstance(value, str) and not value.strip()):
         raise Refused(400, f"{name} is missing")
     return value
+
+
+def number(query: Mapping[str, str], name: str) -> int | None:
+    """An integer of the query, None where it is not given."""
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError as error:
+        raise Refused(400, f"{name} must be an integer") from error
 
 
 def items(draft: Draft, asked: Asked, name: str) -> list[Any]:

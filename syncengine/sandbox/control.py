@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncengine.sandbox import activity_types, view
-from syncengine.sandbox.asked import COUNT, TEXT, Answer, Asked, Refused, Shape, checked, required
+from syncengine.sandbox import activity_types, posting, view
+from syncengine.sandbox.asked import (
+    COUNT,
+    OBJECT,
+    SECONDS,
+    TEXT,
+    Answer,
+    Asked,
+    Refused,
+    Shape,
+    checked,
+    is_number,
+    required,
+)
 from syncengine.sandbox.faults import Reply, faults_from
+from syncengine.sandbox.local import from_this_machine
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
@@ -61,12 +73,12 @@ _SETTINGS: dict[str, Shape] = {
     "tagLimit": COUNT,
     "batchLimit": COUNT,
     "statusForItemErrors": Shape("200 or 400", lambda value: value in (200, 400)),
-}
-_SETTING_NAMES = {
-    "teamName": "team_name",
-    "tagLimit": "tag_limit",
-    "batchLimit": "batch_limit",
-    "statusForItemErrors": "status_for_item_errors",
+    "holdSeconds": Shape("a number of seconds, at most 60", lambda value: is_number(value) and value <= 60),
+    "reofferSeconds": SECONDS,
+    "retrySeconds": SECONDS,
+    "webhookTimeoutSeconds": SECONDS,
+    "webhookCalls": COUNT,
+    "connectorConfiguration": OBJECT,
 }
 
 
@@ -77,7 +89,7 @@ def _choose(draft: Draft, asked: Asked) -> Answer:
         raise Refused(400, f"unknown: {', '.join(unknown)}")
     if "tagLimit" in asked.body:
         given["tagLimit"] = asked.body["tagLimit"]
-    chosen = replace(draft.chosen, **{_SETTING_NAMES[name]: value for name, value in given.items()})
+    chosen = replace(draft.chosen, **{view.SETTING_NAMES[name]: value for name, value in given.items()})
     draft.settings.put(SETTINGS, chosen)
     return Answer(200, view.settings(chosen))
 
@@ -125,6 +137,8 @@ CONTROLS: dict[tuple[str, str], Handler] = {
     ("POST", "/tags"): _by_rule(RULES["upsertTags"]),
     ("POST", "/categories"): _by_rule(RULES["upsertTagCategories"]),
     ("POST", "/activity-types"): _by_rule(RULES["uploadActivityTypes"]),
+    ("POST", "/posted-time"): _by_rule(posting.post),
+    ("POST", "/posted-time/offer"): _by_rule(posting.offer),
     ("POST", "/delete"): _delete,
 }
 
@@ -140,15 +154,10 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
     async def endpoint(request: Request) -> Response:
         raw = await request.body()
         try:
-            _from_this_machine(request)
+            from_this_machine(request)
             answer = handler(sandbox, Heard(parsed(raw), request.query_params))
         except Refused as refused:
             answer = refused.answer()
         return response(Reply(*answer))
 
     return endpoint
-
-
-def _from_this_machine(request: Request) -> None:
-    if request.client is None or not ip_address(request.client.host).is_loopback:
-        raise Refused(403, "the control API answers this machine only")

@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.sandbox.asked import COUNT, FLAG, TEXT, TEXT_MAP, Answer, Refused, Shape, checked, required
+from syncengine.sandbox.asked import COUNT, FLAG, SECONDS, TEXT, TEXT_MAP, Answer, Refused, Shape, checked, required
 from syncengine.service.operations import OPERATIONS
 
 ANY_OPERATION = "*"
+"""Whatever the connector asks for."""
+
+WEBHOOK_CALL = "webhookCall"
+"""What the sandbox itself asks for: a call of the registered webhook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,8 @@ class _Waiting:
     used: int = 0
 
     def meets(self, operation: str) -> bool:
-        meets = self.fault.operation in (operation, ANY_OPERATION)
+        meets = self.fault.operation == operation
+        meets |= self.fault.operation == ANY_OPERATION and operation != WEBHOOK_CALL
         self.seen += meets
         return meets
 
@@ -101,18 +106,16 @@ class _Waiting:
         return self.seen > self.fault.after and (self.fault.times is None or self.used < self.fault.times)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-
-
 _SHAPES: dict[str, Shape] = {
-    "operation": Shape("the id of an operation or *", lambda value: value == ANY_OPERATION or value in OPERATIONS),
+    "operation": Shape(
+        "the id of an operation or *", lambda value: value in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}
+    ),
     "times": COUNT,
     "after": COUNT,
     "status": Shape("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599),
     "headers": TEXT_MAP,
     "body": Shape("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
-    "delay": Shape("a number of seconds", _is_number),
+    "delay": SECONDS,
     "drop": Shape("before or after", lambda value: value in ("before", "after")),
     "apply": FLAG,
     "itemErrors": Shape("an array of {index, errorDescription}", lambda value: isinstance(value, list)),

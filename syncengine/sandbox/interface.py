@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from hmac import compare_digest
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
+from syncengine.sandbox import posted_time
 from syncengine.sandbox.asked import Answer, Refused
 from syncengine.sandbox.faults import Reply, reply_under
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.request_log import Entry
-from syncengine.sandbox.rules import RULES
+from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
-from syncengine.service.operations import OPERATIONS, Operation
+from syncengine.sandbox.waiting import Bell, Hold
+from syncengine.sandbox.world import SETTINGS
+from syncengine.service.operations import FETCH_POSTED_TIME, OPERATIONS, Operation
 
 PREFIX = "/connect/api"
 
@@ -32,13 +35,22 @@ def _by_path(operations: Iterable[Operation]) -> dict[str, dict[str, Operation]]
 PATHS = _by_path(OPERATIONS.values())
 
 
-class Interface:
-    """An ASGI application. `stopping` ends the waiting of replies that a fault delays."""
+class _Call(NamedTuple):
+    """A request that has come whole; `receive` tells when its client leaves."""
 
-    def __init__(self, sandbox: Sandbox, api_key: str, stopping: asyncio.Event) -> None:
+    body: Any
+    query: Mapping[str, str]
+    receive: Receive
+
+
+class Interface:
+    """An ASGI application. `stopping` ends the waiting of replies: those that a fault delays, and long polls."""
+
+    def __init__(self, sandbox: Sandbox, api_key: str, stopping: asyncio.Event, bell: Bell) -> None:
         self._sandbox = sandbox
         self._api_key = api_key.encode()
         self._stopping = stopping
+        self._hold = Hold(sandbox, bell, stopping)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -46,31 +58,33 @@ class Interface:
             raw = await request.body()
         except ClientDisconnect:
             return
-        reply = await self._replied(request, raw)
+        reply = await self._replied(request, raw, receive)
         await response(reply)(scope, receive, send)
 
-    async def _replied(self, request: Request, raw: bytes) -> Reply:
+    async def _replied(self, request: Request, raw: bytes, receive: Receive) -> Reply:
         path = request.url.path.removeprefix(PREFIX)
         operation = PATHS.get(path, {}).get(request.method)
         body = _read(raw)
-        entry = self._logged(operation, request.method, path, raw, body)
+        entry = self._logged(operation, request, path, raw, body)
         try:
-            reply = self._reply(self._admitted(request, path), body)
+            reply = await self._reply(self._admitted(request, path), _Call(body, request.query_params, receive))
         except Refused as refused:
             reply = Reply(*refused.answer())
         if reply.delay and await self._stopped_within(reply.delay):
             reply = Reply(None)
-        entry.status = reply.status
+        entry.ended(reply.status)
         return reply
 
-    def _logged(self, operation: Operation | None, method: str, path: str, raw: bytes, body: Any) -> Entry:
+    def _logged(self, operation: Operation | None, request: Request, path: str, raw: bytes, body: Any) -> Entry:
         return self._sandbox.log.arrived(
             operation.id if operation else None,
-            method,
+            request.method,
             path,
             items=_count(operation, body),
             session=_session_id(body),
             body=raw,
+            query=dict(request.query_params),
+            at=self._sandbox.now(),
         )
 
     def _admitted(self, request: Request, path: str) -> Operation:
@@ -84,20 +98,32 @@ class Interface:
             raise Refused(405, f"{path} takes {', '.join(PATHS[path])}")
         return PATHS[path][request.method]
 
-    def _reply(self, operation: Operation, body: Any) -> Reply:
+    async def _reply(self, operation: Operation, call: _Call) -> Reply:
         fault = self._sandbox.faults.take(operation.id)
+        rule: Rule | None = RULES[operation.id]
+        if operation is FETCH_POSTED_TIME and (fault is None or fault.processes):
+            rule = await self._held(call)
+        if rule is None:
+            return Reply(None)
         if fault is None:
-            return Reply(*self._handled(operation, body, {}))
+            return Reply(*self._handled(rule, call, {}))
         if fault.expire_session:
-            self._sandbox.expire(_session_id(body))
-        return reply_under(fault, lambda failing: self._handled(operation, body, failing))
+            self._sandbox.expire(_session_id(call.body))
+        return reply_under(fault, lambda failing: self._handled(rule, call, failing))
 
-    def _handled(self, operation: Operation, body: Any, failing: Mapping[int, str]) -> Answer:
-        if isinstance(body, Refused):
-            return body.answer()
-        if not isinstance(body, dict):
+    async def _held(self, call: _Call) -> Rule | None:
+        """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""
+        if self._handled(posted_time.listen, call, {}).status >= 400:
+            return posted_time.fetch
+        seconds = self._sandbox.world.settings[SETTINGS].hold_seconds
+        return posted_time.collect if await self._hold.until_posted_time(call.receive, seconds) else None
+
+    def _handled(self, rule: Rule, call: _Call, failing: Mapping[int, str]) -> Answer:
+        if isinstance(call.body, Refused):
+            return call.body.answer()
+        if not isinstance(call.body, dict):
             return Refused(400, "an object is expected").answer()
-        return self._sandbox.do(RULES[operation.id], body, failing)
+        return self._sandbox.do(rule, call.body, failing, call.query)
 
     async def _stopped_within(self, seconds: float) -> bool:
         try:

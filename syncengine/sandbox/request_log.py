@@ -1,9 +1,9 @@
-"""What the interface was asked, in order. Headers are not kept, and so no key is."""
+"""What the interface was asked, in order. Headers are not kept and a webhook's key is not shown, and so no key is."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,13 +15,18 @@ from syncengine.sandbox.world import Json
 ENTRIES = 100_000
 """Requests remembered, at most."""
 
+SECRETS = {"callerKey"}
+"""Fields of requests whose value is not shown."""
+
+HIDDEN = "***"
+
 BODY_BYTES = 32_000_000
 """Bodies remembered, in all: the newest of them."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """One request. `operation` None: no such path or method. `status` None: not answered, or not yet."""
+    """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
 
     seq: int
     operation: str | None
@@ -30,7 +35,13 @@ class Entry:
     items: int | None
     session: str | None
     body: bytes | None
+    query: Mapping[str, str]
+    at: int
     status: int | None = None
+    open: bool = True
+
+    def ended(self, status: int | None) -> None:
+        self.status, self.open = status, False
 
 
 class RequestLog:
@@ -41,11 +52,20 @@ class RequestLog:
         self._seq = 0
 
     def arrived(
-        self, operation: str | None, method: str, path: str, *, items: int | None, session: str | None, body: bytes
+        self,
+        operation: str | None,
+        method: str,
+        path: str,
+        *,
+        items: int | None,
+        session: str | None,
+        body: bytes,
+        query: Mapping[str, str],
+        at: int,
     ) -> Entry:
-        """Remember a request; its `status` is written when it is answered."""
+        """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
         self._seq += 1
-        entry = Entry(self._seq, operation, method, path, items, session, body)
+        entry = Entry(self._seq, operation, method, path, items, session, body, query, at)
         self._entries.append(entry)
         self._with_body.append(entry)
         self._held_bytes += len(body)
@@ -57,6 +77,10 @@ class RequestLog:
         entry = self._with_body.popleft()
         self._held_bytes -= len(entry.body or b"")
         entry.body = None
+
+    def latest(self, count: int) -> Iterator[Json]:
+        """The newest requests, newest first."""
+        return map(_shown, islice(reversed(self._entries), count))
 
     def since(self, seq: int) -> Iterator[Json]:
         """The requests after number `seq`."""
@@ -76,7 +100,10 @@ def _shown(entry: Entry) -> Json:
         "operation": entry.operation,
         "method": entry.method,
         "path": entry.path,
+        "query": dict(entry.query),
+        "at": entry.at,
         "status": entry.status,
+        "open": entry.open,
         "items": entry.items,
         "session": entry.session,
         "body": _body(entry.body),
@@ -87,6 +114,7 @@ def _body(raw: bytes | None) -> Any:
     if not raw:
         return None
     try:
-        return orjson.loads(raw)
+        body = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return raw.decode(errors="replace")
+    return {**body, **dict.fromkeys(SECRETS & body.keys(), HIDDEN)} if isinstance(body, dict) else body

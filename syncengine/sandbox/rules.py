@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from syncengine.sandbox import activity_types, categories, tags
+from syncengine.sandbox import activity_types, categories, connector, mechanisms, posted_time, tags
 from syncengine.sandbox.asked import Answer, Asked, Refused
 from syncengine.sandbox.world import Changes, Draft, World
 
@@ -29,6 +29,16 @@ RULES: dict[str, Rule] = {
     "completeSyncSession": activity_types.complete,
     "cancelSyncSession": activity_types.cancel,
     "uploadActivityTypes": activity_types.upload,
+    "fetchPostedTime": posted_time.fetch,
+    "listPostedTime": posted_time.listed,
+    "registerFetchClient": mechanisms.register_fetch,
+    "unregisterFetchClient": mechanisms.unregister_fetch,
+    "updatePostedTimeStatus": posted_time.update_status,
+    "registerWebhook": mechanisms.register_webhook,
+    "unregisterWebhook": mechanisms.unregister_webhook,
+    "registerConnector": connector.register,
+    "reportHealthFailure": connector.report,
+    "rescindHealthFailure": connector.rescind,
 }
 
 

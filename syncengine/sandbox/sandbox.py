@@ -17,6 +17,7 @@ from syncengine.sandbox.storage import Storage
 from syncengine.sandbox.world import Draft, Json, World
 
 _NONE: Mapping[int, str] = MappingProxyType({})
+_NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
 def _milliseconds() -> int:
@@ -42,12 +43,21 @@ class Sandbox:
         self.world = self._storage.load()
         self.faults = Faults()
         self.log = RequestLog()
+        self.on_change: Callable[[], None] = lambda: None
 
-    def do(self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE) -> Answer:
+    def now(self) -> int:
+        """Milliseconds since the epoch."""
+        return self._clock()
+
+    def do(
+        self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
+    ) -> Answer:
         """Let the rule decide, and write down what changes before anybody hears of it."""
-        answer, changes = decide(self.world, rule, Asked(body, self._clock(), self._new_id, failing))
+        answer, changes = decide(self.world, rule, Asked(body, self._clock(), self._new_id, failing, query))
         self._storage.write(changes)
         self.world.apply(changes)
+        if changes:
+            self.on_change()
         return answer
 
     def expire(self, session_id: str | None) -> None:
@@ -65,6 +75,7 @@ class Sandbox:
         self.world = World()
         self.faults.clear()
         self.log.clear()
+        self.on_change()
 
     def close(self) -> None:
         self._storage.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,19 @@ from syncengine.sandbox.world import (
     ActivityType,
     Category,
     Changes,
+    Connection,
     Json,
+    PostedTime,
     Row,
     Session,
     Settings,
     Tag,
+    Told,
     World,
 )
 
-VERSION = 1
+VERSION = 2
+"""1 had no posted time and no connection. What it had is read as it is."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key)) WITHOUT ROWID
@@ -41,6 +46,10 @@ _READERS: dict[str, Callable[[Json], Row]] = {
     "activity_types": lambda row: ActivityType(**{**row, "sessions": tuple(row["sessions"])}),
     "sessions": lambda row: Session(**row),
     "settings": lambda row: Settings(**row),
+    "posted_time": lambda row: PostedTime(
+        **{**row, "offers": tuple(row["offers"]), "told": tuple(Told(**told) for told in row["told"])}
+    ),
+    "connection": lambda row: Connection(**row),
 }
 
 
@@ -79,6 +88,8 @@ class Storage:
 
 
 def _json(row: Row) -> str:
+    if isinstance(row, Connection):
+        row = replace(row, caller_key=None)
     return orjson.dumps(row, default=_listed).decode()
 
 
@@ -115,7 +126,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version not in (0, VERSION):
+    if version > VERSION:
         raise SyncengineError(f"its data are of version {version}, this sandbox reads {VERSION}")
     connection.execute(_SCHEMA)
     connection.execute(f"PRAGMA user_version = {VERSION}")

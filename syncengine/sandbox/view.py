@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 from syncengine.sandbox.categories import shown
-from syncengine.sandbox.world import SETTINGS, ActivityType, Json, Session, Settings, Tag, World
+from syncengine.sandbox.connector import message
+from syncengine.sandbox.world import (
+    CONNECTION,
+    SETTINGS,
+    ActivityType,
+    Connection,
+    Json,
+    PostedTime,
+    Session,
+    Settings,
+    Tag,
+    World,
+)
 
 
 def state(world: World) -> Json:
     """Sorted by name, code or externalId, so that two states can be compared."""
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
-        "tags": [_tag(world, tag) for _, tag in sorted(world.tags.items())],
+        "tags": [tag(world, held) for _, held in sorted(world.tags.items())],
         "categories": [shown(category) for category in categories],
-        "activityTypes": [_activity_type(known) for _, known in sorted(world.activity_types.items())],
+        "activityTypes": [activity_type(known) for _, known in sorted(world.activity_types.items())],
         "sessions": [_session(session) for session in world.sessions.values()],
+        "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
+        "connection": connection(world.connection[CONNECTION]),
         "settings": settings(world.settings.get(SETTINGS, Settings())),
     }
 
 
-def _tag(world: World, tag: Tag) -> Json:
+def tag(world: World, held: Tag) -> Json:
     """`category` is the externalId of the category whose id is `tagCategoryId`."""
-    category = world.categories.get(tag.category_id or "")
+    category = world.categories.get(held.category_id or "")
     return {
-        "name": tag.name,
-        **tag.fields,
+        "name": held.name,
+        **held.fields,
         "category": category.external_id if category else None,
-        "keywords": sorted(tag.keywords),
-        "metadata": dict(tag.metadata),
+        "keywords": sorted(held.keywords),
+        "metadata": dict(held.metadata),
     }
 
 
-def _activity_type(known: ActivityType) -> Json:
+def activity_type(known: ActivityType) -> Json:
     return {
         "code": known.code,
         "label": known.label,
@@ -45,10 +59,57 @@ def _session(session: Session) -> Json:
     return {"syncSessionId": session.id, "state": session.state, "started": session.started}
 
 
-def settings(chosen: Settings) -> Json:
+def _number(posted: PostedTime) -> int:
+    return posted.number
+
+
+def posted_time(posted: PostedTime) -> Json:
+    """`status` and what belongs to it is the last that was told; `told` is all of it."""
+    told = [
+        {"at": t.at, "status": t.status, "message": t.message, "externalId": t.external_id, "http": t.http}
+        for t in posted.told
+    ]
+    last = told[-1] if told else {}
     return {
-        "teamName": chosen.team_name,
-        "tagLimit": chosen.tag_limit,
-        "batchLimit": chosen.batch_limit,
-        "statusForItemErrors": chosen.status_for_item_errors,
+        "groupId": posted.id,
+        "state": posted.state,
+        "recorded": posted.recorded,
+        "offers": list(posted.offers),
+        "due": posted.due,
+        "message": last.get("message"),
+        "externalId": last.get("externalId"),
+        "told": told,
+        "group": dict(posted.group),
     }
+
+
+def connection(known: Connection) -> Json:
+    """The key of the webhook is only said to be there. `healthMessage` is what a user who posts is shown."""
+    return {
+        "mechanism": known.mechanism,
+        "callbackUrl": known.callback_url,
+        "callerKey": known.keyed,
+        "callerKeyLost": known.key_is_lost,
+        "health": dict(known.health) if known.health else None,
+        "healthMessage": message(known.health),
+        "connector": dict(known.connector) if known.connector else None,
+    }
+
+
+SETTING_NAMES = {
+    "teamName": "team_name",
+    "tagLimit": "tag_limit",
+    "batchLimit": "batch_limit",
+    "statusForItemErrors": "status_for_item_errors",
+    "holdSeconds": "hold_seconds",
+    "reofferSeconds": "reoffer_seconds",
+    "retrySeconds": "retry_seconds",
+    "webhookTimeoutSeconds": "webhook_timeout_seconds",
+    "webhookCalls": "webhook_calls",
+    "connectorConfiguration": "connector_configuration",
+}
+"""What a setting is called in JSON, and here."""
+
+
+def settings(chosen: Settings) -> Json:
+    return {theirs: getattr(chosen, ours) for theirs, ours in SETTING_NAMES.items()}

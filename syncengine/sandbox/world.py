@@ -14,6 +14,9 @@ Json = dict[str, Any]
 SETTINGS = "settings"
 """The key of the only row of the table `settings`."""
 
+CONNECTION = "connection"
+"""The key of the only row of the table `connection`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tag:
@@ -62,15 +65,81 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How this service behaves where it is free to choose. `tag_limit` None: the plan has none."""
+    """How this service behaves where it is free to choose. `tag_limit` None: the plan has none.
+
+    Seconds: how long a fetch without posted time is held; after how many a group that was fetched and not
+    acknowledged, or failed for a while, is offered again; how long a webhook may take, and how often it is called.
+    """
 
     team_name: str = "Sandbox"
     tag_limit: int | None = None
     batch_limit: int = BATCH_LIMIT
     status_for_item_errors: int = 200
+    hold_seconds: float = 60
+    reoffer_seconds: float = 480
+    retry_seconds: float = 60
+    webhook_timeout_seconds: float = 30
+    webhook_calls: int = 10
+    connector_configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
-Row = Tag | Category | ActivityType | Session | Settings
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the connector said of a group, in a status update or (`http`) as the answer of its webhook."""
+
+    at: int
+    status: str
+    message: str | None = None
+    external_id: str | None = None
+    http: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostedTime:
+    """A time group. `group` is what was posted, by the specification's names; `number` the order of posting.
+
+    `recorded`: somebody fetched, or had a webhook, when it was posted (specification §3). `state` is posted, offered,
+    success, failed or retrying; `due` the instant from which it is offered, None when it is not offered any more;
+    `offers` the instants at which it was, `calls` how often the webhook was tried since it was posted.
+    """
+
+    id: str
+    number: int
+    group: Mapping[str, Any]
+    recorded: bool
+    state: str = "posted"
+    due: int | None = None
+    offers: tuple[int, ...] = ()
+    calls: int = 0
+    told: tuple[Told, ...] = ()
+
+    @property
+    def submitted(self) -> int:
+        submitted: int = self.group["submissionTime"]
+        return submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """The team's connector. `mechanism` is fetch, webhook or None; `health` and `connector` are as they were sent.
+
+    `keyed`: the webhook was registered with a key, which is a secret of the connector and so held in memory only.
+    """
+
+    mechanism: str | None = None
+    callback_url: str | None = None
+    keyed: bool = False
+    caller_key: str | None = None
+    health: Mapping[str, Any] | None = None
+    connector: Mapping[str, Any] | None = None
+
+    @property
+    def key_is_lost(self) -> bool:
+        """The sandbox was restarted: without its key the webhook would refuse what it is called with."""
+        return self.keyed and self.caller_key is None
+
+
+Row = Tag | Category | ActivityType | Session | Settings | PostedTime | Connection
 R = TypeVar("R")
 
 Changes = dict[str, dict[str, Row | None]]
@@ -86,6 +155,8 @@ class World:
         self.activity_types: dict[str, ActivityType] = {}
         self.sessions: dict[str, Session] = {}
         self.settings: dict[str, Settings] = {SETTINGS: Settings()}
+        self.posted_time: dict[str, PostedTime] = {}
+        self.connection: dict[str, Connection] = {CONNECTION: Connection()}
         self.category_ids: dict[str, str] = {}
         self.members: dict[str, set[str]] = {}
 
@@ -146,12 +217,21 @@ class Draft:
         self.activity_types = Drafted(world.activity_types)
         self.sessions = Drafted(world.sessions)
         self.settings = Drafted(world.settings)
+        self.posted_time = Drafted(world.posted_time)
+        self.connections = Drafted(world.connection)
         self.category_ids = Drafted(world.category_ids)
 
     @property
     def chosen(self) -> Settings:
         """The settings in force."""
         return self.settings.get(SETTINGS) or Settings()
+
+    @property
+    def connection(self) -> Connection:
+        return self.connections.get(CONNECTION) or Connection()
+
+    def connect(self, connection: Connection) -> None:
+        self.connections.put(CONNECTION, connection)
 
     def changes(self) -> Changes:
         """What was touched; the indexes follow from it."""
@@ -161,5 +241,7 @@ class Draft:
             "activity_types": self.activity_types.changed,
             "sessions": self.sessions.changed,
             "settings": self.settings.changed,
+            "posted_time": self.posted_time.changed,
+            "connection": self.connections.changed,
         }
         return {table: dict(rows) for table, rows in tables.items() if rows}

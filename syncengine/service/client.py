@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import email.utils
-import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,16 +21,14 @@ from tenacity import (
     wait_random,
 )
 
+from syncengine.service.answers import Answer, retry_after, tidy
 from syncengine.service.operations import TEAM_INFO, Operation
+
+__all__ = ["Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]
 
 ATTEMPTS = 6
 PATIENCE_SECONDS = 300.0
 LONGEST_WAIT = 30.0
-RETRIABLE = frozenset({408, 429, *range(500, 600)})
-SHOWN_CHARACTERS = 300
-"""How much of an answer that is not understood is shown."""
-
-ENOUGH = stop_after_attempt(ATTEMPTS) | stop_before_delay(PATIENCE_SECONDS)
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""
@@ -48,33 +44,6 @@ class KeySource(Protocol):
 class Endpoint:
     method: str
     path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one call came to.
-
-    `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have
-    reached the service.
-    `retry_after` is in seconds.
-    """
-
-    status: int | None
-    data: object = None
-    text: str = ""
-    understood: bool = True
-    reached: bool = True
-    retry_after: float | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def exhausted(self) -> bool:
-        """Trouble that a repeat might mend, so that what became of the call is unknown."""
-        return self.status is None or self.status in RETRIABLE
 
 
 @dataclass(slots=True)
@@ -94,6 +63,8 @@ class Traffic:
 class Conduct:
     """How a client behaves. `timeout` and `first_wait` are seconds.
 
+    `attempts` 1: nothing is repeated, which is left to the caller. `breaks` False: trouble of one call is no reason not
+    to make the next, as in a process that outlives an outage.
     Once `stop` is set nothing is repeated (engine.md 4.10). `before_send` is asked before each attempt and raises
     when nothing may be sent (engine.md 1.5). `on_retry` hears the operation, why, and the seconds until the repeat.
     """
@@ -101,9 +72,21 @@ class Conduct:
     timeout: float = 30.0
     concurrency: int = 8
     first_wait: float = 0.25
+    attempts: int = ATTEMPTS
+    breaks: bool = True
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     before_send: Callable[[], None] = lambda: None
     on_retry: Callable[[str, str, float], None] = lambda operation, why, wait: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What goes out, at every attempt the same."""
+
+    operation: Operation
+    content: bytes | None = None
+    query: Mapping[str, int] | None = None
+    timeout: float | None = None
 
 
 class Client:
@@ -128,6 +111,7 @@ class Client:
         self._endpoints = endpoints or {}
         self._conduct = conduct or Conduct()
         self._now = now
+        self._enough = stop_after_attempt(self._conduct.attempts) | stop_before_delay(PATIENCE_SECONDS)
         self._answers = 0
         self._probing = asyncio.Lock()
         size = self._conduct.concurrency
@@ -146,17 +130,29 @@ class Client:
         """The path that `operation` is called at, below the base URL."""
         return self._endpoint(operation).path
 
-    async def call(self, operation: Operation, body: object = None) -> Answer:
-        """Send one operation, repeating what may be repeated; what the service or the network does never raises."""
+    async def call(
+        self,
+        operation: Operation,
+        body: object = None,
+        *,
+        query: Mapping[str, int] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 -- of each attempt's answer, and the attempts are ours
+    ) -> Answer:
+        """Send one operation, repeating what may be repeated; what the service or the network does never raises.
+
+        `timeout`: seconds that an answer may take, where that is not what every other call's may; that none came in
+        that time is an answer then, and nothing is repeated.
+        """
         if self.down:
             return Answer(None, text="the service is down", reached=False)
         answers_before = self._answers
-        answer = await self._persist(operation, body)
+        request = _Request(operation, None if body is None else orjson.dumps(body), query, timeout)
+        answer = await self._persist(request)
         if answer.status == 401 and self._key() != self._key(fresh=True):
-            answer = await self._persist(operation, body)
+            answer = await self._persist(request)
         if not answer.exhausted:
             self._answers += 1
-        elif self._answers == answers_before:
+        elif self._conduct.breaks and self._answers == answers_before:
             await self._find_out_whether_down(operation)
         return answer
 
@@ -167,29 +163,29 @@ class Client:
         elif not self._conduct.stop.is_set():
             async with self._probing:
                 if not self.down:
-                    self.down = (await self._send(TEAM_INFO, None, [])).exhausted
+                    self.down = (await self._send(_Request(TEAM_INFO), [])).exhausted
 
-    async def _persist(self, operation: Operation, body: object) -> Answer:
+    async def _persist(self, request: _Request) -> Answer:
         """Attempts until an answer that a repeat cannot mend; the last answer otherwise."""
-        content = None if body is None else orjson.dumps(body)
         earlier: list[Answer] = []
         retrying = AsyncRetrying(
-            retry=retry_if_result(lambda answer: answer.exhausted),
-            stop=lambda state: ENOUGH(state) or self._quiet(state),
+            retry=retry_if_result(lambda answer: answer.exhausted and not (answer.timed_out and request.timeout)),
+            stop=lambda state: self._enough(state) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
-            before_sleep=lambda state: self._tell_retry(operation, state),
+            before_sleep=lambda state: self._tell_retry(request.operation, state),
             retry_error_callback=_last_answer,
         )
-        answer: Answer = await retrying(self._send, operation, content, earlier)
+        answer: Answer = await retrying(self._send, request, earlier)
         return replace(answer, reached=any(a.reached for a in earlier))
 
-    async def _send(self, operation: Operation, content: bytes | None, earlier: list[Answer]) -> Answer:
+    async def _send(self, request: _Request, earlier: list[Answer]) -> Answer:
         if earlier and self._quiet(None):
             return earlier[-1]
         self._conduct.before_send()
-        answer = await self._exchange(operation, content)
+        answer = await self._exchange(request)
         earlier.append(answer)
+        operation = request.operation
         if operation is not TEAM_INFO:
             self.traffic.requests += 1
             self.traffic.reached |= answer.reached
@@ -197,22 +193,31 @@ class Client:
                 self.traffic.statuses.setdefault(operation.id, set()).add(answer.status)
         return answer
 
-    async def _exchange(self, operation: Operation, content: bytes | None) -> Answer:
-        endpoint = self._endpoint(operation)
-        headers = {"x-api-key": self._key(), "accept": "application/json"}
-        if content is not None:
-            headers["content-type"] = "application/json"
+    async def _exchange(self, request: _Request) -> Answer:
         try:
-            response = await self._http.request(
-                endpoint.method, self._base_url + endpoint.path, content=content, headers=headers
-            )
+            response = await self._http.send(self._built(request))
         except NOT_SENT as error:
             return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
         except httpx.LocalProtocolError:
             return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
         except httpx.HTTPError as error:
-            return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"))
+            slow = isinstance(error, httpx.ReadTimeout)
+            return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"), timed_out=slow)
         return self._read(response)
+
+    def _built(self, request: _Request) -> httpx.Request:
+        endpoint = self._endpoint(request.operation)
+        headers = {"x-api-key": self._key(), "accept": "application/json"}
+        if request.content is not None:
+            headers["content-type"] = "application/json"
+        return self._http.build_request(
+            endpoint.method,
+            self._base_url + endpoint.path,
+            params=request.query,
+            content=request.content,
+            headers=headers,
+            timeout=httpx.Timeout(request.timeout or self._conduct.timeout, pool=None),
+        )
 
     def _read(self, response: httpx.Response) -> Answer:
         data: object = None
@@ -254,24 +259,7 @@ class Client:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
 
 
-def tidy(text: str) -> str:
-    """Foreign words as they may be shown: on one line and cut to a sane length."""
-    line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
-    return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
-
-
 def _last_answer(state: RetryCallState) -> Answer:
     assert state.outcome is not None
     answer: Answer = state.outcome.result()
     return answer
-
-
-def retry_after(header: str | None, now: float) -> float | None:
-    """Seconds that a Retry-After header asks for: a number, or an HTTP date seen from `now` (RFC 9110 §10.2.3)."""
-    if header is None:
-        return None
-    with contextlib.suppress(ValueError):
-        return max(0.0, float(header))
-    with contextlib.suppress(ValueError, TypeError):
-        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - now)
-    return None

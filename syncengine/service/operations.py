@@ -36,6 +36,16 @@ START_SYNC_SESSION = Operation("startSyncSession", "POST", "/activitytype/sync/s
 COMPLETE_SYNC_SESSION = Operation("completeSyncSession", "POST", "/activitytype/sync/complete")
 CANCEL_SYNC_SESSION = Operation("cancelSyncSession", "POST", "/activitytype/sync/cancel")
 UPLOAD_ACTIVITY_TYPES = Operation("uploadActivityTypes", "POST", "/activitytype/batch", items="activityTypes")
+FETCH_POSTED_TIME = Operation("fetchPostedTime", "GET", "/postedtime")
+LIST_POSTED_TIME = Operation("listPostedTime", "GET", "/postedtime/list")
+REGISTER_FETCH_CLIENT = Operation("registerFetchClient", "POST", "/postedtime/registerfetchclient")
+UNREGISTER_FETCH_CLIENT = Operation("unregisterFetchClient", "POST", "/postedtime/unregisterfetchclient")
+UPDATE_POSTED_TIME_STATUS = Operation("updatePostedTimeStatus", "POST", "/postedtime/status")
+REGISTER_WEBHOOK = Operation("registerWebhook", "POST", "/postedtime/subscribe")
+UNREGISTER_WEBHOOK = Operation("unregisterWebhook", "POST", "/postedtime/unsubscribe")
+REGISTER_CONNECTOR = Operation("registerConnector", "POST", "/team/managed/config")
+REPORT_HEALTH_FAILURE = Operation("reportHealthFailure", "POST", "/healthcheck/failure/notify")
+RESCIND_HEALTH_FAILURE = Operation("rescindHealthFailure", "POST", "/healthcheck/failure/rescind")
 DELETE_TAG = Operation("deleteTag", "POST", "/tag/delete", optional=True)
 
 OPERATIONS: dict[str, Operation] = {
@@ -53,6 +63,16 @@ OPERATIONS: dict[str, Operation] = {
         COMPLETE_SYNC_SESSION,
         CANCEL_SYNC_SESSION,
         UPLOAD_ACTIVITY_TYPES,
+        FETCH_POSTED_TIME,
+        LIST_POSTED_TIME,
+        REGISTER_FETCH_CLIENT,
+        UNREGISTER_FETCH_CLIENT,
+        UPDATE_POSTED_TIME_STATUS,
+        REGISTER_WEBHOOK,
+        UNREGISTER_WEBHOOK,
+        REGISTER_CONNECTOR,
+        REPORT_HEALTH_FAILURE,
+        RESCIND_HEALTH_FAILURE,
         DELETE_TAG,
     )
 }

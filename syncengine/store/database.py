@@ -227,6 +227,8 @@ def _migrated(database: Database, new_lineage: Callable[[], str]) -> Database:
 
 
 def _without_migrating(database: Database, found: int) -> Database:
+    if found >= tables.READABLE:
+        return database
     if found:
         raise TOO_OLD.error(database.name)
     database.close()

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from syncengine.resource import Key, Kind, Recorded
 
-VERSION = 2
+VERSION = 3
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 

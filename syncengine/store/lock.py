@@ -16,11 +16,12 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.store.codec import from_json, to_json
 from syncengine.store.database import Database
 from syncengine.store.holder import Holder
-from syncengine.store.tables import LOCK
+from syncengine.store.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
 __all__ = ["Holder", "Lease", "LockInfo", "LockLost", "Locks"]
 
 POLL_SECONDS = 0.25
+HELD = {STATE_LOCK: "the state", INBOX_LOCK: "the inbox"}
 BEATS = 4
 """Renewals in the time of one lease."""
 
@@ -56,11 +57,12 @@ class _Seen:
 
 
 class Locks:
-    """The lock's row: looking, taking, renewing, releasing."""
+    """A lock's row: looking, taking, renewing, releasing."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(self, database: Database, now: Callable[[], float], row: int = STATE_LOCK) -> None:
         self._database = database
         self.now = now
+        self.row = row
 
     def current(self) -> LockInfo | None:
         return self._look().info
@@ -69,10 +71,10 @@ class Locks:
         """Take the lock by hand: it does not expire. LockHeld if another has it."""
         seen = self._look()
         if seen.info and not self._takeable(seen.info, request_timeout):
-            raise LockHeld(_refusal(seen.info))
+            raise LockHeld(self._refusal(seen.info))
         info = LockInfo(lock_id, seen.epoch + 1, holder, self.now(), None)
         if not self._take(seen, info, request_timeout):
-            raise LockHeld("the state was locked by another at this very moment")
+            raise LockHeld(f"{HELD[self.row]} was locked by another at this very moment")
         return info
 
     def acquire(
@@ -95,24 +97,24 @@ class Locks:
                 if self._take(seen, info, request_timeout):
                     return Lease(self, info, seconds, _Left(now + seconds, base + seconds))
             elif self.now() >= until:
-                raise LockHeld(_refusal(seen.info))
+                raise LockHeld(self._refusal(seen.info))
             sleep(max(0.0, min(POLL_SECONDS, until - self.now())))
 
     def renew(self, epoch: int, expires: float) -> bool:
         """Whether the lock was still ours to renew."""
-        return self._change(_mine(epoch), expires=expires)
+        return self._change(mine(self.row, epoch), expires=expires)
 
     def release(self, epoch: int) -> bool:
-        return self._change(_mine(epoch), released=self.now())
+        return self._change(mine(self.row, epoch), released=self.now())
 
     def break_open(self, lock_id: str) -> bool:
         """Take the lock from its holder, whose epoch is then over; False when another lock is held, or none."""
-        condition = sa.and_(LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
+        condition = sa.and_(LOCK.c.id == self.row, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
         return self._change(condition, epoch=LOCK.c.epoch + 1, released=self.now())
 
     def _look(self) -> _Seen:
         with self._database.transaction() as connection:
-            row = connection.execute(sa.select(LOCK)).one()
+            row = connection.execute(sa.select(LOCK).where(LOCK.c.id == self.row)).one()
         if row.lock_id is None or row.released is not None:
             return _Seen(row.epoch, None)
         return _Seen(row.epoch, LockInfo(row.lock_id, row.epoch, _holder(row.holder), row.acquired, row.expires))
@@ -124,7 +126,7 @@ class Locks:
 
     def _take(self, seen: _Seen, info: LockInfo, request_timeout: float) -> bool:
         """Compare and swap on the epoch; a holder that renewed meanwhile keeps the lock, unless its process is gone."""
-        condition = LOCK.c.epoch == seen.epoch
+        condition = sa.and_(LOCK.c.id == self.row, LOCK.c.epoch == seen.epoch)
         if seen.info and not seen.info.holder.gone():
             condition = sa.and_(condition, LOCK.c.expires < self.now() - request_timeout)
         holder = to_json(asdict(info.holder))
@@ -134,6 +136,10 @@ class Locks:
     def _change(self, condition: sa.ColumnElement[bool], **values: Any) -> bool:
         with self._database.transaction() as connection:
             return connection.execute(sa.update(LOCK).where(condition).values(**values)).rowcount == 1
+
+    def _refusal(self, info: LockInfo) -> str:
+        by_hand = " by hand" if info.expires is None else ""
+        return f"{HELD[self.row]} is locked{by_hand} by {info}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,10 @@ class Lease:
     @property
     def epoch(self) -> int:
         return self.info.epoch
+
+    @property
+    def row(self) -> int:
+        return self._locks.row
 
     def remaining(self) -> float:
         """Seconds that the last renewal is still good for; 0 once lost, released, or slept through."""
@@ -202,23 +212,18 @@ def prove(connection: sa.Connection, lease: Lease | None) -> None:
     """Fail unless the lock is still held under this lease's epoch, and keep others from taking it until the commit."""
     if lease is None:
         raise LockLost("the state is not locked by this run")
-    mine = sa.update(LOCK).where(_mine(lease.epoch)).values(epoch=LOCK.c.epoch)
-    if connection.execute(mine).rowcount != 1:
+    proof = sa.update(LOCK).where(mine(lease.row, lease.epoch)).values(epoch=LOCK.c.epoch)
+    if connection.execute(proof).rowcount != 1:
         raise LockLost(f"lock {lease.info.id} was released or taken over by another run; nothing more is written")
 
 
-def _mine(epoch: int) -> sa.ColumnElement[bool]:
-    return sa.and_(LOCK.c.epoch == epoch, LOCK.c.released.is_(None))
+def mine(row: int, epoch: int) -> sa.ColumnElement[bool]:
+    return sa.and_(LOCK.c.id == row, LOCK.c.epoch == epoch, LOCK.c.released.is_(None))
 
 
 def _holder(text: str) -> Holder:
     known = from_json(text)
     return Holder(**{f.name: known[f.name] for f in fields(Holder) if f.name in known})
-
-
-def _refusal(info: LockInfo) -> str:
-    by_hand = " by hand" if info.expires is None else ""
-    return f"the state is locked{by_hand} by {info}"
 
 
 def short_id() -> str:

@@ -7,18 +7,19 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import sqlalchemy as sa
 
 from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store import facts, history, journal, reading
+from syncengine.store import facts, history, journal, reading, tables
 from syncengine.store.database import Database, open_database
 from syncengine.store.facts import Facts
 from syncengine.store.history import HistoryEntry, Run
 from syncengine.store.journal import Failure, Intent, Settlement, Stamp
 from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
-from syncengine.store.tables import FACTS, ROWS, SESSIONS
+from syncengine.store.tables import FACTS, GENERATIONS, ROWS, SESSIONS
 
 __all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -26,7 +27,7 @@ LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
 
 
-def _new_lineage() -> str:
+def new_lineage() -> str:
     return str(uuid.uuid4())
 
 
@@ -35,7 +36,7 @@ def open_state(
     *,
     write: bool,
     now: Callable[[], float] = time.time,
-    new_lineage: Callable[[], str] = _new_lineage,
+    new_lineage: Callable[[], str] = new_lineage,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
@@ -51,7 +52,7 @@ class State:
     """
 
     def __init__(
-        self, database: Database, now: Callable[[], float], new_generation: Callable[[], str] = _new_lineage
+        self, database: Database, now: Callable[[], float], new_generation: Callable[[], str] = new_lineage
     ) -> None:
         self.database = database
         self.exists = not database.absent
@@ -63,8 +64,10 @@ class State:
         self._new_generation = new_generation
 
     def facts(self) -> Facts:
-        columns = [FACTS.c[name] for name in facts.FACTS]
         with self.database.transaction() as connection:
+            columns: list[sa.ColumnElement[Any]] = [FACTS.c[name] for name in facts.FACTS]
+            if tables.version(connection) < GENERATIONS:
+                columns[-1] = sa.null().label(facts.FACTS[-1])
             return Facts(*connection.execute(sa.select(*columns)).one())
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:

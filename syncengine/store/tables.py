@@ -11,14 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from syncengine.store.columns import METADATA, NAME, SERIAL
 from syncengine.store.facts import VERSION
+from syncengine.store.inbox_tables import INBOX_TABLES
 
-METADATA = sa.MetaData()
-
-NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
-"""Text that sorts by code point, as SQLite does by itself."""
-
-SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+__all__ = ["METADATA", "NAME", "SERIAL"]
 
 FACTS = sa.Table(
     "state_facts",
@@ -44,8 +41,11 @@ LOCK = sa.Table(
     sa.Column("acquired", sa.Double),
     sa.Column("expires", sa.Double, comment="NULL: held by hand, never expires"),
     sa.Column("released", sa.Double),
-    comment="One row. Whoever takes the lock raises `epoch`; whoever writes proves it.",
+    comment="A row for each thing that is held. Whoever takes a lock raises `epoch`; whoever writes proves it.",
 )
+
+STATE_LOCK, INBOX_LOCK = 1, 2
+"""Rows of the lock's table: the state's, taken by one apply, and the inbox's, held by the one that delivers."""
 
 MOVING: sa.ColumnElement[bool] = sa.literal_column("former", sa.Text).is_not(None)
 """The rows of an index that is nearly empty: tags that may be in more than one category."""
@@ -130,17 +130,29 @@ SESSIONS = sa.Table(
 Migration = Callable[[sa.Connection], None]
 
 
+def _inbox_arrives(connection: sa.Connection) -> None:
+    """1 → 2: posted time."""
+    METADATA.create_all(connection, tables=INBOX_TABLES)
+    connection.execute(sa.insert(LOCK).values(id=INBOX_LOCK, epoch=0))
+
+
 def _generations(connection: sa.Connection) -> None:
-    """Version 2: rows that did not change are known without being read."""
+    """2 → 3: rows that did not change are known without being read."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN generation TEXT")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_generations,)
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 
 
 assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
+
+GENERATIONS = 3
+"""The first schema that knows of generations."""
+
+READABLE = 1
+"""The oldest schema whose recorded rows read as they do now: a `plan`, which never migrates, is content with it."""
 
 
 def version(connection: sa.Connection) -> int:
@@ -153,7 +165,7 @@ def version(connection: sa.Connection) -> int:
 def create(connection: sa.Connection, lineage: str, last: int) -> None:
     """Write an empty state."""
     METADATA.create_all(connection)
-    connection.execute(sa.insert(LOCK).values(id=1, epoch=0))
+    connection.execute(sa.insert(LOCK), [{"id": STATE_LOCK, "epoch": 0}, {"id": INBOX_LOCK, "epoch": 0}])
     connection.execute(sa.insert(FACTS).values(id=1, version=last, lineage=lineage, owns_activity_types=False))
 
 

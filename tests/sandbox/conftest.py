@@ -11,10 +11,21 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.sandbox import view
+from syncengine.sandbox import posting, view
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox
+
+
+@dataclass
+class Clock:
+    """Moves on by a millisecond each time it is looked at."""
+
+    now: int = 999
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
 
 
 @dataclass
@@ -22,9 +33,30 @@ class Asking:
     """Asks a sandbox's rules by operation id, and looks at what it holds."""
 
     sandbox: Sandbox
+    clock: Clock
 
     def ask(self, operation: str, **body: Any) -> tuple[int, Any]:
         return tuple(self.sandbox.do(RULES[operation], body))
+
+    def get(self, operation: str, **query: Any) -> tuple[int, Any]:
+        """Ask with a query instead of a body."""
+        return tuple(self.sandbox.do(RULES[operation], {}, query={name: str(said) for name, said in query.items()}))
+
+    def groups(self, operation: str, **query: Any) -> list[str]:
+        """The ids of the groups that a fetch or a list answers."""
+        status, answer = self.get(operation, **query)
+        assert status == 200, answer
+        return [group["groupId"] for group in answer]
+
+    def post(self, *ids: str, **group: Any) -> None:
+        """Post groups as a user does, in one operation."""
+        self.sandbox.do(posting.post, {"groups": [{"groupId": id_, **group} for id_ in ids]})
+
+    def posted(self, id_: str) -> dict[str, Any]:
+        return next(posted for posted in self.state()["postedTime"] if posted["groupId"] == id_)
+
+    def later(self, seconds: float) -> None:
+        self.clock.now += int(seconds * 1000)
 
     def told(self, operation: str, **body: Any) -> Any:
         """The body of an answer that must be a 200."""
@@ -47,9 +79,9 @@ class Asking:
 
 @pytest.fixture
 def service() -> Iterator[Asking]:
-    times, ids = count(1000), count(1)
-    with closing(Sandbox(clock=lambda: next(times), new_id=lambda: f"id-{next(ids)}")) as sandbox:
-        yield Asking(sandbox)
+    clock, ids = Clock(), count(1)
+    with closing(Sandbox(clock=clock, new_id=lambda: f"id-{next(ids)}")) as sandbox:
+        yield Asking(sandbox, clock)
 
 
 @dataclass

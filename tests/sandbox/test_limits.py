@@ -102,4 +102,10 @@ def test_settings_are_shown_by_the_names_they_are_set_by() -> None:
         "tagLimit": None,
         "batchLimit": 2000,
         "statusForItemErrors": 200,
+        "holdSeconds": 60,
+        "reofferSeconds": 480,
+        "retrySeconds": 60,
+        "webhookTimeoutSeconds": 30,
+        "webhookCalls": 10,
+        "connectorConfiguration": {},
     }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import view
+from syncengine.sandbox import posting, view, webhook
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox
@@ -67,6 +68,70 @@ def test_everything_held_is_there_after_a_restart(tmp_path: Path) -> None:
         assert client.get(f"{second.control_url}/state").json()["activityTypes"][0]["deleted"] is False
         assert client.post(f"{second.url}/tagcategory/delete", json={"externalId": "c"}).status_code == 200
         assert client.get(f"{second.control_url}/state").json()["tags"] == []
+
+
+def test_posted_time_and_the_connection_are_there_after_a_restart(tmp_path: Path) -> None:
+    """Groups with all that was told of them, the webhook with its key, registration and health."""
+    data = tmp_path / "sandbox.db"
+    with closing(Sandbox(data)) as sandbox:
+        sandbox.do(RULES["registerFetchClient"], {})
+        sandbox.do(posting.post, {"groups": [{"groupId": "a"}, {"groupId": "b", "user": None}]})
+        sandbox.do(RULES["fetchPostedTime"], {}, query={"limit": "1"})
+        update = {"timeGroupId": "a", "status": "RETRIABLE_FAILURE", "message": "m", "externalId": "e"}
+        sandbox.do(RULES["updatePostedTimeStatus"], update)
+        sandbox.do(RULES["unregisterFetchClient"], {})
+        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k"})
+        sandbox.do(RULES["registerConnector"], {"connectorType": "t"})
+        sandbox.do(RULES["reportHealthFailure"], {"errorType": "UNKNOWN"})
+        before = sandbox.world
+    with closing(Sandbox(data)) as again:
+        assert again.world.posted_time == before.posted_time
+        connection, remembered = before.connection["connection"], again.world.connection["connection"]
+        assert remembered == replace(connection, caller_key=None)
+        assert (connection.key_is_lost, remembered.key_is_lost) == (False, True)
+
+
+def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
+    """It is the connector's secret. Without it nothing is called, until the webhook is registered again."""
+    data, hook = tmp_path / "sandbox.db", {"callbackUrl": "http://127.0.0.1:9/", "callerKey": "k-5e1f"}
+    with closing(Sandbox(data)) as sandbox:
+        sandbox.do(RULES["registerWebhook"], hook)
+        sandbox.do(posting.post, {"groupId": "g"})
+    assert not [file for file in tmp_path.iterdir() if b"k-5e1f" in file.read_bytes()]
+    with closing(Sandbox(data)) as again:
+        assert again.do(webhook.next_call, {}).body is None
+        assert again.do(RULES["unregisterWebhook"], {}).status == 200
+        assert again.do(RULES["registerWebhook"], hook).status == 200
+        assert again.do(webhook.next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
+
+
+def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
+    """What it holds is still true; it is of the newer version then."""
+    data = tmp_path / "sandbox.db"
+    with closing(sqlite3.connect(data)) as old:
+        old.execute('CREATE TABLE held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key))')
+        row = '{"team_name":"T","tag_limit":3,"batch_limit":9,"status_for_item_errors":200}'
+        old.execute("INSERT INTO held VALUES ('settings', 'settings', ?)", (row,))
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with closing(Sandbox(data)) as sandbox:
+        settings = view.state(sandbox.world)["settings"]
+        assert (settings["teamName"], settings["tagLimit"], settings["holdSeconds"]) == ("T", 3, 60)
+    with closing(sqlite3.connect(data)) as now:
+        assert now.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
+    """At least once: after the time that a call may take, though nothing is known of the first one."""
+    data, clock = tmp_path / "sandbox.db", [1000]
+    with closing(Sandbox(data, clock=lambda: clock[0])) as sandbox:
+        sandbox.do(RULES["registerWebhook"], {"callbackUrl": "http://127.0.0.1:9/"})
+        sandbox.do(posting.post, {"groupId": "g"})
+        assert sandbox.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
+    with closing(Sandbox(data, clock=lambda: clock[0])) as again:
+        assert again.do(webhook.next_call, {}).body is None
+        clock[0] += 120_000
+        assert again.do(webhook.next_call, {}).body["payload"]["groupId"] == "g"
 
 
 def test_a_killed_sandbox_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
@@ -137,7 +202,17 @@ ASKED = st.one_of(
         ),
     ),
     st.tuples(st.just("deleteTagCategory"), st.fixed_dictionaries({"externalId": NAMES})),
+    st.tuples(st.sampled_from(["registerFetchClient", "unregisterFetchClient", "fetchPostedTime"]), st.just({})),
+    st.tuples(st.just("registerWebhook"), st.just({"callbackUrl": "http://127.0.0.1:9/"})),
+    st.tuples(st.just("post"), st.fixed_dictionaries({"groupId": NAMES, "tag": NAMES})),
+    st.tuples(
+        st.just("updatePostedTimeStatus"),
+        st.fixed_dictionaries(
+            {"timeGroupId": NAMES, "status": st.sampled_from(["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"])}
+        ),
+    ),
 )
+ASKABLE = {**RULES, "post": posting.post}
 
 
 @given(st.lists(ASKED, max_size=20))
@@ -149,10 +224,11 @@ def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]
         data = Path(folder) / "sandbox.db"
         with closing(Sandbox(data, new_id=lambda: f"id-{next(ids)}")) as sandbox:
             for operation, body in history:
-                sandbox.do(RULES[operation], body)
+                sandbox.do(ASKABLE[operation], body)
             held = sandbox.world
         with closing(Sandbox(data)) as again:
             loaded = again.world
     assert view.state(loaded) == view.state(held)
+    assert (loaded.posted_time, loaded.connection) == (held.posted_time, held.connection)
     assert loaded.category_ids == held.category_ids
     assert loaded.members == {id_: names for id_, names in held.members.items() if names}

@@ -20,6 +20,20 @@ SESSIONS = {"startSyncSession", "completeSyncSession", "cancelSyncSession"}
 UNPLANNED = {"teamInfo", "upsertTag"}
 """Asked before a plan is sent; and offered by the service, though batches do all that it does."""
 
+OF_THE_CONNECTOR = {
+    "fetchPostedTime": ("GET", "/postedtime"),
+    "listPostedTime": ("GET", "/postedtime/list"),
+    "registerFetchClient": ("POST", "/postedtime/registerfetchclient"),
+    "unregisterFetchClient": ("POST", "/postedtime/unregisterfetchclient"),
+    "updatePostedTimeStatus": ("POST", "/postedtime/status"),
+    "registerWebhook": ("POST", "/postedtime/subscribe"),
+    "unregisterWebhook": ("POST", "/postedtime/unsubscribe"),
+    "registerConnector": ("POST", "/team/managed/config"),
+    "reportHealthFailure": ("POST", "/healthcheck/failure/notify"),
+    "rescindHealthFailure": ("POST", "/healthcheck/failure/rescind"),
+}
+"""Posted time, registration and health: no plan contains them."""
+
 SPECIFIED = {
     "teamInfo": ("GET", "/team/info"),
     "upsertTag": ("POST", "/tag"),
@@ -34,20 +48,22 @@ SPECIFIED = {
     "cancelSyncSession": ("POST", "/activitytype/sync/cancel"),
     "uploadActivityTypes": ("POST", "/activitytype/batch"),
     "deleteTag": ("POST", "/tag/delete"),
+    **OF_THE_CONNECTOR,
 }
 
 
 def test_the_table_says_what_the_service_facts_say() -> None:
-    """service-facts §1: method and path of each operation that planning and applying use."""
+    """service-facts §1: method and path of each operation."""
     assert {id: (o.method, o.path) for id, o in OPERATIONS.items()} == SPECIFIED
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_every_operation_has_a_spelling(operation: Operation) -> None:
     """A batch names its list, a single call has a function, and a session's call carries its id."""
+    unplanned = operation.id in UNPLANNED | OF_THE_CONNECTOR.keys()
     batch = operation.items is not None
     single = operation.id in singles.SPELLS
-    assert batch + single + (operation.id in SESSIONS) + (operation.id in UNPLANNED) == 1
+    assert batch + single + (operation.id in SESSIONS) + unplanned == 1
     assert operation.limit == (BATCH_LIMIT if batch else 1)
 
 

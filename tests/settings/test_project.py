@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.delivery_file import Mode
 from syncengine.errors import Problems
 from syncengine.resource import Removal
+from syncengine.setting_shapes import Reference
 from syncengine.settings import Level, Limit, Ownership, Project, load_project
 
 OPERATIONS = ("upsertTags", "deleteTag")
@@ -75,9 +76,10 @@ def test_every_setting_arrives(tmp_path: Path) -> None:
     assert p.policy.max_deletes["keywords"] == Limit(percent=12.5)
     assert p.policy.max_deletes["fields"] == Limit(percent=50)
     assert p.policy.diagnostics == {"same-keyword": Level.OFF}
-    assert isinstance(p.sources, MappingNode)
-    assert isinstance(p.posted_time, MappingNode)
-    assert isinstance(p.serve, MappingNode)
+    assert p.sources["pms"].sql == Reference(env="PMS_URL")
+    assert p.posted_time is not None
+    assert p.posted_time.mode is Mode.FETCH
+    assert (p.serve.every, p.serve.listen) == (300.0, ("127.0.0.1", 9100))
     assert not p.is_sandbox
 
 

@@ -1,0 +1,96 @@
+"""connector: registration, and a call that proves the key; health: failures by hand."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from syncengine.cli.options import Globals
+from syncengine.cli.service import calling, service_command, show
+from syncengine.render.visible import visible
+
+if TYPE_CHECKING:
+    from syncengine.connector import Registered
+
+TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
+
+
+@click.group()
+def connector() -> None:
+    """Register this connector, or check that the service accepts its key."""
+
+
+@connector.command("register")
+@service_command
+def register_connector(given: Globals, format: str) -> int:
+    """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
+    from syncengine.connector import register
+
+    registered = calling(given, lambda client, _: register(client, time.time()))
+    return show(given, format, _document(registered), _text(registered))
+
+
+@connector.command("check")
+@service_command
+def check_connector(given: Globals, format: str) -> int:
+    """Make an authenticated call that names the team."""
+    from syncengine.connection import team_of
+
+    team = calling(given, lambda client, _: team_of(client))
+    return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
+
+
+@click.group()
+def health() -> None:
+    """Report or clear a health failure by hand."""
+
+
+@health.command("report")
+@click.argument("kind", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
+@click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
+@service_command
+def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
+    """Have everybody who posts time told that the connected system is in trouble, until it is cleared.
+
+    TYPE is unknown, unreachable, authentication, permissions or subscription.
+    """
+    from syncengine.connector import ErrorType, Failure, by_hand
+
+    failure = Failure(ErrorType[kind.upper()], message)
+    calling(given, lambda client, _: by_hand(client, failure))
+    document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
+    return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
+
+
+@health.command("clear")
+@service_command
+def clear_health(given: Globals, format: str) -> int:
+    """Clear whatever failure was reported."""
+    from syncengine.connector import by_hand
+
+    calling(given, lambda client, _: by_hand(client, None))
+    return show(given, format, {"reported": None}, "Cleared.\n")
+
+
+def _document(registered: Registered) -> dict[str, object]:
+    return {
+        "serviceId": registered.service_id,
+        "serviceIdExpiry": registered.expires,
+        "groupName": registered.group,
+        "regionName": registered.region,
+        "connectorConfiguration": dict(registered.configuration),
+    }
+
+
+def _text(registered: Registered) -> str:
+    facts = {
+        "service id": registered.service_id,
+        "expires": registered.expires,
+        "group": registered.group,
+        "region": registered.region,
+        **registered.configuration,
+    }
+    lines = [f"  {visible(str(name))}: {visible(str(value))}" for name, value in facts.items() if value is not None]
+    return "\n".join(["Registered.", *lines, ""])

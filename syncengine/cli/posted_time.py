@@ -1,0 +1,271 @@
+"""time inbox, show, preview, retry, redeliver: what is in the inbox; and the group that all `time` commands are in."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+import time as clock
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.cli.service import service_command, show
+from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
+
+if TYPE_CHECKING:
+    from syncengine.settings import Project
+    from syncengine.store.inbox import Entry, Inbox
+
+SERVICE = "syncengine.cli.posted_time_service"
+
+
+class Part(NamedTuple):
+    """Where a command of the group is, and what it does in a few words."""
+
+    module: str
+    name: str
+    help: str
+
+
+PARTS: Mapping[str, Part] = {
+    "list": Part(SERVICE, "list_time", "List all posted time that the service has."),
+    "pull": Part(SERVICE, "pull_time", "Fetch, deliver and acknowledge once."),
+    "inbox": Part(__name__, "show_inbox", "Show what waits and what failed."),
+    "show": Part(__name__, "show_group", "Tell a group's whole story."),
+    "retry": Part(__name__, "retry", "Deliver groups again where they are missing."),
+    "redeliver": Part(__name__, "redeliver", "Deliver to one sink again."),
+    "audit": Part(SERVICE, "audit_time", "Compare what the service lists with what sinks took."),
+    "preview": Part(__name__, "preview", "Render everything, send nothing."),
+    "register": Part(SERVICE, "register_time", "Have the service record posted time for us."),
+    "unregister": Part(SERVICE, "unregister_time", "End that."),
+}
+
+
+class Group(click.Group):
+    """A group whose commands are found in a table, and imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(PARTS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        part = PARTS.get(cmd_name)
+        if part is None:
+            return None
+        command = getattr(importlib.import_module(part.module), part.name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, part.help) for name, part in PARTS.items()])
+
+
+@click.group(cls=Group)
+def time() -> None:
+    """Posted time by hand: what came, where it went, what the service was told."""
+
+
+class Moment(click.ParamType[float]):
+    """A point in time, in seconds since epoch: so long ago (30d, 2h), or a date and time."""
+
+    name = "moment"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from syncengine.setting_shapes import duration
+
+        if isinstance(value, float):
+            return value
+        ago = duration(str(value))
+        if ago is not None:
+            return clock.time() - ago
+        try:
+            return datetime.fromisoformat(str(value)).timestamp()
+        except (ValueError, OverflowError):
+            return self.fail(f"{value!r} is no moment: write 30d, 2h, or 2024-05-01T09:00:00Z", param, ctx)
+
+
+# --- looking
+
+
+@click.command("inbox")
+@click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state (repeatable).")
+@click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
+@click.option("--tag", metavar="NAME", help="Only groups with this tag.")
+@click.option("--since", type=Moment(), metavar="T", help="Only what was offered since: 30d, 2h, or a date and time.")
+@service_command
+def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
+    """Show what waits and what failed; with --state, what is in that state."""
+    from syncengine.render import inbox as rendering
+    from syncengine.store.inbox import open_inbox
+    from syncengine.store.inbox_entries import STATES
+
+    unknown = [state for state in states if state not in STATES]
+    if unknown:
+        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
+    with open_inbox(given.project().state, write=False) as inbox:
+        entries = inbox.entries(states=states, **chosen)
+    shown = entries if states else [entry for entry in entries if not entry.is_settled]
+    return show(given, format, rendering.entries_document(shown), rendering.entries_text(shown))
+
+
+@click.command("show")
+@click.argument("group_id", metavar="GROUP_ID")
+@service_command
+def show_group(given: Globals, format: str, group_id: str) -> int:
+    """Tell a group's whole story: each offer, each attempt at each sink, each status sent."""
+    from syncengine.render import inbox as rendering
+    from syncengine.store.inbox import open_inbox
+
+    with open_inbox(given.project().state, write=False) as inbox:
+        entry, events = _known(inbox, group_id), inbox.story(group_id)
+    return show(given, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
+
+
+@click.command("preview")
+@click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
+@click.option("--sample", is_flag=True, help="Render a made-up group.")
+@service_command
+def preview(given: Globals, format: str, source: str | None, sample: bool) -> int:
+    """Render everything that a group would become, and send nothing: FILE is its JSON (`-` is stdin)."""
+    from syncengine.posted_time.preview import SAMPLE
+    from syncengine.posted_time.preview import preview as rehearsed
+    from syncengine.posted_time.routing import build
+    from syncengine.render import inbox as rendering
+
+    if sample == (source is not None):
+        raise Usage("write FILE, GROUP_ID or --sample")
+    project = given.project()
+    raw = SAMPLE if sample else _read(given, project, source or "")
+    built = build(project, os.environ, now=clock.time, offline=True)
+    try:
+        document = asyncio.run(rehearsed(built.route, raw))
+    finally:
+        built.databases.close()
+    return show(given, format, {"format": rendering.PREVIEW_FORMAT, **document}, rendering.preview_text(document))
+
+
+def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
+    """A group from a file, or from the inbox."""
+    import orjson
+
+    from syncengine.store.inbox import open_inbox
+
+    file = given.folder / source
+    try:
+        text = sys.stdin.buffer.read() if source == "-" else file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
+    if text is None:
+        with open_inbox(project.state, write=False) as inbox:
+            return _known(inbox, source).raw()
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        place = f"{source}:{error.lineno}:{error.colno}"
+        raise SyncengineError(f"{place}: this is not JSON: {error.msg}", code="bad-json") from None
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    if not isinstance(found, dict):
+        raise SyncengineError(f"{source} must hold one posted time group: a JSON object", code="bad-json")
+    return found
+
+
+def _known(inbox: Inbox, group_id: str) -> Entry:
+    entry = inbox.entry(group_id)
+    if entry is None:
+        raise SyncengineError(f"{group_id} is neither a file nor a group in the inbox", code="unknown-group")
+    return entry
+
+
+# --- again
+
+
+@click.command("retry")
+@click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
+@click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
+@click.option("--accept", is_flag=True, help="Of conflicts: what the sinks have is right; tell the service SUCCESS.")
+@service_command
+def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
+    """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
+    from syncengine.store.inbox import open_inbox
+
+    if bool(group_ids) == bool(states):
+        raise Usage("write GROUP_ID..., or --state")
+    with open_inbox(given.project().state, write=True) as inbox:
+        entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
+        conflicts = [entry for entry in entries if entry.state == "conflict"]
+        if accept:
+            inbox.settle([entry.group_id for entry in conflicts])
+            return _say(given, format, [entry.group_id for entry in conflicts], "Settled")
+        if conflicts and group_ids:
+            raise SyncengineError(
+                f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
+                code="conflict",
+            )
+        wanted = [entry.group_id for entry in entries if entry.state != "conflict"]
+        inbox.ask(wanted)
+    return _again(given, format, wanted)
+
+
+@click.command("redeliver")
+@click.option("--sink", required=True, metavar="NAME", help="The sink that lost something.")
+@click.option("--since", type=Moment(), required=True, metavar="T", help="What it took since: 30d, 2h, or a date.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Do it; without, only tell what would be done.")
+@service_command
+def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
+    """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
+    from syncengine.store.inbox import open_inbox
+
+    project = given.project()
+    section = project.posted_time
+    known = [part.name.text for part in (section.deliver if section else None) or ()]
+    if sink not in known:
+        raise Usage(f"there is no sink {sink!r}: {', '.join(known) or 'postedTime.deliver is empty'}")
+    with open_inbox(project.state, write=auto_approve) as inbox:
+        ids = [receipt.group_id for receipt in inbox.receipts(sink, since)]
+        whole = [id for id in ids if (entry := inbox.entry(id)) and entry.body]
+        if auto_approve:
+            inbox.ask(whole, sink)
+    if len(whole) < len(ids):
+        Output(given, given.folder).say(f"{len(ids) - len(whole)} are too old: only their receipts are left.")
+    return _again(given, format, whole) if auto_approve else _say(given, format, whole, "Would deliver again")
+
+
+def _say(given: Globals, format: str, ids: Sequence[str], done: str) -> int:
+    from syncengine.render.visible import visible
+    from syncengine.render.words import counted
+
+    text = "".join(f"  {visible(id)}\n" for id in ids)
+    return show(given, format, {"groups": list(ids)}, f"{done}: {counted(len(ids), 'group')}.\n{text}")
+
+
+def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
+    """Deliver now, or leave it to the process that holds the inbox."""
+    from syncengine.posted_time.delivery import Delivery
+    from syncengine.render import inbox as rendering
+    from syncengine.store.inbox import Holder
+
+    project = given.project()
+    delivery = Delivery.of(project, os.environ)
+
+    async def delivering() -> list[Entry]:
+        async with delivery:
+            with delivery.inbox.lease(Holder.here("time retry", os.environ), wait=0):
+                for id in ids:
+                    await delivery.again(id)
+                return [entry for id in ids if (entry := delivery.inbox.entry(id))]
+
+    try:
+        entries = asyncio.run(delivering())
+    except LockHeld as held:
+        Output(given, project.root).say(f"{held.message}: it delivers them in its next round.")
+        return _say(given, format, ids, "Asked for")
+    failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
+    show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
+    return ExitCode.INCOMPLETE if failed else ExitCode.DONE

@@ -1,0 +1,39 @@
+"""serve: the long-running connector."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.errors import ExitCode, SyncengineError
+
+
+@click.command()
+@click.option("--listen", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics (default: the project file's).")
+@with_globals
+def serve(given: Globals, listen: str | None) -> int:
+    """Reconcile on an interval, deliver posted time, report health; until SIGTERM.
+
+    What happens is written to stderr, one JSON object a line; `--log-format text` writes it for people.
+    """
+    from syncengine.cli.applying import serving
+    from syncengine.delivery_shapes import listen as address_of
+    from syncengine.serve.log import Log
+    from syncengine.serve.process import Process
+
+    address = address_of(listen) if listen else None
+    if listen and address is None:
+        raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, like 127.0.0.1:9100")
+    log = Log(sys.stderr, time.time, json=given.log_format != "text", quiet=bool(given.quiet))
+    process = Process(given.project, serving, os.environ, log, listen=address)
+    try:
+        asyncio.run(process.run())
+    except SyncengineError as error:
+        log.refusal("ended", error)
+        return error.exit_code
+    return ExitCode.DONE

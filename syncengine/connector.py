@@ -1,0 +1,166 @@
+"""This connector, as the service knows it: registration, and health as users see it (specification §2.6, §2.7).
+
+The secrets of a registration's answer are dropped where it is read: nothing of the interface takes them
+(specification §5), so nothing here, in a log or in a file ever holds them.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from syncengine import __version__
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.service.answers import Answer, tidy
+from syncengine.service.client import Client
+from syncengine.service.operations import (
+    REGISTER_CONNECTOR,
+    REPORT_HEALTH_FAILURE,
+    RESCIND_HEALTH_FAILURE,
+)
+from syncengine.service.posted_time import Unanswered, refusal
+
+CONNECTOR_TYPE = "syncengine"
+
+
+class ErrorType(StrEnum):
+    """What is wrong with the connected system (specification §2.7)."""
+
+    UNKNOWN = "UNKNOWN"
+    UNREACHABLE = "TARGET_UNREACHABLE"
+    AUTHENTICATION = "TARGET_AUTH_FAILURE"
+    PERMISSIONS = "TARGET_PERMISSIONS_FAILURE"
+    SUBSCRIPTION = "TARGET_SUBSCRIPTION_FAILURE"
+
+
+ERROR_TYPES: Mapping[TroubleKind, ErrorType] = {
+    TroubleKind.UNREACHABLE: ErrorType.UNREACHABLE,
+    TroubleKind.AUTHENTICATION: ErrorType.AUTHENTICATION,
+    TroubleKind.PERMISSIONS: ErrorType.PERMISSIONS,
+    TroubleKind.UNKNOWN: ErrorType.UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What a registration's answer says, without its secrets. `configuration` are the service's named settings."""
+
+    service_id: str | None
+    expires: str | None
+    group: str | None
+    region: str | None
+    configuration: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def registration(now: float) -> dict[str, object]:
+    """The request of a registration made at `now`, in seconds since epoch."""
+    return {
+        "environment": environment(),
+        "connectorType": CONNECTOR_TYPE,
+        "connectorVersion": __version__,
+        "connectorLibraryVersion": __version__,
+        "clientTimestamp": int(now * 1000),
+        "clientTimeZoneOffset": local_offset(now),
+    }
+
+
+def environment() -> dict[str, str]:
+    """Facts of this runtime, all as text. The specification's other keys are those of another runtime."""
+    return {
+        "clientOs": platform.platform(terse=True),
+        "clientArchitecture": platform.machine(),
+        "pythonImplementation": platform.python_implementation(),
+        "pythonVersion": platform.python_version(),
+    }
+
+
+def local_offset(now: float) -> str:
+    """This machine's offset from UTC, like +01:00."""
+    offset = datetime.fromtimestamp(now, UTC).astimezone().strftime("%z")
+    return f"{offset[:3]}:{offset[3:5]}"
+
+
+async def register(client: Client, now: float) -> Registered:
+    """Tell the service who connects. SyncengineError without the answer's words: secrets may stand in them."""
+    answer = await client.call(REGISTER_CONNECTOR, registration(now))
+    if not answer.ok:
+        raise refusal(REGISTER_CONNECTOR, client, answer)
+    if not isinstance(answer.data, dict):
+        path = client.path(REGISTER_CONNECTOR)
+        raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")
+    return _registered(answer.data)
+
+
+def _registered(data: Mapping[str, Any]) -> Registered:
+    texts = {name: _text(data.get(name)) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
+    configuration = data.get("connectorConfiguration")
+    return Registered(
+        texts["serviceId"],
+        texts["serviceIdExpiry"],
+        texts["groupName"],
+        texts["regionName"],
+        MappingProxyType(dict(configuration) if isinstance(configuration, dict) else {}),
+    )
+
+
+def _text(value: object) -> str | None:
+    return tidy(value) if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What users who post time are told until it is rescinded."""
+
+    type: ErrorType
+    message: str | None = None
+
+
+def failure_of(troubles: Sequence[SinkTrouble]) -> Failure:
+    """One failure for all sinks that are down: the first one's type, everybody's words."""
+    message = " ".join(dict.fromkeys(trouble.message for trouble in troubles))
+    return Failure(ERROR_TYPES[troubles[0].kind], message)
+
+
+async def report_failure(client: Client, failure: Failure) -> Answer:
+    given = {"errorType": failure.type.value, "userErrorMessage": failure.message}
+    return await client.call(REPORT_HEALTH_FAILURE, {name: value for name, value in given.items() if value})
+
+
+async def rescind_failure(client: Client) -> Answer:
+    return await client.call(RESCIND_HEALTH_FAILURE, {})
+
+
+@dataclass(slots=True)
+class HealthReporter:
+    """Says what is new to the service, once: what is down when it goes down or changes, and that all is well again.
+
+    What the service was told before this process is unknown, so that the first word is always said.
+    """
+
+    client: Client
+    _said: frozenset[tuple[str, TroubleKind]] | None = None
+
+    async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
+        """Report what is down, or rescind when nothing is. What the service does not take stays news."""
+        failure = failure_of(troubles) if troubles else None
+        answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
+        if answer.ok:
+            self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+        return answer
+
+    def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
+        """Whether the service was not told of this yet."""
+        return self._said != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+
+
+async def by_hand(client: Client, failure: Failure | None) -> None:
+    """Report or rescind for somebody who asked for it; SyncengineError when the service does not take it."""
+    operation = REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE
+    answer = await (report_failure(client, failure) if failure else rescind_failure(client))
+    if not answer.ok:
+        raise refusal(operation, client, answer)

@@ -1,0 +1,246 @@
+"""Node → value for the settings of delivery: templates with their places, JSON, headers, addresses. Pure.
+
+Templates are kept as they were written: `posted_time` compiles them, and says where they are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, WithJsonSchema
+
+from syncengine.document.findings import INVALID, Findings
+from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
+from syncengine.document.shapes import (
+    Reader,
+    Reads,
+    called,
+    identity,
+    is_text,
+    prose,
+    refused,
+    whole_number,
+)
+from syncengine.document.tables import Model, model_reader
+from syncengine.setting_shapes import USE_REFERENCE, Reference, filled_path, parsed, reference, web_url_trouble
+
+USER = "user"
+"""The zone of whoever posted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Text that a later station reads, and where it stands in the project file."""
+
+    text: str
+    line: int
+    column: int
+
+
+Json = Any
+"""JSON whose texts are Written: None, bool, int, float, Written, tuples and dicts of them."""
+
+_SINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
+_SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|api-?key", re.IGNORECASE)
+_FLAGS = {"true": True, "false": False}
+
+
+def written(name: str) -> Reader:
+    """Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
+    text = prose(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = text(node, findings)
+        if value is INVALID:
+            return INVALID
+        if not value.strip():
+            return findings.error("empty-value", node, f"{called(name)} must not be empty")
+        return Written(value, *place(node))
+
+    return read
+
+
+def json_template(name: str) -> Reader:
+    """Any JSON whose texts are templates: plain numbers, true, false and null are what they look like."""
+
+    def read(node: Node, findings: Findings) -> Any:
+        match node:
+            case Mapping():
+                found = {k.text: read(v, findings) for k, v in zip(node.keys, node.values, strict=True)}
+                return INVALID if INVALID in found.values() else found
+            case Sequence():
+                items = tuple(read(item, findings) for item in node.items)
+                return INVALID if INVALID in items else items
+            case Scalar():
+                return _json_scalar(node)
+            case _:
+                return INVALID
+
+    return read
+
+
+def _json_scalar(node: Scalar) -> Json:
+    if node.is_null:
+        return None
+    if not node.style and node.text in _FLAGS:
+        return _FLAGS[node.text]
+    if not node.style and _INTEGER.fullmatch(node.text):
+        return int(node.text)
+    if not node.style and _NUMBER.fullmatch(node.text):
+        return float(node.text)
+    return Written(node.text, *place(node))
+
+
+def parameters(name: str) -> Reader:
+    """A mapping of names to templates, or to plain numbers, flags and nulls."""
+    value_of = json_template(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Mapping):
+            return refused(node, findings, name, "a mapping of names to values", empty="{}")
+        for value in node.values:
+            if isinstance(value, Mapping | Sequence):
+                findings.error("wrong-type", value, f"a value of `{name}` must be text, a number, true, false or null")
+        found = value_of(node, findings)
+        return INVALID if any(isinstance(value, Mapping | Sequence | Refused) for value in node.values) else found
+
+    return read
+
+
+def headers(name: str) -> Reader:
+    """Header names to templates or references; what looks like a credential must be a reference."""
+    template = written(f"a header of {name}")
+
+    def one(key: Scalar, node: Node, findings: Findings) -> Any:
+        if isinstance(node, Mapping):
+            return reference(f"header {key.text}", node, findings)
+        if _SECRET_HEADER.search(key.text) and is_text(node):
+            return findings.error(
+                "secret-in-file", node, f"the header `{key.text}` must not stand in the project file; {USE_REFERENCE}"
+            )
+        return template(node, findings)
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Mapping):
+            return refused(node, findings, name, "a mapping of header names to values", empty="{}")
+        for key in node.keys:
+            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key.text):
+                findings.error("bad-value", key, f"{quoted(key.text)} is not the name of a header")
+        found = {k.text: one(k, v, findings) for k, v in zip(node.keys, node.values, strict=True)}
+        return INVALID if INVALID in found.values() else found
+
+    return read
+
+
+def statuses(name: str) -> Reader:
+    """HTTP statuses that are errors."""
+    one = whole_number(400, 599)(f"an item of {name}")
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Sequence):
+            return refused(node, findings, name, "a list of HTTP statuses", empty="[]")
+        found = tuple(one(item, findings) for item in node.items)
+        return INVALID if INVALID in found else found
+
+    return read
+
+
+def plain_name(name: str) -> Reader:
+    """A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
+    text = identity(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = text(node, findings)
+        if value is INVALID:
+            return INVALID
+        if _SINK_NAME.fullmatch(value):
+            return Written(value, *place(node))
+        return findings.error("bad-value", node, f"{called(name)} must be letters, digits, `-`, `_` or `.`, at most 63")
+
+    return read
+
+
+def listen(text: str) -> tuple[str, int] | None:
+    """Host and port."""
+    match = _LISTEN.fullmatch(text)
+    return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
+
+
+def time_zone(text: str) -> str | None:
+    from zoneinfo import ZoneInfo
+
+    if text == USER:
+        return text
+    try:
+        return ZoneInfo(text).key
+    except (ValueError, OSError, KeyError):  # KeyError: there is no such zone
+        return None
+
+
+def callback(text: str) -> str | None:
+    return None if web_url_trouble(text) else text
+
+
+def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
+    """A mapping in which exactly one of `kinds` is given."""
+    shown = ", ".join(f"`{kind}`" for kind in kinds[:-1]) + f" or `{kinds[-1]}`"
+
+    def make(_: str) -> Reader:
+        whole = model_reader(model, title)
+
+        def read(node: Node, findings: Findings) -> Any:
+            value = whole(node, findings)
+            if isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
+                return findings.error("bad-value", node, f"{title} needs exactly one of {shown}")
+            return value
+
+        return read
+
+    return make
+
+
+def one_of_schema(*kinds: str) -> ConfigDict:
+    """The same for editors."""
+    return ConfigDict(json_schema_extra={"oneOf": [{"required": [kind]} for kind in kinds]})
+
+
+_TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+Template = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
+Condition = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
+JsonTemplate = Annotated[Any, Reads(json_template), WithJsonSchema({})]
+Params = Annotated[
+    dict[str, Any],
+    Reads(parameters),
+    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}),
+]
+Headers = Annotated[dict[str, Written | Reference], Reads(headers), WithJsonSchema({"type": "object"})]
+Statuses = Annotated[
+    tuple[int, ...],
+    Reads(statuses),
+    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
+]
+SinkName = Annotated[
+    Written, Reads(plain_name), WithJsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})
+]
+Listen = Annotated[
+    tuple[str, int],
+    Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
+    WithJsonSchema({"type": "string", "pattern": f"^{_LISTEN.pattern}$"}),
+]
+TimeZone = Annotated[
+    str,
+    Reads(parsed(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
+    WithJsonSchema({"type": "string"}),
+]
+Callback = Annotated[
+    str,
+    Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
+    WithJsonSchema({"type": "string", "pattern": "^https?://"}),
+]
+File = Annotated[str, Reads(parsed(filled_path, "a path")), WithJsonSchema({"type": "string", "minLength": 1})]

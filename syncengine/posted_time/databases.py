@@ -1,0 +1,144 @@
+"""The databases that sinks and lookups name → engines, one for each; statements → what they want. Opens databases."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from types import NoneType
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+from sqlalchemy.engine import make_url
+from sqlalchemy.pool import QueuePool
+
+from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.posted_time.templates import RenderTrouble
+
+BUSY_SECONDS = 10.0
+"""How long another writer of a SQLite file is waited for."""
+
+CONNECT_SECONDS = 10
+"""How long a server may take to answer at all."""
+
+EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
+"""Databases that say what a statement would do, without doing it: so a missing table is found at start."""
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The file of a SQLite database; None for another URL."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        return Path(url)
+    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
+
+
+UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
+"""What begins the call of a procedure, which no database explains."""
+
+SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
+"""What can be a parameter."""
+
+
+class Databases:
+    """One engine for each database, however many sinks and lookups name it."""
+
+    def __init__(self) -> None:
+        self._engines: dict[str, sa.Engine] = {}
+
+    def engine(self, url: str, name: str) -> sa.Engine:
+        """The engine of a path or URL; Problems when there can be none."""
+        if url not in self._engines:
+            self._engines[url] = open_engine(url, name)
+        return self._engines[url]
+
+    def close(self) -> None:
+        for engine in self._engines.values():
+            engine.dispose()
+
+
+def open_engine(url: str, name: str) -> sa.Engine:
+    """An engine for a path or URL; Problems, without its password, when there can be none. Nothing is created."""
+    file = sqlite_file(url)
+    if file is not None:
+        if not file.is_file():
+            raise _problem(f"the database of {name} is not there: {file}")
+        return _sqlite(file, _busy_seconds(url))
+    try:
+        parsed = make_url(url)
+        arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
+        if parsed.drivername in ("postgres", "postgresql"):
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        return sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
+    except (exc.ArgumentError, ValueError):
+        raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
+    except (ImportError, exc.NoSuchModuleError):
+        raise _problem(f"the database of {name} needs a driver that is not installed") from None
+
+
+def _problem(message: str) -> Problems:
+    return Problems([Diagnostic(severity=Severity.ERROR, code="bad-source", message=message)])
+
+
+def _busy_seconds(url: str) -> float:
+    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
+    given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
+    try:
+        return float(given)
+    except ValueError:
+        return BUSY_SECONDS
+
+
+def _sqlite(file: Path, busy_seconds: float) -> sa.Engine:
+    uri = f"file:{quote(str(file.absolute()))}?mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    # A receipt that a power cut can take back would be answered with SUCCESS and lost; so would a row.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin(connection: sa.Connection) -> None:
+    # Immediate: what the receipt is looked up in must be what it is written to.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+class Statement:
+    """SQL with bound parameters: `names` are the parameters that it wants."""
+
+    def __init__(self, sql: str) -> None:
+        self.clause = sa.text(sql)
+        self.names = frozenset(self.clause.compile().params)
+
+    def check(self, connection: sa.Connection) -> None:
+        """Have the database judge it, without running it; a database that cannot do that judges it when it runs."""
+        first = self.clause.text.split(maxsplit=1)[0].upper()
+        if connection.dialect.name in EXPLAIN and first not in UNEXPLAINED:
+            nothing: Mapping[str, Any] = dict.fromkeys(self.names)
+            connection.execute(sa.text(f"EXPLAIN {self.clause.text}"), nothing)
+
+
+def bound(value: Any, dialect: str) -> Any:
+    """A value as the driver takes it; RenderTrouble for what is no single value."""
+    if isinstance(value, int) and abs(value) >= 1 << 63:
+        raise RenderTrouble("a parameter came to a number that no database holds")
+    if not isinstance(value, SINGLE):
+        raise RenderTrouble(f"a parameter came to {type(value).__name__}, which is no single value")
+    if dialect == "sqlite" and isinstance(value, Decimal):
+        return float(value)
+    if dialect == "sqlite" and isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    return value

@@ -1,0 +1,289 @@
+"""One group of posted time → inbox → sinks → verdict. Writes the inbox and the sinks.
+
+A group is in the inbox before anything else happens to it. Refusal rules, lookups, narrative and every sink's rendering
+come before the first delivery; a sink that took the group is never given it again, however often it is offered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.group import Group, digest, read_group, stored
+from syncengine.posted_time.lookups import Lookup
+from syncengine.posted_time.revisions import Step, doubtful, next_step
+from syncengine.posted_time.route import NOT_PREPARED, Prepared
+from syncengine.posted_time.routing import Built, build
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
+from syncengine.posted_time.wellbeing import Wellbeing
+from syncengine.settings import Project
+from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
+from syncengine.store.inbox_entries import Status
+
+__all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
+
+T = TypeVar("T")
+FETCH, WEBHOOK = "fetch", "webhook"
+KEEP = 60 * 86400.0
+"""How long delivered groups are kept whole, unless the project says otherwise."""
+TIDY = 3600.0
+"""How often what is older than that is reduced."""
+
+NO_ID = "This time cannot be read: it has no id."
+CONFLICT = (
+    "This time was posted before with other content, and {sinks} took it as it was then. Nothing was changed there;"
+    " please ask your administrator."
+)
+
+
+class Delivery:
+    """Where posted time goes. An async context manager, opened once per process; `take` may run many times at once."""
+
+    def __init__(self, built: Built, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
+        self.inbox = inbox
+        self.route = built.route
+        self._databases = built.databases
+        self._keep = keep
+        self._now = now
+        self._tidied = float("-inf")
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._well = Wellbeing(now)
+        for name, failed in built.troubles:
+            self._well.failed(name, failed)
+
+    @classmethod
+    def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
+        """Every template, table and source is checked here: Problems with all that is wrong.
+
+        A target that cannot be reached is no problem of the project but a trouble: see `troubles`.
+        """
+        built = build(project, environ, now=now)
+        keep = (project.posted_time.keep if project.posted_time else None) or KEEP
+        try:
+            return cls(built, open_inbox(project.state, write=True, now=now), keep=keep, now=now)
+        except BaseException:
+            built.databases.close()
+            raise
+
+    def configure(self, settings: Mapping[str, object]) -> None:
+        """`connectorConfiguration` in templates: what the service answered to the registration."""
+        self.route.configuration = dict(settings)
+
+    async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
+        """Deliver a group as the service sent it; `mechanism` is `fetch` or `webhook` (whose answer is the verdict).
+
+        Idempotent per group and sink. LockLost when the inbox's lease was lost: nothing more may be taken then.
+        """
+        group = read_group(raw)
+        if not group.group_id:
+            return Verdict(Outcome.REFUSED, NO_ID)
+        offer = _offer(group, raw, mechanism)
+        async with self._only(group.group_id):
+            entry = await _thread(self.inbox.receive, offer)
+            step: Step | Failed = next_step(entry, offer.digest)
+            if step is Step.ASK:
+                step = await self._asked(entry)
+            if isinstance(step, Failed):
+                return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
+            if step is Step.ANSWER:
+                await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
+                return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
+            if step is Step.CONFLICT:
+                return await self._conflict(entry, mechanism)
+            if step is Step.REVISE:
+                entry = await _thread(self.inbox.revise, offer)
+            return await self._process(entry, group, mechanism)
+
+    async def catch_up(self) -> int:
+        """Deliver what `time retry` and `time redeliver` asked for meanwhile; how many groups that were.
+
+        For `serve`, between two rounds: whoever holds the lease does what others may only ask for.
+        """
+        if self._now() - self._tidied >= TIDY:
+            self._tidied = self._now()
+            await _thread(self.inbox.reduce, self._tidied - self._keep)
+        entries = await _thread(self.inbox.asked)
+        for entry in entries:
+            await self.again(entry.group_id)
+        return len(entries)
+
+    async def again(self, group_id: str) -> Verdict | None:
+        """Deliver a group of the inbox to the sinks that lack it; None where there is nothing to deliver from."""
+        async with self._only(group_id):
+            entry = await _thread(self.inbox.entry, group_id)
+            if entry is None or not entry.body:
+                if entry is not None:
+                    await _thread(self.inbox.done, group_id)
+                return None
+            group = read_group(entry.raw())
+            if not entry.is_delivered:
+                return await self._process(entry, group, entry.mechanism)
+            # The service knows of the success already: what happens now is between us and the sink.
+            answer = await self._delivered(entry, group)
+            await _thread(self.inbox.done, group_id)
+            return None if isinstance(answer, Differs) else _verdict(answer)
+
+    async def check_sinks(self) -> tuple[SinkTrouble, ...]:
+        """Probe every sink and the sources of lookups; () when all are well. What is told here is to be reported."""
+        parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
+        found = await asyncio.gather(*(part.probe() for part in parts))
+        for part, trouble in zip(parts, found, strict=True):
+            self._well.probed(part.name, trouble, is_proof=part.probe_is_proof)
+        return self._well.down
+
+    @property
+    def troubles(self) -> tuple[SinkTrouble, ...]:
+        """Sinks known to be down now: fetch nothing while there are any.
+
+        A sink whose probe is well but whose last delivery failed is not among them, so that one group can try it; it is
+        in the answer of `check_sinks` until it took or refused a group.
+        """
+        return self._well.closed
+
+    async def __aenter__(self) -> Delivery:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close clients, pools and the inbox."""
+        for sink in self.route.sinks:
+            await sink.close()
+        self._databases.close()
+        await _thread(self.inbox.close)
+
+    # --- one group
+
+    def _only(self, group_id: str) -> asyncio.Lock:
+        """The service may call again while a first call is under way: one at a time for each group."""
+        return self._locks.setdefault(group_id, asyncio.Lock())
+
+    async def _asked(self, entry: Entry) -> Step | Failed:
+        """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.
+
+        Nobody being able to tell counts as having it: two contents of one group must not be in one sink.
+        """
+        sinks = {sink.name: sink for sink in self.route.sinks}
+        for found in doubtful(entry):
+            sink = sinks.get(found.sink)
+            has = await sink.recall(entry.group_id, found.memo) if sink else None
+            if isinstance(has, Failed):
+                self._well.failed(found.sink, has)
+                return has
+            if has is not False:
+                return Step.CONFLICT
+        return Step.REVISE
+
+    async def _conflict(self, entry: Entry, mechanism: str) -> Verdict:
+        having = sorted({found.sink for found in entry.deliveries if found.status is not Status.REFUSED})
+        message = CONFLICT.format(sinks=" and ".join(having) or "the target")
+        note = f"offered again with other content; {', '.join(having) or 'a sink'} has revision {entry.revision}"
+        return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
+
+    async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
+        answer = await self._delivered(entry, group)
+        if isinstance(answer, Differs):
+            return await self._conflict(entry, mechanism)
+        detail = answer.detail if isinstance(answer, Failed) else None
+        return await self._decide(entry, _verdict(answer), mechanism, note=detail)
+
+    async def _delivered(self, entry: Entry, group: Group) -> Answer:
+        """What came of every sink, in order, up to the first that did not take it."""
+        try:
+            prepared = await self.route.prepare(group, entry.revision)
+        except Exception as error:  # whatever one group meets, the others must go on
+            return _defect(error)
+        if not isinstance(prepared, Prepared):
+            if isinstance(prepared, Failed) and prepared.where:
+                self._well.failed(prepared.where, prepared)
+            return prepared
+        for lookup in self.route.lookups:
+            self._well.worked(lookup.name)
+        references = []
+        for sink, parcel in prepared.parcels:
+            answer = await self._handed_over(entry, sink, parcel)
+            if not isinstance(answer, Took):
+                return answer
+            references.append(answer.external_id)
+        return Took(next((reference for reference in references if reference), None))
+
+    async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
+        """The sink's answer; one that it gave before is not asked for again."""
+        known = entry.delivered(sink.name)
+        if known is not None and known.status is Status.ACCEPTED:
+            return Took(known.external_id)
+        memo = known.memo if known is not None and known.revision == entry.revision else None
+        await _thread(self.inbox.begin, entry, sink.name)
+        note = partial(self.inbox.remember, entry, sink.name)
+        try:
+            answer = await sink.deliver(parcel, memo, note)
+        except RenderTrouble as error:
+            answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
+        except SyncengineError:
+            raise
+        except Exception as error:  # whatever one group meets, the others must go on
+            answer = _defect(error)
+        await _thread(partial(self.inbox.ended, entry, sink.name, **_ending(answer)))
+        if isinstance(answer, Failed):
+            self._well.failed(sink.name, answer)
+        else:
+            self._well.worked(sink.name)
+        return answer
+
+    async def _decide(
+        self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
+    ) -> Verdict:
+        decide = partial(self.inbox.decide, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
+        await _thread(decide, entry, verdict.outcome.value, verdict.message, verdict.external_id)
+        return verdict
+
+
+def _defect(error: Exception) -> Failed:
+    """What nobody thought of: kept with its name, so that it can be reported; its words may be anybody's data."""
+    detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
+    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
+
+
+def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
+    user = group.user
+    names = (user.name, user.email, user.external_id, user.user_id) if user else ()
+    known = tuple(name for name in names if name)
+    tag = group.tag.name if group.tag else None
+    return Offer(group.group_id or "", digest(group), stored(raw), mechanism, next(iter(known), None), known, tag)
+
+
+def _verdict(answer: Took | Refused | Failed) -> Verdict:
+    match answer:
+        case Took(external_id):
+            return Verdict(Outcome.SUCCESS, None, external_id)
+        case Refused(message):
+            return Verdict(Outcome.REFUSED, message)
+        case Failed(message=message):
+            return Verdict(Outcome.TROUBLE, message)
+
+
+def _ending(answer: Answer) -> dict[str, Any]:
+    """The answer as the inbox keeps it."""
+    match answer:
+        case Took(external_id):
+            return {"status": Status.ACCEPTED, "external_id": external_id}
+        case Refused(message):
+            return {"status": Status.REFUSED, "message": message}
+        case Failed():
+            status = Status.TROUBLE if answer.is_sure else Status.UNKNOWN
+            return {"status": status, "message": answer.detail or answer.message}
+        case _:
+            return {"status": Status.UNKNOWN, "message": "the sink has the group with other content"}
+
+
+async def _thread(work: Callable[..., T], *given: Any) -> T:
+    """Databases block: not the loop."""
+    return await asyncio.to_thread(work, *given)

@@ -1,0 +1,76 @@
+"""What the fetch loop, the webhook receiver and the acknowledgement loop tell while they run; values only.
+
+`serve` folds them into its log, its metrics and its readiness, `time pull` into text; nothing here prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A fetch was answered, with so many groups."""
+
+    groups: int
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A group was stored and delivered as far as that went."""
+
+    group_id: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Something came that is no group, and that nobody can be answered for."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The service accepted the status of a group."""
+
+    group_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The service will never accept a status of this group."""
+
+    group_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Something did not work, and is tried again in `seconds`."""
+
+    what: str
+    why: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The webhook answered a call that was no posted time of ours: a wrong key, no JSON, too much of it."""
+
+    status: int
+    why: str
+
+
+Event = Offered | Taken | Unusable | Acknowledged | GivenUp | Waiting | Answered
+Tell = Callable[[Event], None]
+
+
+def said(error: Exception) -> str:
+    """What went wrong, in our words only: what another library says may hold anything."""
+    return error.message if isinstance(error, SyncengineError) else f"{type(error).__name__}, a defect of ours"

@@ -1,0 +1,139 @@
+"""The fetch loop: long poll → inbox and sinks, group by group. It tells no outcome to the service: `acknowledge` does.
+
+A fetch that is under way when the loop is stopped is given up: what it would have brought is offered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
+from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.posted_time.verdict import SinkTrouble, Verdict
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client
+from syncengine.service.posted_time import Group, fetch, group_id, groups_of
+from syncengine.store.lock import LockLost
+
+MECHANISM = "fetch"
+
+
+class WebhookRegistered(SyncengineError):
+    """Fetch and webhook exclude each other, and the team has a webhook (409)."""
+
+    code = "webhook-registered"
+
+
+class Taking(Protocol):
+    """What the loop needs of a delivery."""
+
+    @property
+    def troubles(self) -> Sequence[SinkTrouble]: ...
+
+    async def take(self, raw: Mapping[str, Any], *, mechanism: str) -> Verdict: ...
+
+
+class Fetching:
+    """Fetches until `stop`. `limit` is asked before each fetch; `timeout` is any call's, should it be longer."""
+
+    def __init__(
+        self,
+        client: Client,
+        delivery: Taking,
+        limit: Callable[[], int | None],
+        *,
+        tell: Tell,
+        stop: asyncio.Event,
+        timeout: float = 0.0,
+        pace: Pace = PACE,
+    ) -> None:
+        self._client = client
+        self._delivery = delivery
+        self._limit = limit
+        self._tell = tell
+        self._stop = stop
+        self._patience = max(timeout, pace.fetch)
+        self._pace = pace
+        self._back_off = BackOff(pace)
+
+    async def run(self) -> None:
+        """Round after round; WebhookRegistered ends it, and LockLost."""
+        while not self._stop.is_set():
+            pause = self._pace.empty if self._delivery.troubles else await self.round()
+            if pause:
+                await slept(pause, self._stop)
+
+    async def round(self) -> float:
+        """One fetch, and everything that it brings: seconds to wait before the next."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answer = await self._polled()
+        if answer is None:
+            return 0.0
+        took = loop.time() - began
+        groups = groups_of(answer)
+        if groups is not None:
+            return await self._brought(groups, took)
+        if answer.status == 409:
+            raise WebhookRegistered(_explained(answer))
+        if answer.timed_out or (answer.status in (408, 504) and took >= self._patience / 2):
+            return 0.0  # as quiet a minute as an empty answer: something between us and the service was impatient
+        return self._trouble(answer)
+
+    async def _polled(self) -> Answer | None:
+        """The answer of one fetch; None when it was stopped meanwhile."""
+        polling = asyncio.ensure_future(fetch(self._client, self._limit(), self._patience))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait([polling, stopped], return_when=asyncio.FIRST_COMPLETED)
+            return polling.result() if polling.done() else None
+        finally:
+            stopped.cancel()
+            polling.cancel()
+
+    async def _brought(self, groups: Sequence[Group], took: float) -> float:
+        self._back_off.reset()
+        self._tell(Offered(len(groups)))
+        for group in groups:
+            if self._stop.is_set():
+                return 0.0
+            if pause := await self._took(group):
+                return pause
+        # A service that does not hold an empty fetch must not be asked a thousand times a second.
+        return self._pace.empty if not groups and took < self._pace.empty else 0.0
+
+    async def _took(self, group: Group) -> float:
+        """Take one group; seconds to wait when the inbox could not have it, which is offered again then."""
+        id = group_id(group)
+        if id is None:
+            self._tell(Unusable("a group without groupId was fetched: nobody can be told what became of it"))
+            return 0.0
+        try:
+            verdict = await self._delivery.take(group, mechanism=MECHANISM)
+        except LockLost:
+            raise
+        except Exception as error:  # one group must not end the loop for all others
+            return self._waits("take", f"{id}: {said(error)}", None)
+        self._tell(Taken(id, verdict))
+        return 0.0
+
+    def _trouble(self, answer: Answer) -> float:
+        words = answer.text or "no words"
+        why = words if answer.status is None else f"{answer.status}: {words}"
+        return self._waits("fetch", why, answer.retry_after)
+
+    def _waits(self, what: str, why: str, asked: float | None) -> float:
+        seconds = self._back_off.after(asked)
+        self._tell(Waiting(what, why, seconds))
+        return seconds
+
+
+def _explained(answer: Answer) -> str:
+    words = f" ({answer.text})" if answer.text else ""
+    return (
+        "posted time cannot be fetched: the team has a webhook, and the service allows only one of the two"
+        f"{words}. Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
+    )

@@ -1,0 +1,100 @@
+"""What templates can do with durations, numbers, dates and texts; pure.
+
+A missing value goes through every filter as it is, so that a group without rows, tag or user renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, tzinfo
+from decimal import Decimal
+from functools import wraps
+from typing import Any
+
+from syncengine.posted_time.clock import named_zone
+from syncengine.posted_time.durations import decimal, hours, in_words, round_up, rounded
+from syncengine.posted_time.group import unwrapped
+from syncengine.setting_shapes import span
+
+
+class FilterError(ValueError):
+    """A filter was given what it cannot use: the template's fault, or a surprise of the data."""
+
+
+def unit_seconds(unit: object) -> float:
+    """`6m` or a number of seconds."""
+    seconds = span(unit) if isinstance(unit, str) else unit
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        raise FilterError(f"{unit!r} is not a unit like 6m, or a number of seconds")
+    return seconds
+
+
+def instant(value: object) -> datetime:
+    """An instant from a date and time, a date as text, or milliseconds since 1970."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value / 1000, UTC)
+    try:
+        return datetime.fromisoformat(str(value))
+    except ValueError:
+        raise FilterError(f"{value!r} is not a date") from None
+
+
+def zone(name: str) -> tzinfo:
+    found = named_zone(name)
+    if found is None:
+        raise FilterError(f"{name!r} is not a time zone")
+    return found
+
+
+def _hours(value: Any, precision: int = 2) -> Decimal:
+    return hours(decimal(value), precision)
+
+
+def _round(value: Any, precision: int = 0) -> int | Decimal:
+    found = rounded(decimal(value), precision)
+    return int(found) if precision <= 0 else found
+
+
+def _round_up(value: Any, unit: object) -> int:
+    return round_up(decimal(value), decimal(unit_seconds(unit)))
+
+
+def _local(value: object, name: str) -> datetime:
+    return instant(value).astimezone(zone(name))
+
+
+def _date(value: object, format: str = "%Y-%m-%d") -> str:
+    return instant(value).strftime(format)
+
+
+def _time(value: object, format: str = "%H:%M") -> str:
+    return instant(value).strftime(format)
+
+
+def _cut(value: object, length: int, end: str = "…") -> str:
+    text = str(value)
+    return text if len(text) <= length else text[: max(0, length - len(end))] + end[:length]
+
+
+def _missing_goes_through(filter: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(filter)
+    def wrapped(value: Any, *given: Any, **named: Any) -> Any:
+        return None if value is None else filter(value, *given, **named)
+
+    return wrapped
+
+
+_PLAIN: Mapping[str, Callable[..., Any]] = {
+    "duration": lambda value: in_words(decimal(value)),
+    "hours": _hours,
+    "round": _round,
+    "round_up": _round_up,
+    "local": _local,
+    "date": _date,
+    "time": _time,
+    "cut": _cut,
+    "unwrap": unwrapped,
+}
+FILTERS: Mapping[str, Callable[..., Any]] = {name: _missing_goes_through(filter) for name, filter in _PLAIN.items()}

@@ -1,0 +1,237 @@
+"""A posted time group as the service sent it → a frozen value that bears whatever came; pure.
+
+Fields that are missing, or not what the interface says, are None: a group that somebody posted is never lost to them.
+Attributes are the interface's names in snake case; `NAMES` has them as templates see them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+import orjson
+from pydantic.alias_generators import to_camel
+
+T = TypeVar("T")
+EMPTY_TITLE = "(no title)"
+"""What an empty title is called."""
+NARRATIVE_ONLY = "NARRATIVE_ONLY"
+"""The narrative type whose rows' descriptions are not to be shown."""
+
+_WRAPPED = re.compile(r"@_(.*?)_@", re.DOTALL)
+_UNFIT = re.compile("[\x00\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Text that every database and file holds: without NUL and halves of surrogate pairs."""
+    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def unwrapped(text: str) -> str:
+    """`@_Name_@` as Name, and `@_empty_@` as what an empty title is called."""
+    return _WRAPPED.sub(lambda match: EMPTY_TITLE if match[1] in ("", "empty") else match[1], text)
+
+
+def _text(value: object) -> str | None:
+    if isinstance(value, str):
+        return clean(value)
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> int | float | None:
+    if isinstance(value, str):
+        try:
+            value = float(value) if "." in value else int(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if abs(value) < 1e18 else None  # nan and the infinities are not below anything
+
+
+def _integer(value: object) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def _title(value: object) -> str:
+    return unwrapped(_text(value) or "").strip() or EMPTY_TITLE
+
+
+def _description(value: object) -> str | None:
+    text = _text(value)
+    return None if text is None else unwrapped(text)
+
+
+def _one(kind: type[T]) -> Callable[[object], T | None]:
+    return lambda value: read(kind, value) if isinstance(value, Mapping) else None
+
+
+def _many(kind: type[T]) -> Callable[[object], tuple[T, ...]]:
+    def items(value: object) -> tuple[T, ...]:
+        listed = value if isinstance(value, list | tuple) else ()
+        return tuple(read(kind, item) for item in listed if isinstance(item, Mapping))
+
+    return items
+
+
+def _wire(reader: Callable[[object], Any], name: str | None = None) -> dict[str, Any]:
+    """How a field is read, and its name where that is not in camel case."""
+    return {"read": reader, "name": name}
+
+
+@dataclass(frozen=True, slots=True)
+class PostedTag:
+    name: str | None = field(metadata=_wire(_text))
+    path: str | None = field(metadata=_wire(_text))
+    description: str | None = field(metadata=_wire(_text))
+    external_id: str | None = field(metadata=_wire(_text))
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """A piece of work. `activity` and `description` are unwrapped, an empty activity is named."""
+
+    activity: str | None = field(metadata=_wire(_title))
+    description: str | None = field(metadata=_wire(_description))
+    activity_hour: int | None = field(metadata=_wire(_integer))
+    first_observed_in_hour: int | None = field(metadata=_wire(_integer))
+    duration_secs: int | float | None = field(metadata=_wire(_number))
+    submitted_date: int | None = field(metadata=_wire(_integer))
+    modifier: str | None = field(metadata=_wire(_text))
+    activity_type_code: str | None = field(metadata=_wire(_text))
+    source: str | None = field(metadata=_wire(_text))
+    timezone_name: str | None = field(metadata=_wire(_text, "timezone_name"))
+    timezone_offset_min: int | None = field(metadata=_wire(_integer, "timezone_offset_min"))
+    start: datetime | None = field(metadata=_wire(lambda _: None))
+    """Local time, put in by `clock.placed`: the interface has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityType:
+    code: str | None = field(metadata=_wire(_text))
+    label: str | None = field(metadata=_wire(_text))
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    user_id: str | None = field(metadata=_wire(_text))
+    name: str | None = field(metadata=_wire(_text))
+    email: str | None = field(metadata=_wire(_text))
+    external_id: str | None = field(metadata=_wire(_text))
+    business_role: str | None = field(metadata=_wire(_text))
+    experience_weighting_percent: int | float | None = field(metadata=_wire(_number))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Section 2.5 of the interface, without the caller key: a secret that only the receiver looks at."""
+
+    group_id: str | None = field(metadata=_wire(_text))
+    description: str | None = field(metadata=_wire(_description))
+    formatted_narrative: str | None = field(metadata=_wire(_description))
+    total_duration_secs: int | float | None = field(metadata=_wire(_number))
+    total_duration_hours: int | float | None = field(metadata=_wire(_number))
+    tz_offset_mins: int | None = field(metadata=_wire(_integer))
+    local_date: str | None = field(metadata=_wire(_text))
+    timestamp: int | None = field(metadata=_wire(_integer))
+    group_name: str | None = field(metadata=_wire(_text))
+    narrative_type: str | None = field(metadata=_wire(_text))
+    status: str | None = field(metadata=_wire(_text))
+    submission_time: int | None = field(metadata=_wire(_integer))
+    tags: tuple[PostedTag, ...] = field(metadata=_wire(_many(PostedTag)))
+    time_rows: tuple[TimeRow, ...] = field(metadata=_wire(_many(TimeRow)))
+    activity_type: ActivityType | None = field(metadata=_wire(_one(ActivityType)))
+    user: User | None = field(metadata=_wire(_one(User)))
+    originating_user: User | None = field(metadata=_wire(_one(User)))
+    duration_split_strategy: str | None = field(metadata=_wire(_text))
+
+    @property
+    def tag(self) -> PostedTag | None:
+        """A group has one tag at most."""
+        return self.tags[0] if self.tags else None
+
+
+KINDS: tuple[type[Any], ...] = (Group, TimeRow, PostedTag, ActivityType, User)
+NAMES: Mapping[type[Any], Mapping[str, str]] = {
+    kind: {f.metadata["name"] or to_camel(f.name): f.name for f in fields(kind)} for kind in KINDS
+}
+"""Attributes by the interface's names."""
+
+
+def read(kind: type[T], raw: Mapping[Any, object]) -> T:
+    """A value of `kind` from JSON; what is unknown is left out."""
+    readers = {f.name: f.metadata["read"] for f in fields(kind)}  # type: ignore[arg-type] # one of KINDS
+    return kind(**{name: readers[name](raw.get(wire)) for wire, name in NAMES[kind].items()})
+
+
+def read_group(raw: Mapping[str, object]) -> Group:
+    """A group from the service's JSON."""
+    return read(Group, raw)
+
+
+def without_descriptions(group: Group) -> Group:
+    """The group as its user wants it seen: of NARRATIVE_ONLY, no row tells what it was about."""
+    if group.narrative_type != NARRATIVE_ONLY:
+        return group
+    rows = tuple(replace(row, activity=None, description=None) for row in group.time_rows)
+    return replace(group, time_rows=rows)
+
+
+def stored(raw: Mapping[str, object]) -> str:
+    """The group as JSON for the inbox: all that came, without the caller key."""
+    kept = {name: value for name, value in raw.items() if name != "callerKey"}
+    return clean(orjson.dumps(_cleaned(kept), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
+
+
+_LOOSE = orjson.OPT_NON_STR_KEYS
+
+
+def _cleaned(value: object) -> object:
+    match value:
+        case str():
+            return clean(value)
+        case Mapping():
+            return {clean(str(name)): _cleaned(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [_cleaned(inner) for inner in value]
+        case int() if abs(value) >= 1 << 63:
+            return str(value)
+        case _:
+            return value
+
+
+def digest(group: Group) -> str:
+    """What the user posted, as a hash: the same for every offer of the same content.
+
+    Left out is what the service adds or what changes without the user: status, times of submission, the narrative that
+    is made of the rest, and all but the names of tag, user and activity type.
+    """
+    rows = sorted(
+        orjson.dumps(
+            (
+                row.activity_hour,
+                row.first_observed_in_hour,
+                row.duration_secs,
+                row.activity,
+                row.description,
+                row.activity_type_code,
+            )
+        )
+        for row in group.time_rows
+    )
+    content = (
+        group.total_duration_secs,
+        group.description,
+        group.group_name,
+        group.local_date,
+        group.narrative_type,
+        sorted(tag.name or "" for tag in group.tags),
+        group.activity_type.code if group.activity_type else None,
+        (group.user.user_id or group.user.external_id or group.user.email) if group.user else None,
+    )
+    return hashlib.sha256(b"\n".join((orjson.dumps(content), *rows))).hexdigest()

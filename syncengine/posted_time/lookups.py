@@ -1,0 +1,77 @@
+"""A group → the rows of a target that it refers to, or why it cannot be delivered. Reads the target."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.posted_time.databases import Statement, bound
+from syncengine.posted_time.sinks.contract import Failed, Refused
+from syncengine.posted_time.sinks.sql import probe
+from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
+from syncengine.posted_time.templates import Json, Text, Variables
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+
+
+class Placeholder(dict[str, Any]):
+    """The row of a lookup in a rehearsal: every column is a word for itself."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def __missing__(self, column: str) -> str:
+        return f"<{self.name}.{column}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """One row, found by a query with bound parameters."""
+
+    name: str
+    engine: sa.Engine
+    query: Statement
+    params: Json
+    when: Text | None
+    missing: Text | None
+
+    def columns(self) -> frozenset[str] | None:
+        """The names of what it finds; whatever the database raises. None: it cannot tell without looking."""
+        with self.engine.connect() as connection:
+            self.query.check(connection)
+            result = connection.execute(self.query.clause, dict.fromkeys(self.query.names))
+            return frozenset(result.keys()) if result.returns_rows else frozenset()
+
+    async def find(self, variables: Variables) -> Mapping[str, Any] | Refused | Failed | None:
+        """The row; None where there is nothing to look up. RenderTrouble."""
+        if self.when is not None and not self.when.holds(variables):
+            return None
+        dialect = self.engine.dialect.name
+        params = {name: bound(value, dialect) for name, value in self.params(variables).items()}
+        try:
+            rows = await asyncio.to_thread(self._rows, params)
+        except FAILURES as error:
+            kind = meaning(error) or TroubleKind.UNKNOWN
+            answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
+            told = sentence(self.name, kind)
+            return Failed(kind, told, is_down=is_down(error, kind), has_answered=answered, where=self.name)
+        if len(rows) == 1:
+            return rows[0]
+        words = self.missing.render(variables) if self.missing and not rows else ""
+        return Refused(words or f"{self.name} was found {'more than once' if rows else 'nowhere'}.")
+
+    @property
+    def probe_is_proof(self) -> bool:
+        return False
+
+    async def probe(self) -> SinkTrouble | None:
+        return await asyncio.to_thread(probe, self.engine, self.name)
+
+    def _rows(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """At most two: more than one is not the one."""
+        with self.engine.connect() as connection:
+            return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]

@@ -1,0 +1,154 @@
+"""Fetch or webhook: registering one, after the other one was unregistered; they exclude each other (409).
+
+What this project registered before is in its state; only that is ended unasked. A fetch client has no address, so that
+one which stands in the way of a webhook that the project file asks for is ended too; a foreign webhook never is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client
+from syncengine.service.operations import (
+    REGISTER_FETCH_CLIENT,
+    REGISTER_WEBHOOK,
+    UNREGISTER_FETCH_CLIENT,
+    UNREGISTER_WEBHOOK,
+    Operation,
+)
+from syncengine.service.posted_time import refusal
+from syncengine.settings import Project, Secret, secret_at
+from syncengine.store import mechanism as store
+from syncengine.store.mechanism import Mechanism
+
+FETCH, WEBHOOK = "fetch", "webhook"
+ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}
+
+
+class MechanismTaken(SyncengineError):
+    """The team has the other mechanism, and it is not this project's to end."""
+
+    code = "mechanism-taken"
+
+
+@dataclass(frozen=True, slots=True)
+class Callback:
+    """Where the service calls, and what it proves itself with."""
+
+    url: str
+    key: Secret
+
+
+def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
+    """The webhook of the project file; Problems for what is missing in it."""
+    section = project.posted_time.webhook if project.posted_time else None
+    if section is None or section.callback_url is None:
+        raise _missing("`postedTime.webhook.callbackUrl` is needed: where the service calls this receiver")
+    if section.caller_key is None:
+        raise _missing("`postedTime.webhook.callerKey` is needed: without it anybody could post time")
+    return Callback(section.callback_url, secret_at(section.caller_key, project.root, environ, "the caller key"))
+
+
+def _missing(message: str) -> Problems:
+    return Problems([Diagnostic(severity=Severity.ERROR, code="missing-setting", message=message)])
+
+
+class Registrar:
+    """Registers and unregisters for the project whose state is at `state`. `say` hears what was done, in a sentence.
+
+    `before_leaving_fetch` is run before a fetch client is unregistered: what was fetched is answered for till then.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        state: str,
+        base_url: str,
+        say: Callable[[str], None],
+        before_leaving_fetch: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        self._client = client
+        self._state = state
+        self._base_url = base_url
+        self._say = say
+        self._before_leaving_fetch = before_leaving_fetch
+
+    async def fetch(self) -> None:
+        """A fetch client. One that is there already is taken for ours: it has no name."""
+        if await self._known() == WEBHOOK:
+            await self.end(WEBHOOK)
+        answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
+        if not answer.ok and answer.status != 409:
+            raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
+        if answer.ok:
+            self._say("a fetch client is registered")
+        await self._remember(Mechanism(FETCH, self._base_url))
+
+    async def webhook(self, callback: Callback) -> None:
+        """A webhook with the project's callback URL and key, registered anew only where they differ."""
+        key = callback.key.read()
+        before = await self._mechanism()
+        if before is not None and before.name == FETCH:
+            await self.end(FETCH)
+        kept = before is not None and before.callback_url == callback.url and before.has_key(key)
+        if before is not None and before.name == WEBHOOK and not kept:
+            await self.end(WEBHOOK)
+        answer = await self._subscribed(callback, key)
+        if answer.status == 409 and not kept:
+            await self._make_room(answer)
+            answer = await self._subscribed(callback, key)
+        if not answer.ok and not (answer.status == 409 and kept):
+            raise refusal(REGISTER_WEBHOOK, self._client, answer)
+        if answer.ok:
+            self._say(f"a webhook is registered: {callback.url}")
+        if not kept:
+            digest = await asyncio.to_thread(store.digest, key)
+            await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
+
+    async def end(self, name: str) -> bool:
+        """Unregister; False when the service had none."""
+        if name == FETCH and self._before_leaving_fetch is not None:
+            await self._before_leaving_fetch()
+        answer = await self._client.call(ENDING[name], {})
+        gone = answer.status == 404 or (name == FETCH and answer.status == 409)
+        if not answer.ok and not gone:
+            raise refusal(ENDING[name], self._client, answer)
+        if await self._known() == name:
+            await self._remember(None)
+        if answer.ok:
+            self._say(f"the {NAMES[name]} is unregistered")
+        return answer.ok
+
+    async def _subscribed(self, callback: Callback, key: str) -> Answer:
+        """The answer, without the key that the service may repeat in it."""
+        answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
+        return replace(answer, data=None, text=answer.text.replace(key, "***"))
+
+    async def _make_room(self, refused: Answer) -> None:
+        """A fetch client that nobody remembers gives way; a webhook does not."""
+        if not await self.end(FETCH):
+            words = f" ({refused.text})" if refused.text else ""
+            raise MechanismTaken(
+                f"the team has a webhook that this project did not register{words};"
+                " `syncengine time unregister webhook` ends it, whoever it belongs to"
+            )
+
+    async def _mechanism(self) -> Mechanism | None:
+        """What was registered at this service; at another one it says nothing."""
+        known = await asyncio.to_thread(store.registered, self._state)
+        return known if known is not None and known.base_url == self._base_url else None
+
+    async def _known(self) -> str | None:
+        known = await self._mechanism()
+        return known.name if known else None
+
+    async def _remember(self, mechanism: Mechanism | None) -> None:
+        if await self._mechanism() != mechanism:
+            await asyncio.to_thread(store.remember, self._state, mechanism)
+
+
+NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}

@@ -1,0 +1,114 @@
+"""A parsed template → the names in it that cannot be there: variables, and fields of what is known. Pure.
+
+Everything that a group may hold has a shape, so that `tag.nmae` is an error at start, not with the first group.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from jinja2 import nodes
+
+from syncengine.document.findings import suggestion
+
+SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject"})
+ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a value has: fields by name (None: whichever), or items. `title` is how a message calls it."""
+
+    title: str
+    fields: Mapping[str, Shape | None] | None = None
+    item: Shape | None = None
+
+
+class Finding(NamedTuple):
+    """A line of the template, from 1, and what is wrong there."""
+
+    line: int
+    message: str
+
+
+Scope = Mapping[str, Shape | None]
+"""Variables and their shapes; None: nothing is known of it."""
+
+
+def shape_of(kind: type[Any], names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape:
+    """The shape of a dataclass, as templates name its fields."""
+    hints = get_type_hints(kind)
+    return Shape(title, {wire: _hinted(hints[name], names, wire) for wire, name in names[kind].items()})
+
+
+def _hinted(hint: Any, names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape | None:
+    if get_origin(hint) in (Union, types.UnionType):
+        return next((found for inner in get_args(hint) if (found := _hinted(inner, names, title))), None)
+    if get_origin(hint) is tuple:
+        return Shape(title, item=_hinted(get_args(hint)[0], names, f"an item of {title}"))
+    return shape_of(hint, names, title) if hint in names else None
+
+
+def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
+    """Every name of the template that is neither in the scope nor made by the template itself."""
+    made = {name.name for name in template.find_all(nodes.Name) if name.ctx != "load"}
+    made |= {part.target for part in template.find_all(nodes.Import)}
+    made |= {n if isinstance(n, str) else n[1] for part in template.find_all(nodes.FromImport) for n in part.names}
+    made |= {macro.name for macro in template.find_all(nodes.Macro)} | {"loop", "caller", "varargs", "kwargs", "self"}
+    shapes = {name: shape for name, shape in scope.items() if name not in made}
+    for loop in template.find_all(nodes.For):
+        if isinstance(loop.target, nodes.Name) and loop.target.name not in scope:
+            iterated = _shape(loop.iter, shapes)
+            shapes[loop.target.name] = iterated.item if iterated else None
+    found = [
+        Finding(name.lineno, f"there is no variable `{name.name}`{suggestion(name.name, scope)}")
+        for name in template.find_all(nodes.Name)
+        if name.ctx == "load" and name.name not in scope and name.name not in made
+    ]
+    return sorted({*found, *_unknown_fields(template, shapes)})
+
+
+def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
+    accesses: list[nodes.Getattr | nodes.Getitem] = [*template.find_all(nodes.Getattr)]
+    for access in (*accesses, *template.find_all(nodes.Getitem)):
+        name, shape = _name(access), _shape(access.node, shapes)
+        if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
+            hint = suggestion(name, shape.fields)
+            yield Finding(access.lineno, f"`{shape.title}` has no field `{name}`{hint}")
+
+
+def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:
+    if isinstance(access, nodes.Getattr):
+        return access.attr
+    given = access.arg
+    return given.value if isinstance(given, nodes.Const) and isinstance(given.value, str) else None
+
+
+def _shape(node: nodes.Node, shapes: Scope) -> Shape | None:
+    """What is known of an expression's value."""
+    match node:
+        case nodes.Name():
+            return shapes.get(node.name)
+        case nodes.Getattr():
+            return _part(node, shapes)
+        case nodes.Getitem():
+            return _part(node, shapes)
+        case nodes.Filter() if node.node is not None:
+            shape = _shape(node.node, shapes)
+            if node.name in SAME_ITEMS:
+                return shape
+            return shape.item if shape and node.name in ONE_ITEM else None
+        case _:
+            return None
+
+
+def _part(access: nodes.Getattr | nodes.Getitem, shapes: Scope) -> Shape | None:
+    outer, name = _shape(access.node, shapes), _name(access)
+    if outer is None:
+        return None
+    if name is not None:
+        return outer.fields.get(name) if outer.fields else None
+    return outer.item if isinstance(access, nodes.Getitem) and not isinstance(access.arg, nodes.Slice) else None

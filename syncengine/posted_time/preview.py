@@ -1,0 +1,73 @@
+"""A group → what would go to each sink, as plain values. A rehearsal: nothing is asked, nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from syncengine.posted_time.group import read_group
+from syncengine.posted_time.route import Route
+from syncengine.posted_time.sinks.contract import Failed, Refused
+from syncengine.posted_time.templates import plain
+
+SAMPLE: Mapping[str, Any] = {
+    "groupId": "00000000-0000-4000-8000-000000000001",
+    "description": "Reply to the examiner",
+    "totalDurationSecs": 10000,
+    "totalDurationHours": 2.78,
+    "tzOffsetMins": 120,
+    "localDate": "2024-05-02",
+    "groupName": "Patents EU",
+    "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
+    "status": "PENDING",
+    "submissionTime": 1714662000000,
+    "tags": [{"name": "ACME-0042", "path": "/", "description": "Opposition", "externalId": "4711"}],
+    "activityType": {"code": "A101", "label": "Plan and prepare for"},
+    "user": {
+        "userId": "u-1",
+        "name": "Jo Doe",
+        "email": "jo@example.com",
+        "externalId": "jd",
+        "businessRole": "Attorney",
+        "experienceWeightingPercent": 100,
+    },
+    "durationSplitStrategy": "DIVIDE_BETWEEN_TAGS",
+    "timeRows": [
+        {
+            "activity": "Word",
+            "description": "Reply.docx",
+            "activityHour": 2024050207,
+            "firstObservedInHour": 5,
+            "durationSecs": 6400,
+            "source": "WT_DESKTOP",
+            "timezone_name": "Europe/Vienna",
+            "timezone_offset_min": 120,
+        },
+        {
+            "activity": "@_Call with the client_@",
+            "description": None,
+            "activityHour": 2024050209,
+            "firstObservedInHour": 30,
+            "durationSecs": 3600,
+            "source": "USER_MANUAL_TIME",
+            "timezone_name": "Europe/Vienna",
+            "timezone_offset_min": 120,
+        },
+    ],
+}
+"""A group as the service might send it."""
+
+
+async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
+    """`outcome` is SUCCESS, FAILURE or RETRIABLE_FAILURE, as if every target took it."""
+    group = read_group(raw)
+    prepared = await route.prepare(group, 1, rehearse=True)
+    document: dict[str, Any] = {"groupId": group.group_id, "outcome": "SUCCESS", "message": None}
+    if isinstance(prepared, Refused | Failed):
+        document["outcome"] = "FAILURE" if isinstance(prepared, Refused) else "RETRIABLE_FAILURE"
+        document["message"] = (prepared.detail if isinstance(prepared, Failed) else None) or prepared.message
+        return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
+    seen = prepared.variables
+    shown = [{"sink": sink.name, "content": sink.shown(parcel.content)} for sink, parcel in prepared.parcels]
+    made = {"narrative": seen["narrative"], "duration": plain(seen["duration"]), "start": plain(seen["start"])}
+    return {**document, **made, "sinks": shown}

@@ -1,0 +1,61 @@
+"""Our receipts in a target database: that a sink took a group, in the same transaction as its row. Reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+METADATA = sa.MetaData()
+RECEIPTS = sa.Table(
+    "syncengine_receipts",
+    METADATA,
+    sa.Column("group_id", sa.String(255), primary_key=True),
+    sa.Column("sink", sa.String(63), primary_key=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("external_id", sa.Text),
+    sa.Column("delivered", sa.Double, nullable=False),
+    comment="Written by syncengine with each delivery, so that none is made twice.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """`digest` is of what the user posted."""
+
+    digest: str
+    external_id: str | None
+
+
+def create(engine: sa.Engine) -> None:
+    """Make the table, unless it is there; another process may be making it at this moment."""
+    try:
+        METADATA.create_all(engine)
+    except exc.DBAPIError:
+        if not sa.inspect(engine).has_table(RECEIPTS.name):
+            raise
+
+
+def find(connection: sa.Connection, group_id: str, sink: str) -> Receipt | None:
+    """What is known of a group at a sink."""
+    mine = sa.and_(RECEIPTS.c.group_id == group_id, RECEIPTS.c.sink == sink)
+    row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
+    return None if row is None else Receipt(row.digest, row.external_id)
+
+
+def write(
+    connection: sa.Connection, group_id: str, sink: str, revision: int, receipt: Receipt, delivered: float
+) -> None:
+    """Sign for a group; IntegrityError when another did at the same moment."""
+    connection.execute(
+        sa.insert(RECEIPTS).values(
+            group_id=group_id,
+            sink=sink,
+            revision=revision,
+            digest=receipt.digest,
+            external_id=receipt.external_id,
+            delivered=delivered,
+        )
+    )

@@ -1,0 +1,35 @@
+"""A group as the inbox has it, offered again → what is to be done; pure.
+
+The rules of product.md §8: delivered once per sink however often it is offered; offered with another content it is its
+next revision, unless a sink has the first: then it is a conflict for a person.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry
+
+
+class Step(Enum):
+    """`ANSWER`: the verdict is known, say it again. `ASK`: whether a doubtful sink has it decides."""
+
+    ANSWER = 1
+    DELIVER = 2
+    REVISE = 3
+    ASK = 4
+    CONFLICT = 5
+
+
+def next_step(entry: Entry, digest: str) -> Step:
+    """What an offer with this content leads to; the entry is as it stood when the offer came."""
+    if entry.digest == digest:
+        return Step.ANSWER if entry.is_delivered else Step.DELIVER
+    if entry.is_delivered or any(found.status in TAKEN for found in entry.deliveries):
+        return Step.CONFLICT
+    return Step.ASK if doubtful(entry) else Step.REVISE
+
+
+def doubtful(entry: Entry) -> tuple[Delivered, ...]:
+    """Attempts whose end is not known."""
+    return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)

@@ -1,0 +1,252 @@
+"""project file → a compiled route, or everything that is wrong with it. Reads templates and asks databases.
+
+A database that does not answer is no mistake of the project: it is told as trouble, and the route is made all the same.
+Offline (a rehearsal) nothing is opened, and a secret that is not there does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine import delivery_file as file
+from syncengine.delivery_shapes import USER as USERS_ZONE
+from syncengine.delivery_shapes import Written
+from syncengine.document.findings import in_order
+from syncengine.errors import Problems
+from syncengine.posted_time.clock import named_zone
+from syncengine.posted_time.databases import Databases, Statement
+from syncengine.posted_time.lookups import Lookup
+from syncengine.posted_time.names import Scope, Shape
+from syncengine.posted_time.narrative import TEMPLATE, Narrative
+from syncengine.posted_time.route import Route, Rule, Settings, Stop
+from syncengine.posted_time.sinks.contract import Failed, Sink
+from syncengine.posted_time.sinks.http import Address, HttpSink
+from syncengine.posted_time.sinks.jsonl import JsonlSink
+from syncengine.posted_time.sinks.sql import SqlSink, Words
+from syncengine.posted_time.sql_errors import FAILURES, USER, meaning, sentence
+from syncengine.posted_time.templates import Compiler, Json, Text
+from syncengine.posted_time.verdict import TroubleKind
+from syncengine.setting_shapes import Reference
+from syncengine.settings import Project, located, secret_at
+
+UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
+"""What a database may suffer from at start without the project being wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A route, the databases that it uses, and what was in trouble when it was made."""
+
+    route: Route
+    databases: Databases
+    troubles: tuple[tuple[str, Failed], ...] = ()
+
+
+def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False) -> Built:
+    """The route of a project; Problems with all that is wrong."""
+    section = project.posted_time or file.PostedTimeSection.model_construct()
+    building = _Building(project, environ, now, offline)
+    route = building.route(section)
+    if building.compiler.found:
+        building.databases.close()
+        raise Problems(in_order(building.compiler.found))
+    return Built(route, building.databases, tuple(building.troubles))
+
+
+def check(project: Project) -> None:
+    """That the project's posted time can be compiled, without opening anything; Problems with all that is wrong."""
+    if project.posted_time is not None:
+        build(project, {}, now=lambda: 0.0, offline=True).databases.close()
+
+
+@dataclass(slots=True)
+class _Building:
+    project: Project
+    environ: Mapping[str, str]
+    now: Callable[[], float]
+    offline: bool
+    databases: Databases = field(default_factory=Databases)
+    troubles: list[tuple[str, Failed]] = field(default_factory=list)
+    compiler: Compiler = field(init=False)
+    scope: dict[str, Shape | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.compiler = Compiler(self.project.root, self.project.config_name)
+
+    def route(self, section: file.PostedTimeSection) -> Route:
+        zone = named_zone(section.timezone) if section.timezone not in (None, USERS_ZONE) else None
+        duration = section.duration or file.DurationSection.model_construct()
+        settings = Settings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
+        rules = [self._rule(rule) for rule in section.refuse or ()]
+        lookups = self._lookups(section.lookups or ())
+        narrative = self._narrative(section.narrative or file.NarrativeSection.model_construct())
+        self.scope["narrative"] = None
+        stops = [self._stop(sink) for sink in section.deliver or ()]
+        return Route(
+            settings,
+            tuple(rule for rule in rules if rule),
+            lookups,
+            narrative,
+            tuple(stop for stop in stops if stop),
+        )
+
+    def _rule(self, section: file.RefuseRule) -> Rule | None:
+        when, message = self.compiler.condition(section.when), self.compiler.text(section.message)
+        return Rule(when, message) if when and message else None
+
+    # --- lookups
+
+    def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
+        """Each sees those before it, and its columns become known to what comes after."""
+        found, shapes = [], dict[str, Shape | None]()
+        for section in sections:
+            lookup = self._lookup(section)
+            shapes[section.name.text] = self._columns(lookup, section) if lookup else None
+            self.scope["lookup"] = Shape("lookup", dict(shapes))
+            found.append(lookup)
+        self.scope.setdefault("lookup", Shape("lookup", dict(shapes)))
+        return tuple(lookup for lookup in found if lookup)
+
+    def _lookup(self, section: file.LookupSection) -> Lookup | None:
+        name, sql = section.name.text, section.sql
+        engine = self._engine(sql.source, sql.url, name, sql.query)
+        statement, params = self._statement(sql.query, sql.params), self._json(sql.params or {})
+        when = self._condition(section.when)
+        missing = self._text(section.missing)
+        if engine is None or statement is None or params is None:
+            return None
+        return Lookup(name, engine, statement, params, when, missing)
+
+    def _columns(self, lookup: Lookup, section: file.LookupSection) -> Shape | None:
+        columns = self._judged(lookup.name, section.sql.query, lookup.columns)
+        return Shape(f"lookup.{lookup.name}", dict.fromkeys(columns)) if columns else None
+
+    # --- narrative and sinks
+
+    def _narrative(self, section: file.NarrativeSection) -> Narrative:
+        ours = self.compiler.builtin(TEMPLATE)
+        template = self.compiler.file(section.template, self.scope) if section.template else ours
+        return Narrative(
+            template or ours, section.max_length or 0, "\n" if section.newline is None else section.newline
+        )
+
+    def _stop(self, section: file.Sink) -> Stop | None:
+        when = self._condition(section.when)
+        sink: Sink | None
+        if section.sql is not None:
+            sink = self._sql(section, section.sql)
+        elif section.http is not None:
+            sink = self._http(section, section.http)
+        else:
+            assert section.jsonl is not None
+            sink = self._jsonl(section, section.jsonl)
+        return Stop(sink, when) if sink else None
+
+    def _words(self, section: file.Sink) -> Words:
+        answers: Scope = {"response": None, "returned": None, "status": None}
+        return Words(self._text(section.external_id, answers), self._text(section.refused, answers))
+
+    def _sql(self, section: file.Sink, sql: file.SqlSink) -> Sink | None:
+        name = section.name.text
+        engine = self._engine(sql.source, sql.url, name, sql.statement)
+        statement, params = self._statement(sql.statement, sql.params), self._json(sql.params or {})
+        words = self._words(section)
+        if engine is None or statement is None or params is None:
+            return None
+        keeps = sql.receipts is not False
+        sink = SqlSink(name, engine, statement, params, words, keeps_receipts=keeps, now=self.now)
+        self._judged(name, sql.statement, sink.check)
+        return sink
+
+    def _http(self, section: file.Sink, http: file.HttpSink) -> Sink:
+        source = self.project.sources[http.source.text].http if http.source else None
+        headers = {**((source and source.headers) or {}), **(http.headers or {})}
+        url = source.url if source else http.url
+        assert url is not None
+        timeout = http.timeout or (source and source.timeout) or 30.0
+        return HttpSink(
+            section.name.text,
+            Address(self._reader(url, f"the URL of {section.name.text}"), self._secrets(headers), timeout, http.health),
+            method=http.method or "POST",
+            path=self._text(http.path),
+            headers={
+                n: text for n, value in headers.items() if isinstance(value, Written) and (text := self._text(value))
+            },
+            body=None if http.body is None else self._json(http.body),
+            refuse_on=frozenset(section.refuse_on or ()),
+            words=self._words(section),
+        )
+
+    def _jsonl(self, section: file.Sink, jsonl: file.JsonlSection) -> Sink:
+        body = None if jsonl.body is None else self._json(jsonl.body)
+        return JsonlSink(section.name.text, self.project.root / jsonl.path, body, self._words(section))
+
+    # --- parts
+
+    def _text(self, written: Written | None, more: Scope | None = None) -> Text | None:
+        return self.compiler.text(written, {**self.scope, **(more or {})}) if written else None
+
+    def _condition(self, written: Written | None) -> Text | None:
+        return self.compiler.condition(written, self.scope) if written else None
+
+    def _json(self, tree: Any) -> Json | None:
+        return self.compiler.json(tree, self.scope)
+
+    def _statement(self, written: Written, params: Mapping[str, Any] | None) -> Statement | None:
+        """The statement, with a template for each of its parameters and no other."""
+        statement, given = Statement(written.text), frozenset(params or {})
+        for name in sorted(statement.names - given):
+            self._refuse(written, f"`:{name}` stands in the statement, but not in `params`")
+        for name in sorted(given - statement.names):
+            self._refuse(written, f"`{name}` stands in `params`, but not as `:{name}` in the statement")
+        if "{{" in written.text or "{%" in written.text:
+            self._refuse(written, "a statement is no template: write :NAME, and the template under `params`")
+        return statement if statement.names == given else None
+
+    def _engine(self, source: Written | None, url: Reference | str | None, name: str, at: Written) -> sa.Engine | None:
+        place = self.project.sources[source.text].sql if source else url
+        assert place is not None
+        try:
+            what = f"source {source.text}" if source else name
+            text = self._reader(place, f"the database of {what}")()
+            return self.databases.engine(located(text, self.project.root), what)
+        except Problems as error:
+            if self.offline:
+                return sa.create_engine("sqlite://")
+            for problem in error.found:
+                self.compiler.findings.at(problem.code, (source or at).line, (source or at).column, problem.message)
+            return None
+
+    def _reader(self, setting: Reference | str, what: str) -> Callable[[], str]:
+        if isinstance(setting, str):
+            return lambda: setting
+        return secret_at(setting, self.project.root, self.environ, what).read
+
+    def _secrets(self, headers: Mapping[str, Written | Reference]) -> dict[str, Callable[[], str]]:
+        return {
+            name: self._reader(value, f"the header {name}")
+            for name, value in headers.items()
+            if isinstance(value, Reference)
+        }
+
+    def _judged(self, name: str, written: Written, judge: Callable[[], Any]) -> Any:
+        """What the target says of a statement: nothing, a problem of the project, or trouble of its own."""
+        if self.offline:
+            return None
+        try:
+            return judge()
+        except FAILURES as error:
+            kind = meaning(error)
+            if kind in UNANSWERED and kind is not USER:
+                self.troubles.append((name, Failed(kind, sentence(name, kind), has_answered=False)))
+            else:
+                said = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
+                self._refuse(written, f"the database does not take this: {said}", "bad-statement")
+        return None
+
+    def _refuse(self, written: Written, message: str, code: str = "bad-params") -> None:
+        self.compiler.findings.at(code, written.line, written.column, message)

@@ -1,0 +1,93 @@
+"""What every sink is to delivery: the contract that SQL, HTTP and JSONL keep, and their answers. Types only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from syncengine.posted_time.templates import Variables
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """One group, rendered for one sink. `content` is the sink's own; `digest` is of what the user posted."""
+
+    group_id: str
+    revision: int
+    digest: str
+    content: Any
+    variables: Variables
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """The sink has the group, now or since before. `external_id` is its reference."""
+
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The user's matter. `message` is a sentence for the user."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Differs:
+    """The sink has the group with another content: a matter for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Trouble. `is_sure`: the sink does not have the group. `is_down`: it would not take any other either.
+
+    `has_answered`: it could be reached, so that it can be reached again proves nothing. `message` is for who posted,
+    `detail` for whoever runs this, `where` what failed if that is not the sink itself.
+    """
+
+    kind: TroubleKind
+    message: str
+    is_sure: bool = True
+    is_down: bool = True
+    has_answered: bool = False
+    detail: str | None = None
+    where: str | None = None
+
+
+Answer = Took | Refused | Differs | Failed
+Note = Callable[[str], None]
+"""Keeps what the sink must know again after a crash; called in whichever thread the sink works in."""
+
+
+class Sink(Protocol):
+    """Where posted time goes."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def probe_is_proof(self) -> bool:
+        """Whether a probe that goes well shows that a delivery would."""
+
+    def render(self, variables: Variables) -> Any:
+        """What would be delivered; RenderTrouble. Touches nothing outside."""
+
+    def shown(self, content: Any) -> Any:
+        """The same for people: as plain values, without secrets."""
+
+    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+        """Hand it over. `memo` is what an earlier attempt noted."""
+
+    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+        """Whether the sink has the group from an attempt whose answer was lost.
+
+        None: nobody will ever be able to tell; Failed: it cannot be asked now.
+        """
+
+    async def probe(self) -> SinkTrouble | None:
+        """What keeps the sink from taking anything now."""
+
+    async def close(self) -> None: ...

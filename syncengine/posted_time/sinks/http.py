@@ -1,0 +1,183 @@
+"""A group → one request with an Idempotency-Key. Sends to the target.
+
+The receiver is told apart what it may have got twice: the key is GROUP_ID/SINK for a group's first revision, and the
+same however often it is sent. Statuses say whose matter a refusal is (product.md §8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import orjson
+
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.sinks.sql import Words
+from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+
+NOT_THE_USERS: Mapping[int, TroubleKind] = {
+    401: TroubleKind.AUTHENTICATION,
+    403: TroubleKind.PERMISSIONS,
+    407: TroubleKind.AUTHENTICATION,
+    408: TroubleKind.UNREACHABLE,
+    429: TroubleKind.UNREACHABLE,
+}
+"""The 4xx that are trouble."""
+
+MAYBE_TAKEN = frozenset({408, 500, 502, 504})
+"""Answers after which the receiver may have the group all the same."""
+
+_WORDS: Mapping[TroubleKind, str] = {
+    TroubleKind.UNREACHABLE: "cannot be reached",
+    TroubleKind.AUTHENTICATION: "does not accept our credentials",
+    TroubleKind.PERMISSIONS: "does not permit us to deliver",
+    TroubleKind.UNKNOWN: "does not work as expected",
+}
+_NEVER_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+    httpx.InvalidURL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What is sent, rendered."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where it is sent. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
+
+    url: Callable[[], str]
+    secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    timeout: float = 30.0
+    health: str | None = None
+
+
+class HttpSink:
+    """A request with a JSON body."""
+
+    def __init__(
+        self,
+        name: str,
+        address: Address,
+        *,
+        method: str,
+        path: Text | None,
+        headers: Mapping[str, Text],
+        body: Json | None,
+        refuse_on: frozenset[int],
+        words: Words,
+    ) -> None:
+        self.name = name
+        self.probe_is_proof = address.health is not None
+        self._address = address
+        self._method = method
+        self._path = path
+        self._headers = headers
+        self._body = body
+        self._refuse_on = refuse_on
+        self._words = words
+        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False)
+
+    def render(self, variables: Variables) -> Letter:
+        path = self._path.render(variables) if self._path else ""
+        if not path.isprintable() or ".." in urlsplit(path).path.split("/"):
+            raise RenderTrouble(f"the path of {self.name} came to something that is no path below its URL")
+        headers = {name: text.render(variables).strip() for name, text in self._headers.items()}
+        for name, value in headers.items():
+            if not (value.isascii() and value.isprintable()):
+                raise RenderTrouble(f"the header {name} of {self.name} came to something that no header can carry")
+        body = None if self._body is None else orjson.dumps(plain(self._body(variables)))
+        return Letter(path, headers, body)
+
+    def shown(self, content: Letter) -> Any:
+        body = None if content.body is None else orjson.loads(content.body)
+        return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
+
+    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+        letter: Letter = parcel.content
+        headers = {**letter.headers, "Idempotency-Key": idempotency_key(parcel, self.name)}
+        if letter.body is not None:
+            headers.setdefault("Content-Type", "application/json")
+        try:
+            response = await self._send(self._method, letter.path, headers, letter.body)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
+        return self._answer(response, parcel.variables)
+
+    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+        return None
+
+    async def probe(self) -> SinkTrouble | None:
+        method, path = ("GET", self._address.health) if self._address.health else ("HEAD", "")
+        try:
+            response = await self._send(method, path or "", {}, None)
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return self._trouble(TroubleKind.UNREACHABLE)
+        if self._address.health and not response.is_success:
+            return self._trouble(NOT_THE_USERS.get(response.status_code, TroubleKind.UNREACHABLE))
+        return self._trouble(TroubleKind.UNREACHABLE) if response.status_code in (502, 503, 504) else None
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> httpx.Response:
+        base = self._address.url()
+        url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
+        secrets = {name: read() for name, read in self._address.secrets.items()}
+        return await self._client.request(method, url, headers={**secrets, **headers}, content=body)
+
+    def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
+        status = response.status_code
+        told = {**variables, "response": _json(response), "status": status}
+        if response.is_success:
+            return Took(_told(self._words.external_id, told))
+        if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
+            words = _told(self._words.refused, told)
+            return Refused(words or f"{self.name} refused this time ({status}).")
+        kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)
+        return Failed(kind, self._sentence(kind, status), status not in MAYBE_TAKEN, has_answered=True)
+
+    def _sentence(self, kind: TroubleKind, status: int | None = None) -> str:
+        return f"{self.name} {_WORDS[kind]}" + (f" ({status})." if status else ".")
+
+    def _trouble(self, kind: TroubleKind) -> SinkTrouble:
+        return SinkTrouble(self.name, kind, self._sentence(kind))
+
+
+def idempotency_key(parcel: Parcel, sink: str) -> str:
+    """GROUP_ID/SINK; a later revision is another delivery, which follows the key of the first after a dot."""
+    revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
+    return quote(f"{parcel.group_id}/{sink}{revision}", safe="/:@!$&'()*+,;=-._~")
+
+
+def _is_unsent(error: Exception) -> bool:
+    return isinstance(error, _NEVER_SENT)
+
+
+def _json(response: httpx.Response) -> Any:
+    try:
+        return orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        return None
+
+
+def _told(text: Text | None, variables: Variables) -> str | None:
+    """What a template makes of the answer; an answer that it cannot take must not undo the delivery."""
+    try:
+        return (text.render(variables) or None) if text else None
+    except RenderTrouble:
+        return None

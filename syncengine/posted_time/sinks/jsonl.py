@@ -1,0 +1,159 @@
+"""A group → one line of JSON at the end of a file, once. Writes the file.
+
+Before a line is written, where it will stand is noted; after a crash it is either there whole, or what there is of it
+is cut off. A line is on the disk before it is said to be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Took
+from syncengine.posted_time.sinks.sql import Words
+from syncengine.posted_time.templates import Json, Variables, plain
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+
+_PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_TAIL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where a line is to stand: its first byte, how many there are, and their hash."""
+
+    offset: int
+    length: int
+    hash: str
+
+    @classmethod
+    def of(cls, memo: str | None) -> Line | None:
+        return cls(**orjson.loads(memo)) if memo else None
+
+
+class JsonlSink:
+    """A file with one JSON object a line."""
+
+    probe_is_proof = True
+
+    def __init__(self, name: str, path: Path, body: Json | None, words: Words) -> None:
+        self.name = name
+        self._path = path
+        self._body = body
+        self._words = words
+
+    def render(self, variables: Variables) -> bytes:
+        whole = self._body(variables) if self._body else _whole(variables)
+        return orjson.dumps(plain(whole)) + b"\n"
+
+    def shown(self, content: bytes) -> Any:
+        return {"path": str(self._path), "json": orjson.loads(content)}
+
+    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+        external_id = self._words.external_id.render(parcel.variables) if self._words.external_id else None
+        try:
+            await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)
+        except OSError as error:
+            kind = _kind(error)
+            return Failed(kind, _sentence(self.name, kind), is_sure=False)
+        return Took(external_id or None)
+
+    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+        line = Line.of(memo)
+        if line is None:
+            return False
+        try:
+            return await asyncio.to_thread(self._stands, line)
+        except OSError as error:
+            return Failed(_kind(error), _sentence(self.name, _kind(error)))
+
+    async def probe(self) -> SinkTrouble | None:
+        try:
+            await asyncio.to_thread(self._open_and_close)
+        except OSError as error:
+            return SinkTrouble(self.name, _kind(error), _sentence(self.name, _kind(error)))
+        return None
+
+    async def close(self) -> None:
+        """Nothing is open between two lines."""
+
+    def _open_and_close(self) -> None:
+        with _locked(self._path):
+            pass
+
+    def _stands(self, line: Line) -> bool:
+        with _locked(self._path) as file:
+            return _is_there(file, line)
+
+    def _append(self, content: bytes, earlier: Line | None, note: Note) -> None:
+        with _locked(self._path) as file:
+            if earlier is not None and _is_there(file, earlier):
+                return
+            _mend(file)
+            offset = os.fstat(file).st_size
+            line = Line(offset, len(content), hashlib.sha256(content).hexdigest())
+            note(orjson.dumps(asdict(line)).decode())
+            left = memoryview(content)
+            while left:
+                left = left[os.write(file, left) :]
+            os.fsync(file)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file, made if it is not there, and nobody else's of us for as long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)
+
+
+def _is_there(file: int, line: Line) -> bool:
+    found = os.pread(file, line.length, line.offset)
+    return hashlib.sha256(found).hexdigest() == line.hash
+
+
+def _mend(file: int) -> None:
+    """Have the file end in whole lines: a torn one is cut off, a whole one that lacks its end gets it."""
+    size = os.fstat(file).st_size
+    if size == 0 or os.pread(file, 1, size - 1) == b"\n":
+        return
+    start = size
+    tail = b""
+    while start > 0 and b"\n" not in tail:
+        start = max(0, start - _TAIL)
+        tail = os.pread(file, size - start, start)
+    begin = start + tail.rfind(b"\n") + 1
+    try:
+        orjson.loads(tail[begin - start :])
+    except orjson.JSONDecodeError:
+        os.ftruncate(file, begin)
+    else:
+        os.write(file, b"\n")
+
+
+def _whole(variables: Variables) -> dict[str, Any]:
+    """What stands in a line unless the project says otherwise: the group, and what was made of it."""
+    group, duration = plain(variables["group"]), variables["duration"]
+    return {**group, "narrative": variables["narrative"], "seconds": duration.seconds}
+
+
+def _kind(error: OSError) -> TroubleKind:
+    return TroubleKind.PERMISSIONS if error.errno in _PERMISSIONS else TroubleKind.UNREACHABLE
+
+
+def _sentence(sink: str, kind: TroubleKind) -> str:
+    return f"{sink} does not permit us to write." if kind is TroubleKind.PERMISSIONS else f"{sink} cannot be written."

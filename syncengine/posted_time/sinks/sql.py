@@ -1,0 +1,156 @@
+"""A group → one statement in a database, in one transaction with our receipt. Writes the target.
+
+Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
+end nobody saw is simply made again. Without receipts it is at least once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from syncengine.posted_time import receipts
+from syncengine.posted_time.databases import Statement, bound
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.sql_errors import FAILURES, USER, is_down, meaning, sentence
+from syncengine.posted_time.templates import Json, Text, Variables, plain
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said of a delivery: its reference, and the sentence of a refusal."""
+
+    external_id: Text | None
+    refused: Text | None
+
+
+class _Signed(Exception):
+    """Another process delivered the group while this one was at it."""
+
+
+class SqlSink:
+    """A statement with bound parameters."""
+
+    probe_is_proof = False
+
+    def __init__(
+        self,
+        name: str,
+        engine: sa.Engine,
+        statement: Statement,
+        params: Json,
+        words: Words,
+        *,
+        keeps_receipts: bool,
+        now: Callable[[], float],
+    ) -> None:
+        self.name = name
+        self.keeps_receipts = keeps_receipts
+        self._engine = engine
+        self._statement = statement
+        self._params = params
+        self._words = words
+        self._now = now
+        self._is_ready = not keeps_receipts
+
+    def render(self, variables: Variables) -> Mapping[str, Any]:
+        dialect = self._engine.dialect.name
+        return {name: bound(value, dialect) for name, value in self._params(variables).items()}
+
+    def shown(self, content: Mapping[str, Any]) -> Any:
+        return {"sql": self._statement.clause.text, "params": plain(dict(content))}
+
+    def check(self) -> None:
+        """Have the target judge the statement, and make the table of receipts; whatever the database raises."""
+        with self._engine.connect() as connection:
+            self._statement.check(connection)
+        self._get_ready()
+
+    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+        return await asyncio.to_thread(self._deliver, parcel)
+
+    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+        if not self.keeps_receipts:
+            return None
+        return await asyncio.to_thread(self._has_receipt, group_id)
+
+    async def probe(self) -> SinkTrouble | None:
+        return await asyncio.to_thread(probe, self._engine, self.name)
+
+    async def close(self) -> None:
+        """Engines are closed by whoever opened them."""
+
+    def _get_ready(self) -> None:
+        if not self._is_ready:
+            receipts.create(self._engine)
+            self._is_ready = True
+
+    def _has_receipt(self, group_id: str) -> bool | Failed:
+        try:
+            self._get_ready()
+            with self._engine.connect() as connection:
+                return receipts.find(connection, group_id, self.name) is not None
+        except FAILURES as error:
+            kind = meaning(error) or TroubleKind.UNKNOWN
+            return Failed(kind, sentence(self.name, kind))
+
+    def _deliver(self, parcel: Parcel) -> Answer:
+        committing = False
+        try:
+            self._get_ready()
+            with self._engine.connect().execution_options(writes=True) as connection:
+                transaction = connection.begin()
+                answer = self._written(connection, parcel)
+                committing = True
+                transaction.commit()
+                return answer
+        except _Signed:
+            return self._deliver(parcel)
+        except FAILURES as error:
+            return self._failure(error, parcel, is_sure=not committing)
+
+    def _written(self, connection: sa.Connection, parcel: Parcel) -> Answer:
+        known = receipts.find(connection, parcel.group_id, self.name) if self.keeps_receipts else None
+        if known is not None:
+            return Took(known.external_id) if known.digest == parcel.digest else Differs()
+        result = connection.execute(self._statement.clause, dict(parcel.content))
+        row = result.mappings().first() if result.returns_rows else None
+        variables = {**parcel.variables, "returned": dict(row) if row else None}
+        external_id = self._words.external_id.render(variables) if self._words.external_id else ""
+        if self.keeps_receipts:
+            self._sign(connection, parcel, external_id or None)
+        return Took(external_id or None)
+
+    def _sign(self, connection: sa.Connection, parcel: Parcel, external_id: str | None) -> None:
+        receipt = receipts.Receipt(parcel.digest, external_id)
+        try:
+            receipts.write(connection, parcel.group_id, self.name, parcel.revision, receipt, self._now())
+        except exc.IntegrityError as error:
+            raise _Signed from error
+
+    def _failure(self, error: Exception, parcel: Parcel, *, is_sure: bool) -> Answer:
+        kind = meaning(error)
+        if kind is USER:
+            told = self._words.refused.render(parcel.variables) if self._words.refused else ""
+            return Refused(told or f"{self.name} refused this time: something in it does not fit there.")
+        answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
+        return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered)
+
+
+def probe(engine: sa.Engine, name: str) -> SinkTrouble | None:
+    """Whether the database answers."""
+    try:
+        with engine.connect() as connection:
+            connection.execute(sa.select(1))
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA schema_version").all()
+    except FAILURES as error:
+        kind = meaning(error) or TroubleKind.UNKNOWN
+        return SinkTrouble(name, kind, sentence(name, kind))
+    return None

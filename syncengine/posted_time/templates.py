@@ -1,0 +1,253 @@
+"""Templates and expressions, as written → compiled once, or what is wrong with them. Reads templates' files.
+
+Jinja2 in a sandbox. What a group lacks is none, all the way down (`tag.name` without a tag is none); what no group can
+have is an error when it is compiled. An expression alone keeps its type, so a number stays one in JSON and SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2.environment import TemplateExpression
+from jinja2.meta import find_referenced_templates
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic.alias_generators import to_camel
+
+from syncengine.delivery_shapes import Written
+from syncengine.document.findings import Findings
+from syncengine.posted_time import group
+from syncengine.posted_time.durations import Duration
+from syncengine.posted_time.filters import FILTERS
+from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names
+
+NAMES: Mapping[type[Any], Mapping[str, str]] = {
+    **group.NAMES,
+    Duration: {to_camel(f.name): f.name for f in fields(Duration)},
+}
+SCOPE: Scope = {
+    "group": shape_of(group.Group, NAMES, "group"),
+    "tag": shape_of(group.PostedTag, NAMES, "tag"),
+    "rows": Shape("rows", item=shape_of(group.TimeRow, NAMES, "a row")),
+    "user": shape_of(group.User, NAMES, "user"),
+    "activityType": shape_of(group.ActivityType, NAMES, "activityType"),
+    "duration": shape_of(Duration, NAMES, "duration"),
+    "start": None,
+    "connectorConfiguration": None,
+}
+"""What every template sees."""
+
+Variables = Mapping[str, Any]
+_MARKS = ("{{", "{%", "{#")
+_SURPRISES = (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
+
+
+class RenderTrouble(Exception):
+    """A template that is right met data that it cannot take; a defect of the project, not of the user's time."""
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Fields by the interface's names; what is none has every field, and it is none."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if obj is None:
+            return None
+        names = NAMES.get(type(obj))
+        if names is None:
+            # A row's column may be called like a method of dict: `lookup.matter.items`.
+            return obj[attribute] if type(obj) is dict and attribute in obj else super().getattr(obj, attribute)
+        return getattr(obj, names[attribute]) if attribute in names else self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if obj is None or type(obj) in NAMES:
+            return self.getattr(obj, argument)
+        return super().getitem(obj, argument)
+
+
+def environment(root: Path | None = None) -> _Environment:
+    """The sandbox that all templates of a project are compiled in."""
+    made = _Environment(
+        undefined=StrictUndefined,
+        autoescape=False,
+        finalize=lambda value: "" if value is None else value,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+        loader=FileSystemLoader(str(root)) if root else None,
+    )
+    made.filters.update(FILTERS)
+    for name in ("lipsum", "cycler"):
+        made.globals.pop(name, None)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A compiled template and where it stands. A template without marks, or plain JSON, is its `constant`."""
+
+    place: str
+    constant: Any = None
+    template: Template | None = None
+    expression: TemplateExpression | None = None
+
+    def value(self, variables: Variables) -> Any:
+        """What it comes to: of an expression alone its own type, else text."""
+        try:
+            if self.expression is not None:
+                return _defined(self.expression(**variables))
+            return self.template.render(variables) if self.template is not None else self.constant
+        except _SURPRISES as error:
+            raise RenderTrouble(f"the template at {self.place} failed: {type(error).__name__}: {error}") from None
+
+    def render(self, variables: Variables) -> str:
+        """The same as text; none is empty."""
+        value = self.value(variables)
+        return "" if value is None else str(value)
+
+    def holds(self, variables: Variables) -> bool:
+        """Whether a condition is true."""
+        return bool(self.value(variables))
+
+
+Json = Callable[[Variables], Any]
+
+
+def _defined(value: Any) -> Any:
+    """What `x if y` comes to without an else is none; any other name without a value fails."""
+    if isinstance(value, StrictUndefined):
+        str(value)  # which is what it fails at
+    return None if isinstance(value, Undefined) else value
+
+
+class Compiler:
+    """Compiles what the project file holds; what is wrong goes to the findings, and None comes back."""
+
+    def __init__(self, root: Path, config: str, scope: Scope = SCOPE) -> None:
+        self.root = root
+        self.findings = Findings(config)
+        self.others: list[Findings] = []
+        self._environment = environment(root)
+        self._scope = scope
+
+    @property
+    def found(self) -> list[Any]:
+        """Every diagnostic, of the project file and of the templates' own files."""
+        return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
+
+    def text(self, written: Written, more: Scope | None = None) -> Text | None:
+        """A template."""
+        place = f"{self.findings.file}:{written.line}"
+        if not any(mark in written.text for mark in _MARKS):
+            return Text(place, constant=written.text)
+        parsed = self._parsed(written.text, self.findings, written.line, written.column, more)
+        if parsed is None:
+            return None
+        alone = _expression_alone(parsed)
+        if alone is not None:
+            return Text(place, expression=self._expression(alone))
+        return Text(place, template=self._environment.from_string(parsed))
+
+    def condition(self, written: Written, more: Scope | None = None) -> Text | None:
+        """An expression, bare or in {{ }}."""
+        bare = written.text.strip()
+        inner = bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}"
+        parsed = self._parsed(inner, self.findings, written.line, written.column, more)
+        alone = _expression_alone(parsed) if parsed else None
+        if parsed is None:
+            return None
+        if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
+            self._refuse(written, "a condition is one expression that is true or false, like `not tag`")
+            return None
+        return Text(f"{self.findings.file}:{written.line}", expression=self._expression(alone))
+
+    def json(self, tree: Any, more: Scope | None = None) -> Json | None:
+        """JSON whose texts are templates."""
+        match tree:
+            case Written():
+                text = self.text(tree, more)
+                return text.value if text else None
+            case dict():
+                inner = {name: self.json(value, more) for name, value in tree.items()}
+                return lambda variables: {name: make(variables) for name, make in inner.items() if make}
+            case tuple():
+                items = [self.json(value, more) for value in tree]
+                return lambda variables: [make(variables) for make in items if make]
+            case _:
+                return lambda variables: tree
+
+    def file(self, name: str, more: Scope | None = None) -> Text | None:
+        """A template in a file of its own, and those that it includes."""
+        findings = Findings(name)
+        self.others.append(findings)
+        try:
+            source = (self.root / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            findings.at("unreadable-file", None, None, f"the template cannot be read: {reason}")
+            return None
+        parsed = self._parsed(source, findings, 1, None, more)
+        if parsed is None:
+            return None
+        for included in find_referenced_templates(parsed):
+            if included is not None and included not in {other.file for other in self.others}:
+                self.file(included, more)
+        return Text(name, template=self._environment.from_string(parsed))
+
+    def builtin(self, source: str) -> Text:
+        """A template of our own."""
+        return Text("the built-in template", template=self._environment.from_string(source))
+
+    def _expression(self, alone: nodes.Expr) -> TemplateExpression:
+        body: list[nodes.Node] = [nodes.Assign(nodes.Name("result", "store"), alone, lineno=1)]
+        return TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
+
+    def _parsed(
+        self, source: str, findings: Findings, line: int, column: int | None, more: Scope | None
+    ) -> nodes.Template | None:
+        """The template, if it can be compiled and all of its names are known."""
+        try:
+            parsed = self._environment.parse(source)
+            self._environment.compile(parsed)
+            parsed = self._environment.parse(source)  # compiling may rewrite the tree
+        except TemplateSyntaxError as error:
+            findings.at("bad-template", line + error.lineno - 1, column, f"the template is wrong: {error.message}")
+            return None
+        scope = {**self._environment.globals, **self._scope, **(more or {})}
+        known = {name: shape if isinstance(shape, Shape) else None for name, shape in scope.items()}
+        unknown = unknown_names(parsed, known)
+        for where, message in unknown:
+            findings.at("unknown-name", line + where - 1, column, message)
+        return None if unknown else parsed
+
+    def _refuse(self, written: Written, message: str) -> None:
+        self.findings.at("bad-template", written.line, written.column, message)
+
+
+def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
+    """The expression, if the template is nothing else; blanks around it do not count."""
+    if len(template.body) != 1 or not isinstance(template.body[0], nodes.Output):
+        return None
+    said = [n for n in template.body[0].nodes if not (isinstance(n, nodes.TemplateData) and not n.data.strip())]
+    return said[0] if len(said) == 1 and not isinstance(said[0], nodes.TemplateData) else None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: numbers as numbers, what has no JSON as text."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case dict():
+            return {str(name): plain(inner) for name, inner in value.items()}
+        case list() | tuple():
+            return [plain(inner) for inner in value]
+        case _ if type(value) in NAMES:
+            return {wire: plain(getattr(value, name)) for wire, name in NAMES[type(value)].items()}
+        case _:
+            return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,41 @@
+"""What a group of posted time came to, and what is wrong with a sink. Values only; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What the service is told: SUCCESS, FAILURE, RETRIABLE_FAILURE."""
+
+    SUCCESS = "SUCCESS"
+    REFUSED = "FAILURE"
+    TROUBLE = "RETRIABLE_FAILURE"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS."""
+
+    outcome: Outcome
+    message: str | None = None
+    external_id: str | None = None
+
+
+class TroubleKind(StrEnum):
+    """What keeps a sink from taking anything."""
+
+    UNREACHABLE = "unreachable"
+    AUTHENTICATION = "authentication"
+    PERMISSIONS = "permissions"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTrouble:
+    """A sink (or the source of a lookup) that is down. `message` is in our words, for people."""
+
+    sink: str
+    kind: TroubleKind
+    message: str

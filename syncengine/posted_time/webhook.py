@@ -1,0 +1,120 @@
+"""The webhook receiver, an ASGI application: a call of the service → inbox and sinks → the answer it is told by.
+
+The key is compared before anything else of a call is looked at, in constant time; until then nothing of it is stored,
+shown or logged. 2xx only after every sink accepted; 400 with the sentence for the user who posted where it is refused
+for good; 503 for trouble, so that the service calls again; 401 for a wrong key (service-facts §2).
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import orjson
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
+from syncengine.posted_time.verdict import Outcome, Verdict
+from syncengine.service.posted_time import Group, group_id
+
+MECHANISM = "webhook"
+MAX_BODY = 1024 * 1024
+BIND = ("127.0.0.1", 8080)
+
+LATER = "The time could not be posted just now. It is tried again."
+REFUSED = "The time was refused."
+"""What the user is told where nobody said it better."""
+
+STATUSES = {Outcome.SUCCESS: 200, Outcome.REFUSED: 400, Outcome.TROUBLE: 503}
+WORDS = {Outcome.SUCCESS: "", Outcome.REFUSED: REFUSED, Outcome.TROUBLE: LATER}
+
+
+class Taking(Protocol):
+    """What the receiver needs of a delivery."""
+
+    async def take(self, raw: Group, *, mechanism: str) -> Verdict: ...
+
+
+class _Rejected(Exception):
+    """A call that is no posted time of ours."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+class Receiver:
+    """Answers calls. `caller_key` is looked up at each call, so that it may change; `max_body` is in bytes."""
+
+    def __init__(self, delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell) -> None:
+        self._delivery = delivery
+        self._caller_key = caller_key
+        self._max_body = max_body
+        self._tell = tell
+
+    async def answer(self, request: Request) -> Response:
+        try:
+            group = self._trusted(await self._body(request))
+        except _Rejected as rejected:
+            self._tell(Answered(rejected.status, rejected.message))
+            return PlainTextResponse(rejected.message, rejected.status)
+        except SyncengineError as error:
+            self._tell(Waiting("key", error.message, 0.0))
+            return PlainTextResponse(LATER, 503)
+        except ClientDisconnect:
+            return PlainTextResponse("", 400)  # nobody hears it
+        return await self._taken(group)
+
+    async def _body(self, request: Request) -> bytes:
+        """The whole body; refused as soon as it is known to be too large."""
+        too_large = _Rejected(413, f"The request is larger than {self._max_body} bytes.")
+        announced = request.headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self._max_body:
+            raise too_large
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._max_body:
+                raise too_large
+        return bytes(body)
+
+    def _trusted(self, body: bytes) -> dict[str, Any]:
+        """The group, without the key that it came with: that is a secret, and no part of it."""
+        try:
+            document = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            raise _Rejected(400, "The request is not JSON.") from None
+        given = document.pop("callerKey", None) if isinstance(document, dict) else None
+        if not _same(given if isinstance(given, str) else "", self._caller_key()):
+            raise _Rejected(401, "The caller key is wrong.")
+        if group_id(document) is None:
+            raise _Rejected(400, "The request is no posted time: it has no groupId.")
+        trusted: dict[str, Any] = document
+        return trusted
+
+    async def _taken(self, group: Group) -> Response:
+        id = group_id(group) or ""
+        try:
+            verdict = await self._delivery.take(group, mechanism=MECHANISM)
+        except Exception as error:  # whatever it is, the service is to call again
+            self._tell(Waiting("take", f"{id}: {said(error)}", 0.0))
+            return PlainTextResponse(LATER, 503)
+        self._tell(Taken(id, verdict))
+        words = verdict.message if verdict.outcome is not Outcome.SUCCESS else None
+        return PlainTextResponse(words or WORDS[verdict.outcome], STATUSES[verdict.outcome])
+
+
+def _same(given: str, expected: str) -> bool:
+    """In constant time, whatever was given."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
+
+
+def application(delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell) -> Starlette:
+    """The receiver as an application of its own, at every path: a proxy before it may have changed the path."""
+    receiver = Receiver(delivery, caller_key, max_body=max_body, tell=tell)
+    return Starlette(routes=[Route("/{path:path}", receiver.answer, methods=["POST"])])

@@ -1,0 +1,65 @@
+"""What sinks answered and probes found → which sinks are down, and whether to go on fetching. Remembers; no IO.
+
+A probe proves that a sink can be reached, and seldom that it would take a group. So a sink that answered with trouble
+is *tried* once its probe is well: time is fetched again, but it counts as down until it took or refused a group, or has
+been well for long with nobody posting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from syncengine.posted_time.sinks.contract import Failed
+from syncengine.posted_time.verdict import SinkTrouble
+
+LONG_ENOUGH = 600.0
+"""Seconds of well probes after which a sink that nobody posts to is believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Down:
+    trouble: SinkTrouble
+    since: float
+    has_answered: bool
+    is_tried: bool = False
+
+
+class Wellbeing:
+    """Of all sinks and lookups, by name."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._down: dict[str, _Down] = {}
+
+    def failed(self, name: str, failure: Failed) -> None:
+        """A delivery did not get through."""
+        if failure.is_down:
+            trouble = SinkTrouble(name, failure.kind, failure.message)
+            self._down[name] = _Down(trouble, self._now(), failure.has_answered)
+
+    def worked(self, name: str) -> None:
+        """It took or refused a group."""
+        self._down.pop(name, None)
+
+    def probed(self, name: str, trouble: SinkTrouble | None, *, is_proof: bool) -> None:
+        """What a probe found."""
+        known = self._down.get(name)
+        if trouble is not None:
+            self._down[name] = _Down(trouble, self._now(), has_answered=False)
+        elif known is None:
+            return
+        elif is_proof or not known.has_answered or self._now() - known.since >= LONG_ENOUGH:
+            self.worked(name)
+        else:
+            self._down[name] = replace(known, is_tried=True)
+
+    @property
+    def down(self) -> tuple[SinkTrouble, ...]:
+        """All that is to be reported."""
+        return tuple(known.trouble for known in self._down.values())
+
+    @property
+    def closed(self) -> tuple[SinkTrouble, ...]:
+        """Those that nothing is to be fetched for."""
+        return tuple(known.trouble for known in self._down.values() if not known.is_tried)

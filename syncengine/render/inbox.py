@@ -1,0 +1,175 @@
+"""Groups of the inbox, their story and a rehearsal → documents and text; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from syncengine.render.json import Document
+from syncengine.render.recorded import when
+from syncengine.render.visible import visible
+from syncengine.render.words import counted
+from syncengine.store.inbox_entries import Delivered, Entry, Event
+
+INBOX_FORMAT = "syncengine.inbox/v1"
+GROUP_FORMAT = "syncengine.group/v1"
+PREVIEW_FORMAT = "syncengine.preview/v1"
+_ROOM = 40
+
+
+def entries_document(entries: Sequence[Entry]) -> Document:
+    """`time inbox` for machines."""
+    return {"format": INBOX_FORMAT, "groups": [entry_document(entry) for entry in entries]}
+
+
+def entry_document(entry: Entry) -> Document:
+    return {
+        "groupId": entry.group_id,
+        "state": entry.state,
+        "revision": entry.revision,
+        "outcome": entry.outcome,
+        "message": entry.message,
+        "externalId": entry.external_id,
+        "note": entry.note,
+        "user": entry.user_name,
+        "tag": entry.tag,
+        "mechanism": entry.mechanism,
+        "offers": entry.offers,
+        "received": when(entry.received),
+        "offered": when(entry.offered),
+        "decided": when(entry.decided),
+        "answered": when(entry.answered),
+        "waiting": entry.waiting,
+        "asked": when(entry.asked),
+        "sinks": [_delivered_document(found) for found in entry.deliveries],
+    }
+
+
+def _delivered_document(found: Delivered) -> Document:
+    return {
+        "sink": found.sink,
+        "revision": found.revision,
+        "status": found.status.value,
+        "attempts": found.attempts,
+        "first": when(found.first),
+        "last": when(found.last),
+        "externalId": found.external_id,
+        "message": found.message,
+    }
+
+
+def entries_text(entries: Sequence[Entry]) -> str:
+    """A line for each group, and one for what is wrong with it."""
+    if not entries:
+        return "Nothing waits, and nothing failed.\n"
+    room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
+    return "".join(_entry_lines(entry, room) for entry in entries) + f"{counted(len(entries), 'group')}.\n"
+
+
+def _entry_lines(entry: Entry, room: int) -> str:
+    whose = visible(entry.user_name or "nobody")
+    tag = visible(entry.tag or "no tag")
+    first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
+    why = entry.note or entry.message
+    return first + (f"  {visible(why)}\n" if why else "")
+
+
+def story_document(entry: Entry, events: Sequence[Event]) -> Document:
+    """`time show` for machines."""
+    told = [
+        {
+            "at": when(event.at),
+            "kind": event.kind,
+            "revision": event.revision,
+            "sink": event.sink,
+            "outcome": event.outcome,
+            "message": event.message,
+            "externalId": event.external_id,
+            "detail": event.detail,
+        }
+        for event in events
+    ]
+    return {"format": GROUP_FORMAT, **entry_document(entry), "group": entry.raw() or None, "story": told}
+
+
+def story_text(entry: Entry, events: Sequence[Event]) -> str:
+    """A group's whole story, oldest first."""
+    lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
+    lines += ["sinks:"] if entry.deliveries else []
+    lines += [_delivered_line(found) for found in entry.deliveries]
+    lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
+    lines += [_event_line(event) for event in events]
+    return "\n".join(lines) + "\n"
+
+
+def _facts(entry: Entry) -> Sequence[tuple[str, object]]:
+    return (
+        ("state", entry.state + (", the service is yet to be told" if entry.waiting else "")),
+        ("revision", entry.revision),
+        ("user", entry.user_name),
+        ("tag", entry.tag),
+        ("answer", entry.outcome),
+        ("message", entry.message),
+        ("reference", entry.external_id),
+        ("note", entry.note),
+        ("asked for again", when(entry.asked)),
+    )
+
+
+def _delivered_line(found: Delivered) -> str:
+    reference = f", reference {visible(found.external_id)}" if found.external_id else ""
+    why = f": {visible(found.message)}" if found.message else ""
+    tries = counted(found.attempts, "attempt")
+    at = f"{tries}, last {when(found.last)}"
+    return f"  {visible(found.sink)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
+
+
+_TOLD: Mapping[str, str] = {
+    "offered": "offered",
+    "revised": "other content: the next revision",
+    "attempt": "given to",
+    "verdict": "verdict",
+    "conflict": "conflict",
+    "status": "the service accepted",
+    "given-up": "given up",
+    "asked": "asked for again",
+    "settled": "settled by hand",
+}
+"""Kinds of events, in words."""
+
+
+def _event_line(event: Event) -> str:
+    parts = [_TOLD.get(event.kind, event.kind)]
+    parts += [visible(event.sink)] if event.sink else []
+    parts += [event.outcome] if event.outcome else []
+    parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
+    said = [visible(text) for text in (event.message, None if event.kind == "offered" else event.detail) if text]
+    why = f": {'; '.join(said)}" if said else ""
+    return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
+
+
+def preview_text(document: Document) -> str:
+    """What would be delivered, for people: the narrative as it is, the rest as names and values."""
+    lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
+    if document["message"]:
+        lines.append(f"  {visible(str(document['message']))}")
+    if document["narrative"] is not None:
+        duration = document["duration"]
+        lines.append(f"  {duration['seconds']} s ({duration['hours']} h), worked {duration['workedSeconds']} s")
+        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(document["narrative"]).splitlines())]
+    for sink in document["sinks"]:
+        lines.append(f"{visible(sink['sink'])}:")
+        lines += [f"  {visible(line)}" for line in _leaves("", sink["content"])]
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(name: str, value: object) -> Sequence[str]:
+    """Every value with its path."""
+    match value:
+        case dict():
+            return [line for key, inner in value.items() for line in _leaves(f"{name}.{key}" if name else key, inner)]
+        case list():
+            return [line for n, inner in enumerate(value) for line in _leaves(f"{name}[{n}]", inner)]
+        case None:
+            return [f"{name} = none"]
+        case _:
+            return [f"{name} = {value!r}" if isinstance(value, str) else f"{name} = {value}"]

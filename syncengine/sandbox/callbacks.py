@@ -1,0 +1,66 @@
+"""The calls of the registered webhook: each posted time group as it becomes due, a few at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+from syncengine.sandbox import webhook
+from syncengine.sandbox.faults import WEBHOOK_CALL, Fault
+from syncengine.sandbox.mechanisms import WEBHOOK
+from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.waiting import Bell, seconds_until_due
+from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
+
+AT_ONCE = 4
+"""Calls under way at the same time, at most."""
+
+_NO_FAULT = Fault(WEBHOOK_CALL)
+
+
+class Callbacks:
+    def __init__(self, sandbox: Sandbox, bell: Bell) -> None:
+        self._sandbox, self._bell = sandbox, bell
+
+    async def run(self) -> None:
+        """Call until cancelled."""
+        # The receiver is the developer's own: no proxy of the environment lies between.
+        async with httpx.AsyncClient(trust_env=False) as http:
+            await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
+
+    async def _call_in_turn(self, http: httpx.AsyncClient) -> None:
+        while True:
+            call = self._sandbox.do(webhook.next_call, {}).body
+            if call is None:
+                await self._bell.heard(self._pause())
+                continue
+            status, text = await self._called(http, call)
+            said = {"groupId": call["payload"]["groupId"], "status": status, "text": text}
+            self._sandbox.do(webhook.answered, said)
+
+    def _pause(self) -> float | None:
+        """Seconds after which it is worth looking again, though nothing changes."""
+        connection = self._sandbox.world.connection[CONNECTION]
+        calls = connection.mechanism == WEBHOOK and not connection.key_is_lost
+        return seconds_until_due(self._sandbox) if calls else None
+
+    async def _called(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
+        """Status and text of the receiver's answer, None when there was none, or what a fault makes of it."""
+        fault = self._sandbox.faults.take(WEBHOOK_CALL) or _NO_FAULT
+        await asyncio.sleep(fault.delay)
+        answer = await self._sent(http, call) if fault.processes else (None, "the call was dropped")
+        if fault.drop:
+            return None, "the call was dropped"
+        return (fault.status or 200, "") if fault.answers else answer
+
+    async def _sent(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
+        seconds = self._sandbox.world.settings[SETTINGS].webhook_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                response = await http.post(call["url"], json=call["payload"], timeout=seconds)
+        except TimeoutError:
+            return None, f"no answer within {seconds:g} seconds"
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return None, f"no answer: {type(error).__name__}"
+        return response.status_code, response.text

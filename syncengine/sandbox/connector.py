@@ -1,0 +1,72 @@
+"""The service's rules for connectors: registration and reported failures (specification 2.6, 2.7). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from syncengine.sandbox.asked import INTEGER, OBJECT, TEXT, Answer, Asked, Shape, checked
+from syncengine.sandbox.world import Draft
+
+MESSAGES = {
+    "UNKNOWN": "The connected system has a problem. Time cannot be posted to it now.",
+    "TARGET_UNREACHABLE": "The connected system cannot be reached. Time cannot be posted to it now.",
+    "TARGET_AUTH_FAILURE": "The connector cannot sign in to the connected system.",
+    "TARGET_PERMISSIONS_FAILURE": "The connector is not allowed to post time in the connected system.",
+    "TARGET_SUBSCRIPTION_FAILURE": "The subscription of the connected system has a problem.",
+}
+"""Type of a failure → what is shown to users, unless the report says it itself."""
+
+CREDENTIALS_LAST = timedelta(hours=12)
+
+_FAILURE: dict[str, Shape] = {
+    "errorType": Shape(f"one of {', '.join(MESSAGES)}", lambda value: isinstance(value, str) and value in MESSAGES),
+    "userErrorMessage": TEXT,
+}
+_REGISTRATION: dict[str, Shape] = {
+    "environment": OBJECT,
+    "connectorType": TEXT,
+    "connectorVersion": TEXT,
+    "connectorLibraryVersion": TEXT,
+    "clientTimestamp": INTEGER,
+    "clientTimeZoneOffset": TEXT,
+}
+
+
+def report(draft: Draft, asked: Asked) -> Answer:
+    """In effect until it is rescinded; a second report replaces the first."""
+    given = checked(asked.body, _FAILURE)
+    draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **given, "reported": asked.now}))
+    return Answer(204, None)
+
+
+def rescind(draft: Draft, _asked: Asked) -> Answer:
+    """Also when nothing is in effect."""
+    draft.connect(replace(draft.connection, health=None))
+    return Answer(204, None)
+
+
+def message(health: Mapping[str, Any] | None) -> str | None:
+    """What a user who posts time is told; None: all is well."""
+    return None if health is None else health.get("userErrorMessage") or MESSAGES[health["errorType"]]
+
+
+def register(draft: Draft, asked: Asked) -> Answer:
+    """Credentials are new each time, and are not kept: nothing of the interface takes them (specification 5.4)."""
+    known = draft.connection.connector or {"serviceId": asked.new_id()}
+    given = checked(asked.body, _REGISTRATION)
+    connector = {"serviceId": known["serviceId"], **given, "registered": asked.now}
+    draft.connect(replace(draft.connection, connector=connector))
+    expiry = datetime.fromtimestamp(asked.now / 1000, UTC) + CREDENTIALS_LAST
+    answer = {
+        "serviceId": connector["serviceId"],
+        "serviceKey": f"key-{asked.new_id()}",
+        "serviceIdExpiry": expiry.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "serviceSessionToken": f"token-{asked.new_id()}",
+        "groupName": "connectors",
+        "regionName": "local",
+        "connectorConfiguration": dict(draft.chosen.connector_configuration),
+    }
+    return Answer(200, answer)

@@ -1,0 +1,106 @@
+"""The form that posts time: fields as a browser sends them → what is posted, or what is wrong with it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from syncengine.sandbox.world import Json
+
+LONGEST = 24 * 3600
+"""Seconds that can be posted in one group: a day has no more."""
+
+FARTHEST = 14 * 60
+"""Minutes between UTC and any local time, at most."""
+
+_HOURS = re.compile(r"(?:(\d{1,4})\s*h)?\s*(?:(\d{1,4})\s*m(?:in)?)?\s*(?:(\d{1,5})\s*s)?")
+_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)")
+_OFFSET = re.compile(r"-?\d{1,3}")
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,63}")
+_MINUTES = re.compile(r"\d{1,4}")
+
+EMPTY: Mapping[str, str] = {
+    "user": "Jane Doe",
+    "tag": "",
+    "activityType": "",
+    "description": "",
+    "duration": "1h",
+    "activities": "",
+    "zone": "",
+    "offset": "",
+}
+"""The fields, as the form first shows them. The browser fills in its time zone and the minutes it is ahead of UTC."""
+
+
+class Filled(NamedTuple):
+    """`body` is what is posted when there are no `problems` (field → sentence)."""
+
+    body: Json
+    problems: dict[str, str]
+
+
+def read(fields: Mapping[str, str]) -> Filled:
+    said = {name: fields.get(name, "").strip() for name in EMPTY}
+    problems: dict[str, str] = {}
+    seconds = duration(said["duration"])
+    if seconds is None:
+        problems["duration"] = "Write a duration like 1h 30m, 0:45 or 90 (minutes), up to 24 hours."
+    if not said["user"]:
+        problems["user"] = "Say who posts."
+    body: Json = {
+        "user": user(said["user"]),
+        "description": said["description"],
+        "totalDurationSecs": seconds or 0,
+        "tzOffsetMins": offset(said["offset"]),
+        "timeRows": [{**zone(said["zone"]), **row} for row in rows(said["activities"], seconds or 0)],
+        **{name: said[name] for name in ("tag", "activityType") if said[name]},
+    }
+    return Filled(body, problems)
+
+
+def duration(text: str) -> int | None:
+    """Seconds of `1h 30m`, `0:45` or `90` (minutes); None when it is none of them, nothing, or more than a day."""
+    if clock := _CLOCK.fullmatch(text):
+        seconds = int(clock[1]) * 3600 + int(clock[2]) * 60
+    elif _MINUTES.fullmatch(text):
+        seconds = int(text) * 60
+    elif parts := _HOURS.fullmatch(text):
+        seconds = sum(int(part or 0) * unit for part, unit in zip(parts.groups(), (3600, 60, 1), strict=True))
+    else:
+        return None
+    return seconds if 0 < seconds <= LONGEST else None
+
+
+def offset(text: str) -> int:
+    """Minutes ahead of UTC; 0 where there is none that a place on earth has."""
+    minutes = int(text) if _OFFSET.fullmatch(text) else 0
+    return minutes if abs(minutes) <= FARTHEST else 0
+
+
+def zone(text: str) -> Json:
+    return {"timezone_name": text} if _ZONE.fullmatch(text) else {}
+
+
+def user(name: str) -> Json:
+    """A person of that name: two names are two people, with ids and initials of their own."""
+    words = re.findall(r"\w+", name.casefold())
+    return {
+        "userId": f"user-{'-'.join(words)}",
+        "name": name,
+        "email": f"{'.'.join(words)}@example.com",
+        "externalId": "".join(word[0] for word in words),
+    }
+
+
+def rows(activities: str, seconds: int) -> list[Json]:
+    """A row for each line, or one: the time is divided among them, and what is left over goes to the first."""
+    lines = [line.strip() for line in activities.splitlines() if line.strip()]
+    count = max(1, len(lines))
+    shares = [seconds // count + (seconds % count if number == 0 else 0) for number in range(count)]
+    if not lines:
+        return [{"durationSecs": seconds, "activity": "@_empty_@", "description": "", "source": "USER_MANUAL_TIME"}]
+    return [
+        {"durationSecs": share, "activity": f"@_{line}_@", "description": "", "source": "USER_MANUAL_TIME"}
+        for line, share in zip(lines, shares, strict=True)
+    ]

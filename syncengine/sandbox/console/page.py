@@ -1,0 +1,129 @@
+"""What the console shows: the world and the newest requests → plain values for the templates. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from syncengine.sandbox import view
+from syncengine.sandbox.categories import shown as shown_category
+from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
+
+ROWS = 100
+"""Rows of each table, at most: a browser is not made for 100,000 tags."""
+
+BODY_CHARACTERS = 4_000
+"""How much of a request's body is shown."""
+
+
+def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
+    """The part of the page that changes by itself. `find` selects tags by a part of their name."""
+    found = [name for name in world.tags if find.casefold() in name.casefold()]
+    categories = sorted(world.categories.values(), key=lambda category: category.external_id)
+    return {
+        "team": world.settings[SETTINGS].team_name,
+        "connection": view.connection(world.connection[CONNECTION]),
+        "posted": _table(
+            [posted_row(posted) for posted in nlargest(ROWS, world.posted_time.values(), key=_newest)],
+            len(world.posted_time),
+        ),
+        "tags": _table([_tag_row(world, name) for name in nsmallest(ROWS, found)], len(found)),
+        "categories": _table(
+            [
+                {**shown_category(category), "members": len(world.members.get(category.id, ()))}
+                for category in islice(categories, ROWS)
+            ],
+            len(categories),
+        ),
+        "activity_types": _table(
+            [view.activity_type(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
+            len(world.activity_types),
+        ),
+        "requests": [_request_row(request) for request in requests],
+        "find": find,
+    }
+
+
+def choices(world: World) -> Json:
+    """What the form offers: names of tags, and the activity types that users may choose (specification 2.3)."""
+    types = (known for _, known in sorted(world.activity_types.items()))
+    return {
+        "tag_names": nsmallest(ROWS, world.tags),
+        "activity_type_choices": [known for known in types if known.enabled and not known.deleted],
+    }
+
+
+def _table(rows: Sequence[Json], total: int) -> Json:
+    return {"rows": rows, "total": total, "more": total - len(rows)}
+
+
+def _newest(posted: PostedTime) -> tuple[int, int]:
+    return posted.submitted, posted.number
+
+
+def posted_row(posted: PostedTime) -> Json:
+    """A group for people. Groups may lack anything, and hold anything (service-facts §2)."""
+    group, last = posted.group, posted.told[-1] if posted.told else None
+    tags = group.get("tags") or [{}]
+    return {
+        **view.posted_time(posted),
+        "submitted": instant(posted.submitted),
+        "user": (group.get("user") or {}).get("name"),
+        "tag": tags[0].get("name"),
+        "activity_type": (group.get("activityType") or {}).get("code"),
+        "duration": duration(group.get("totalDurationSecs")),
+        "description": group.get("description"),
+        "told_at": instant(last.at) if last else None,
+    }
+
+
+def _tag_row(world: World, name: str) -> Json:
+    shown = view.tag(world, world.tags[name])
+    return {**shown, "link": shown.get("url") if _leads_to_a_page(shown.get("url", "")) else None}
+
+
+def _leads_to_a_page(url: str) -> bool:
+    """A link may be anything that a manifest says; one that runs script is no link."""
+    try:
+        return urlsplit(url).scheme in ("http", "https")
+    except ValueError:
+        return False
+
+
+def _request_row(request: Json) -> Json:
+    query = "&".join(f"{name}={value}" for name, value in request["query"].items())
+    return {
+        **request,
+        "at": instant(request["at"]),
+        "target": request["path"] + (f"?{query}" if query else ""),
+        "body": _body(request["body"]),
+    }
+
+
+def _body(body: Any) -> str | None:
+    if body is None:
+        return None
+    text = body if isinstance(body, str) else orjson.dumps(body, option=orjson.OPT_INDENT_2).decode()
+    return text if len(text) <= BODY_CHARACTERS else text[:BODY_CHARACTERS] + "…"
+
+
+def instant(milliseconds: int) -> str:
+    """UTC, to the second; an instant beyond the calendar as it is."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
+
+
+def duration(seconds: Any) -> str:
+    """`2h 46m 40s`, without what is nought."""
+    if not isinstance(seconds, int) or seconds < 0:
+        return "" if seconds is None else str(seconds)
+    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
+    return " ".join(f"{count}{unit}" for count, unit in parts if count) or "0s"

@@ -1,0 +1,145 @@
+"""The console over HTTP: the page, the part of it that changes by itself, and its two forms. For this machine only."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from syncengine.sandbox import posting
+from syncengine.sandbox.asked import Refused
+from syncengine.sandbox.console import form, page
+from syncengine.sandbox.local import from_this_machine
+from syncengine.sandbox.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PACKAGE = "syncengine.sandbox.console"
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",  # "no-referrer" would take the origin from our own forms
+    "cache-control": "no-store",
+}
+
+REQUESTS = 50
+"""Requests of the log that are shown."""
+
+BODY_BYTES = 100_000
+"""A form that is larger was not filled in by a person."""
+
+_KINDS = {"console.css": "text/css", "console.js": "text/javascript"}
+
+Handler = Callable[[Sandbox, Request], Awaitable[Response]]
+
+
+@cache
+def environment() -> Environment:
+    """Imported when the page is first asked for: an apply against the sandbox needs no templates."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+async def _page(sandbox: Sandbox, request: Request) -> Response:
+    return _rendered(sandbox, request)
+
+
+def _rendered(
+    sandbox: Sandbox,
+    request: Request,
+    fields: Mapping[str, str] = form.EMPTY,
+    problems: Mapping[str, str] | None = None,
+) -> Response:
+    known = {
+        **_live_values(sandbox, request),
+        **page.choices(sandbox.world),
+        "fields": {**form.EMPTY, **fields},
+        "problems": problems or {},
+        "interface": str(request.base_url.replace(path="/connect/api")),
+    }
+    return _html("page.html.j2", known, 400 if problems else 200)
+
+
+async def _live(sandbox: Sandbox, request: Request) -> Response:
+    return _html("live.html.j2", _live_values(sandbox, request))
+
+
+def _live_values(sandbox: Sandbox, request: Request) -> dict[str, object]:
+    return page.live(sandbox.world, sandbox.log.latest(REQUESTS), request.query_params.get("find", ""))
+
+
+def _html(template: str, known: Mapping[str, object], status: int = 200) -> Response:
+    text = environment().get_template(template).render(known)
+    return Response(text.encode(errors="replace"), status, HEADERS, "text/html")
+
+
+async def _post(sandbox: Sandbox, request: Request) -> Response:
+    fields = await _fields(request)
+    filled = form.read(fields)
+    if filled.problems:
+        return _rendered(sandbox, request, fields, filled.problems)
+    sandbox.do(posting.post, filled.body)
+    return RedirectResponse("/", 303, HEADERS)
+
+
+async def _offer(sandbox: Sandbox, request: Request) -> Response:
+    answer = sandbox.do(posting.offer, dict(await _fields(request)))
+    if answer.status >= 400:
+        return PlainTextResponse(answer.body["message"], answer.status, HEADERS)
+    return RedirectResponse("/", 303, HEADERS)
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The fields of a form that this page has sent: another site may not post in a person's name."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise Refused(403, "only the console itself posts here")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_BYTES:
+            raise Refused(413, "the form is too large")
+    return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
+
+
+async def _static(_sandbox: Sandbox, request: Request) -> Response:
+    name = request.url.path.rpartition("/")[2]
+    return Response(files(PACKAGE).joinpath("static", name).read_bytes(), headers=HEADERS, media_type=_KINDS[name])
+
+
+_ROUTES: dict[tuple[str, str], Handler] = {
+    ("GET", "/"): _page,
+    ("GET", "/console/live"): _live,
+    ("POST", "/console/post"): _post,
+    ("POST", "/console/offer"): _offer,
+    **{("GET", f"/console/{name}"): _static for name in _KINDS},
+}
+
+
+def routes(sandbox: Sandbox) -> list[Route]:
+    return [Route(path, _endpoint(sandbox, handler), methods=[method]) for (method, path), handler in _ROUTES.items()]
+
+
+def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            from_this_machine(request)
+            return await handler(sandbox, request)
+        except Refused as refused:
+            return PlainTextResponse(refused.message, refused.status, HEADERS)
+
+    return endpoint

@@ -1,0 +1,37 @@
+"use strict";
+// Asks for the part of the page that changes, each second, and puts it in where it differs.
+const live = document.getElementById("live");
+const link = document.getElementById("link");
+let shown = "";
+
+function put(html) {
+  const open = new Set([...live.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+  const focused = live.contains(document.activeElement) && document.activeElement.closest("[data-key]");
+  const key = focused ? focused.dataset.key : null;
+  live.innerHTML = html;
+  for (const each of live.querySelectorAll("[data-key]")) {
+    if (open.has(each.dataset.key)) each.open = true;
+    if (each.dataset.key === key) (each.querySelector("summary") || each).focus({ preventScroll: true });
+  }
+}
+
+async function refresh() {
+  try {
+    const answer = await fetch("/console/live" + window.location.search, { cache: "no-store" });
+    if (!answer.ok) throw new Error(String(answer.status));
+    const html = await answer.text();
+    if (html !== shown) {
+      put(html);
+      shown = html;
+    }
+    link.textContent = "";
+  } catch {
+    link.textContent = "The sandbox does not answer.";
+  }
+  window.setTimeout(refresh, 1000);
+}
+
+document.getElementById("zone").value = Intl.DateTimeFormat().resolvedOptions().timeZone;
+document.getElementById("offset").value = String(-new Date().getTimezoneOffset());
+
+refresh();

@@ -1,0 +1,80 @@
+"""The service's rules for how posted time reaches a connector: fetch or webhook, not both (specification §3). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from syncengine.sandbox.asked import TEXT, Answer, Asked, Refused, checked, required
+from syncengine.sandbox.world import Connection, Draft
+
+FETCH = "fetch"
+WEBHOOK = "webhook"
+
+
+def register_fetch(draft: Draft, _asked: Asked) -> Answer:
+    _none_yet(draft)
+    return _connected(draft, replace(draft.connection, mechanism=FETCH))
+
+
+def register_fetch_implicitly(draft: Draft) -> None:
+    """A fetch without earlier registration turns recording on (specification §4, fetch rule 3)."""
+    no_webhook(draft)
+    if draft.connection.mechanism is None:
+        _connected(draft, replace(draft.connection, mechanism=FETCH))
+
+
+def unregister_fetch(draft: Draft, _asked: Asked) -> Answer:
+    no_webhook(draft)
+    if draft.connection.mechanism is None:
+        raise Refused(404, "no fetch client is registered")
+    return _connected(draft, replace(draft.connection, mechanism=None))
+
+
+def register_webhook(draft: Draft, asked: Asked) -> Answer:
+    given = checked(asked.body, {"callbackUrl": TEXT, "callerKey": TEXT})
+    url = required(given, "callbackUrl")
+    if not _is_callable(url):
+        raise Refused(400, "callbackUrl must be an http or https URL")
+    _none_yet(draft)
+    key = given.get("callerKey")
+    hook = Connection(WEBHOOK, url, keyed=key is not None, caller_key=key)
+    return _connected(draft, _of_the_team(draft, hook))
+
+
+def unregister_webhook(draft: Draft, _asked: Asked) -> Answer:
+    if draft.connection.mechanism != WEBHOOK:
+        raise Refused(404, "no webhook is registered")
+    return _connected(draft, _of_the_team(draft, Connection()))
+
+
+def _of_the_team(draft: Draft, connection: Connection) -> Connection:
+    """With the registration and the health that are in force, whatever the mechanism."""
+    return replace(connection, health=draft.connection.health, connector=draft.connection.connector)
+
+
+def no_webhook(draft: Draft) -> None:
+    """What only a fetch client may ask for (service-facts §1)."""
+    if draft.connection.mechanism == WEBHOOK:
+        raise Refused(409, "the team has a webhook: unsubscribe it before posted time is fetched")
+
+
+def _none_yet(draft: Draft) -> None:
+    if draft.connection.mechanism is not None:
+        raise Refused(409, f"the team already has a {_NAMES[draft.connection.mechanism]}")
+
+
+_NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}
+
+
+def _connected(draft: Draft, connection: Connection) -> Answer:
+    draft.connect(connection)
+    return Answer(200, {})
+
+
+def _is_callable(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False

@@ -1,0 +1,183 @@
+"""Posting time as a user does: what was said of it, and the world → whole time groups (specification 2.5). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from syncengine.sandbox import connector
+from syncengine.sandbox.asked import ARRAY, INTEGER, OBJECT, TEXT, Answer, Asked, Refused, Shape, checked, required
+from syncengine.sandbox.world import Draft, Json, PostedTime
+
+USER: Json = {
+    "userId": "user-1",
+    "name": "Jane Doe",
+    "email": "jane.doe@example.com",
+    "externalId": "jd",
+    "businessRole": "Associate",
+    "experienceWeightingPercent": 100,
+}
+"""Who posts, where nothing else is said."""
+
+_SHAPES: dict[str, Shape] = {
+    "groupId": TEXT,
+    "tag": TEXT,
+    "tags": ARRAY,
+    "timeRows": ARRAY,
+    "totalDurationSecs": INTEGER,
+    "tzOffsetMins": Shape("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
+    "submissionTime": INTEGER,
+    "user": OBJECT,
+    "activityType": Shape("a code or an object", lambda value: isinstance(value, (str, dict))),
+}
+"""What a whole group is made from. Everything else is sent as it was posted."""
+
+LONG_AGO = 10**9
+"""Seconds before now at which a row starts, at most: rows of tests may be longer than there is history."""
+
+DURATION = 3600
+"""Seconds of a row that does not say how long it is."""
+
+
+def post(draft: Draft, asked: Asked) -> Answer:
+    """One group, or `groups` that a user posts in one operation, so that they share a submission time.
+
+    A group that is there already is posted again: the connector is offered it anew, whatever became of it before.
+    """
+    groups = asked.body.get("groups", [asked.body])
+    if not isinstance(groups, list):
+        raise Refused(400, "groups must be an array")
+    first = 1 + max((posted.number for posted in draft.world.posted_time.values()), default=0)
+    posted = [_posted(draft, given, number, asked) for number, given in enumerate(groups, first)]
+    return Answer(
+        200,
+        {
+            "groups": [{"groupId": each.id, "recorded": each.recorded} for each in posted],
+            "healthMessage": connector.message(draft.connection.health),
+        },
+    )
+
+
+def offer(draft: Draft, asked: Asked) -> Answer:
+    """Make a group one that is offered now: before its time, a second time, or although nobody recorded it."""
+    id_ = required(checked(asked.body, {"groupId": TEXT}), "groupId")
+    posted = draft.posted_time.get(id_)
+    if posted is None:
+        raise Refused(404, f"there is no time group {id_}")
+    draft.posted_time.put(id_, _anew(posted, asked.now))
+    return Answer(200, {})
+
+
+def _anew(posted: PostedTime, now: int) -> PostedTime:
+    return PostedTime(posted.id, posted.number, posted.group, True, due=now, offers=posted.offers, told=posted.told)
+
+
+def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
+    group = composed(draft, given, asked)
+    before = draft.posted_time.get(group["groupId"])
+    recorded = draft.connection.mechanism is not None
+    posted = PostedTime(
+        group["groupId"],
+        before.number if before else number,
+        group,
+        recorded,
+        due=asked.now if recorded else None,
+        offers=before.offers if before else (),
+        told=before.told if before else (),
+    )
+    draft.posted_time.put(posted.id, posted)
+    return posted
+
+
+def composed(draft: Draft, given: Any, asked: Asked) -> Json:
+    """A whole group: what is not said is filled in, and what is said to be null is left out of it.
+
+    Inside tags, rows and users a null stays, as a service sends one for an empty title (service-facts §2).
+    """
+    said = checked(given, _SHAPES)
+    offset = said.get("tzOffsetMins", 0)
+    rows = [_row(row, offset, asked.now) for row in said.get("timeRows", [{"durationSecs": _total(said)}])]
+    total = said.get("totalDurationSecs", sum(_seconds(row) for row in rows))
+    tags = [_tag(draft, tag) for tag in said.get("tags", [{"name": said["tag"]}] if said.get("tag") else [])]
+    filled = {
+        "groupId": asked.new_id(),
+        "description": "",
+        "formattedNarrative": "",
+        "totalDurationSecs": total,
+        "totalDurationHours": round(total / 3600, 2),
+        "tzOffsetMins": offset,
+        "localDate": (_instant(asked.now) + timedelta(minutes=offset)).date().isoformat(),
+        "timestamp": asked.now,
+        "groupName": "",
+        "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
+        "submissionTime": asked.now,
+        "durationSplitStrategy": "DIVIDE_BETWEEN_TAGS",
+        **given,
+        "tags": tags,
+        "timeRows": rows,
+        "activityType": _activity_type(draft, said, tags),
+        "user": {**USER, **said.get("user", {})},
+    }
+    left_out = {name for name, value in given.items() if value is None} | _NOT_SENT
+    return {name: value for name, value in filled.items() if value is not None and name not in left_out}
+
+
+_NOT_SENT = {"tag", "status", "callerKey"}
+"""Ours, or said when the group goes out."""
+
+
+def _total(said: Json) -> int:
+    total: int = said.get("totalDurationSecs", DURATION)
+    return total
+
+
+def _row(given: Any, offset: int, now: int) -> Json:
+    if not isinstance(given, dict):
+        raise Refused(400, "timeRows: an object is expected")
+    start = _instant(now) - timedelta(seconds=min(abs(_seconds(given) or DURATION), LONG_AGO))
+    return {
+        "activity": "Microsoft Word",
+        "description": "Letter.docx",
+        "activityHour": int(start.strftime("%Y%m%d%H")),
+        "firstObservedInHour": start.minute,
+        "durationSecs": DURATION,
+        "submittedDate": int(_instant(now).strftime("%Y%m%d%H%M%S") + f"{now % 1000:03}"),
+        "source": "WT_DESKTOP",
+        # Which zone an offset belongs to cannot be told, but for none.
+        **({} if offset else {"timezone_name": "UTC"}),
+        "timezone_offset_min": offset,
+        **given,
+    }
+
+
+def _seconds(row: Mapping[str, Any]) -> int:
+    seconds = row.get("durationSecs")
+    return seconds if isinstance(seconds, int) else 0
+
+
+def _tag(draft: Draft, given: Any) -> Json:
+    """With what the service knows of it: the external id is sent when time is posted (specification 2.1)."""
+    if not isinstance(given, dict):
+        raise Refused(400, "tags: an object is expected")
+    tag = draft.tags.get(str(given.get("name")))
+    known = (
+        {name: tag.fields[name] for name in ("path", "description", "externalId") if name in tag.fields} if tag else {}
+    )
+    return {**known, **given}
+
+
+def _activity_type(draft: Draft, said: Json, tags: list[Json]) -> Json | None:
+    """The one that was chosen, else the default of the tag (specification 2.1)."""
+    chosen = said.get("activityType")
+    if chosen is None:
+        tag = draft.tags.get(str(tags[0].get("name"))) if tags else None
+        chosen = tag.fields.get("defaultActivityTypeCode") if tag else None
+    if not isinstance(chosen, str):
+        return chosen
+    known = draft.activity_types.get(chosen)
+    return {"code": chosen, "label": known.label} if known else {"code": chosen}
+
+
+def _instant(now: int) -> datetime:
+    return datetime.fromtimestamp(now / 1000, UTC)

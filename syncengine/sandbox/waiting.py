@@ -1,0 +1,70 @@
+"""Waiting for the world to change, or for the time to come at which something is due."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from starlette.types import Receive
+
+from syncengine.sandbox.mechanisms import FETCH
+from syncengine.sandbox.posted_time import next_due
+from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.world import CONNECTION
+
+
+class Bell:
+    """Rung on each change of the world: wakes all who wait."""
+
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+        self._rung = asyncio.Event()
+
+    async def heard(self, seconds: float | None = None) -> None:
+        """Return when it is rung, or after `seconds`."""
+        try:
+            await asyncio.wait_for(self._rung.wait(), seconds)
+        except TimeoutError:
+            return
+
+
+def seconds_until_due(sandbox: Sandbox) -> float | None:
+    """0: something is due. None: nothing will be, unless the world changes."""
+    due = next_due(sandbox.world)
+    return None if due is None else max(0.0, (due - sandbox.now()) / 1000)
+
+
+class Hold:
+    """Holds a fetch open until there is posted time, for a while at most (specification §4, fetch rule 1)."""
+
+    def __init__(self, sandbox: Sandbox, bell: Bell, stopping: asyncio.Event) -> None:
+        self._sandbox, self._bell, self._stopping = sandbox, bell, stopping
+
+    async def until_posted_time(self, receive: Receive, seconds: float) -> bool:
+        """Whether the client is still there. One that has left takes no group with it."""
+        gone, stopped, posted = map(
+            asyncio.ensure_future, (_disconnected(receive), self._stopping.wait(), self._posted_time())
+        )
+        tasks: set[asyncio.Future[Any]] = {gone, stopped, posted}
+        try:
+            await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return not gone.done()
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _posted_time(self) -> None:
+        """Return when a group is due, or when nothing is fetched any more."""
+        while self._sandbox.world.connection[CONNECTION].mechanism == FETCH:
+            seconds = seconds_until_due(self._sandbox)
+            if seconds == 0:
+                return
+            await self._bell.heard(seconds)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,49 @@
+"""The service's rules for the calls of a webhook: which is next, and what its answer means (service-facts §2). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from syncengine.sandbox.asked import Answer, Asked
+from syncengine.sandbox.mechanisms import WEBHOOK
+from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, due, offered, shown
+from syncengine.sandbox.world import Draft, Json, Settings, Told
+
+SHOWN_CHARACTERS = 500
+"""How much of an answer is shown to the user."""
+
+
+def next_call(draft: Draft, asked: Asked) -> Answer:
+    """The group to call with, where to, and for how long: null when there is none.
+
+    It is marked as offered first, for longer than a call may last: a sandbox that dies in it calls again.
+    """
+    connection, chosen = draft.connection, draft.chosen
+    posted = min(due(draft.world, asked.now), key=lambda posted: (posted.due, posted.number), default=None)
+    if connection.mechanism != WEBHOOK or connection.key_is_lost or posted is None:
+        return Answer(200, None)
+    lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
+    draft.posted_time.put(posted.id, replace(offered(posted, asked.now, lease), calls=posted.calls + 1))
+    key: Json = {} if connection.caller_key is None else {"callerKey": connection.caller_key}
+    return Answer(200, {"url": connection.callback_url, "payload": {**key, **shown(posted)}})
+
+
+def answered(draft: Draft, asked: Asked) -> Answer:
+    """`status` null: no answer. Of a group that was posted again meanwhile, nothing is learnt."""
+    id_, status, text = asked.body["groupId"], asked.body["status"], asked.body["text"]
+    posted = draft.posted_time.get(id_)
+    if posted is not None and posted.state == "offered":
+        told = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
+        draft.posted_time.put(id_, acknowledged(posted, replace(told, at=asked.now, http=status), draft.chosen))
+    return Answer(200, {})
+
+
+def _meaning(status: int | None, text: str, calls: int, chosen: Settings) -> Told:
+    """2xx: processed. 4xx but 408: refused for good. Anything else: again, a number of times."""
+    if status is not None and 200 <= status < 300:
+        return Told(0, SUCCESS)
+    if status is not None and 400 <= status < 500 and status != 408:
+        return Told(0, FAILURE, text)
+    if calls >= chosen.webhook_calls:
+        return Told(0, FAILURE, f"given up after {calls} calls: {text}")
+    return Told(0, RETRIABLE_FAILURE, text)

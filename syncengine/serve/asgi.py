@@ -1,0 +1,90 @@
+"""The webhook receiver under another ASGI server: `uvicorn --factory syncengine.serve.asgi:application`.
+
+The project is the one in the current folder, or in `SYNCENGINE_FOLDER`. All else that `serve` does runs beside the
+application, in the server's loop and for its lifetime; listening and signals are the server's. A second worker is a
+standby: it answers 503 until it has the inbox, and the service calls again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from syncengine.delivery_file import Mode
+from syncengine.errors import SyncengineError, Usage
+from syncengine.posted_time.webhook import LATER
+from syncengine.serve.log import Log
+from syncengine.serve.process import Configuration, Process
+from syncengine.service.operations import OPERATIONS
+from syncengine.settings import Project, load_project
+
+
+@dataclass(slots=True)
+class _Mounted:
+    """Whatever receives at this moment."""
+
+    receiver: ASGIApp | None = None
+
+    def put(self, receiver: ASGIApp | None) -> None:
+        self.receiver = receiver
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self.receiver or PlainTextResponse(LATER, 503))(scope, receive, send)
+
+
+def application() -> Starlette:
+    """The application of the project; what is wrong with it ends the process with `serve`'s exit code."""
+    log, mounted = Log(sys.stderr, time.time), _Mounted()
+    process = Process(_project, _serving, os.environ, log, mount=mounted.put)
+    try:
+        first = _receiving(process.configured())
+    except SyncengineError as error:
+        log.refusal("ended", error)
+        sys.exit(error.exit_code)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        working = asyncio.create_task(_work(process, first, log))
+        yield
+        process.stop()
+        await working
+
+    return Starlette(routes=[Mount("/", mounted)], lifespan=lifespan)
+
+
+async def _work(process: Process, first: Configuration, log: Log) -> None:
+    """An error ends the delivery, not the server that is not ours: its answers are 503 from then on."""
+    try:
+        await process.work(first)
+    except SyncengineError as error:
+        log.refusal("ended", error)
+
+
+def _project() -> Project:
+    return load_project(
+        folder=Path(os.environ.get("SYNCENGINE_FOLDER", ".")), environ=os.environ, operations=OPERATIONS
+    )
+
+
+def _serving(project: Project) -> AbstractContextManager[str]:
+    return nullcontext(project.base_url())
+
+
+def _receiving(first: Configuration) -> Configuration:
+    project = first.project
+    if project.is_sandbox:
+        raise Usage("the embedded sandbox runs beside `syncengine serve` only")
+    if project.posted_time is None or project.posted_time.mode is not Mode.WEBHOOK:
+        raise Usage("`postedTime.mode` is not webhook: there is nothing to receive")
+    return first

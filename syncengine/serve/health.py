@@ -1,0 +1,86 @@
+"""The sinks, checked every minute; what is new of them is told to the service, once (service-facts §2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from syncengine.connector import HealthReporter
+from syncengine.posted_time.pace import PACE, Pace, slept
+from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.serve.log import Log
+from syncengine.serve.standing import Standing
+
+
+class Checked(Protocol):
+    """What the loop needs of a delivery."""
+
+    async def check_sinks(self) -> tuple[SinkTrouble, ...]: ...
+
+
+class Checking:
+    """Checks until `stop`. `wake` it when a sink was seen in trouble: users are to know at once."""
+
+    def __init__(
+        self,
+        delivery: Checked,
+        reporter: HealthReporter,
+        sinks: Sequence[str],
+        *,
+        log: Log,
+        standing: Standing,
+        stop: asyncio.Event,
+        pace: Pace = PACE,
+    ) -> None:
+        self._delivery = delivery
+        self._reporter = reporter
+        self._sinks = sinks
+        self._log = log
+        self._standing = standing
+        self._stop = stop
+        self._pace = pace
+        self._woken = asyncio.Event()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    @property
+    def is_cautious(self) -> bool:
+        """Whether a sink was in trouble when it was last checked, so that it is tried with one group, not with many."""
+        return bool(self._standing.troubles)
+
+    async def run(self) -> None:
+        while not self._stop.is_set():
+            self._woken.clear()
+            await slept(await self.check(), self._stop, self._woken)
+
+    async def check(self) -> float:
+        """Check once, and tell: seconds until the next time."""
+        troubles = await self._delivery.check_sinks()
+        self._show(troubles)
+        told = True
+        if self._reporter.is_news(troubles):
+            told = await self._told(troubles)
+        return self._pace.down if troubles or not told else self._pace.well
+
+    def _show(self, troubles: tuple[SinkTrouble, ...]) -> None:
+        down = {trouble.sink for trouble in troubles}
+        for trouble in troubles:
+            if trouble not in self._standing.troubles:
+                said = f"sink {trouble.sink}: {trouble.message}"
+                self._log.error("sink-down", said, sink=trouble.sink, kind=trouble.kind.value)
+        for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
+            self._log.info("sink-up", f"sink {sink} is well again", sink=sink)
+        for sink in {*self._sinks, *down}:
+            self._standing.metrics.sinks.labels(sink).set(sink not in down)
+        self._standing.troubles = troubles
+
+    async def _told(self, troubles: tuple[SinkTrouble, ...]) -> bool:
+        answer = await self._reporter.tell(troubles)
+        if answer.ok:
+            what = "a health failure was reported" if troubles else "no health failure is reported any more"
+            self._log.info("health", what)
+        else:
+            self._log.warning("health", f"the service did not take our health: {answer.status or answer.text}")
+        return answer.ok

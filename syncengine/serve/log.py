@@ -1,0 +1,73 @@
+"""What happens → one line each on a stream, as JSON or for people; no secret in any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TextIO
+
+import orjson
+
+from syncengine.errors import Problems, SyncengineError
+from syncengine.render.diagnostics import where
+from syncengine.render.visible import visible
+
+SHORTEST_SECRET = 4
+"""Anything shorter would blot out half of a line, and is no secret."""
+
+
+@dataclass(slots=True)
+class Log:
+    """`secrets` are what must not be seen: looked up for each line, since they may change."""
+
+    stream: TextIO
+    now: Callable[[], float]
+    json: bool = True
+    quiet: bool = False
+    secrets: list[Callable[[], Iterable[str]]] = field(default_factory=list)
+
+    def info(self, event: str, message: str, **facts: object) -> None:
+        if not self.quiet:
+            self._write("info", event, message, facts)
+
+    def warning(self, event: str, message: str, **facts: object) -> None:
+        self._write("warning", event, message, facts)
+
+    def error(self, event: str, message: str, **facts: object) -> None:
+        self._write("error", event, message, facts)
+
+    def refusal(self, event: str, error: SyncengineError, message: str = "") -> None:
+        """An error of ours; each problem of many has a line of its own."""
+        if not isinstance(error, Problems):
+            return self.error(event, f"{message}{error.message}", code=error.code)
+        for found in error.found:
+            self._write(found.severity.value, event, f"{message}{where(found)}{found.message}", {"code": found.code})
+        return None
+
+    def _write(self, level: str, event: str, message: str, facts: dict[str, object]) -> None:
+        at = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        shown = {name: self._clean(value) for name, value in facts.items() if value is not None}
+        text = self._clean(message)
+        if self.json:
+            line = orjson.dumps({"time": at, "level": level, "event": event, "message": text, **shown}).decode()
+        else:
+            line = f"{at} {level}: {visible(str(text))}"
+        with suppress(OSError, ValueError):  # a reader that went away must not end the delivery of time
+            self.stream.write(line + "\n")
+            self.stream.flush()
+
+    def _clean(self, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        for secret in self._known():
+            value = value.replace(secret, "***")
+        return value
+
+    def _known(self) -> set[str]:
+        found: set[str] = set()
+        for look in self.secrets:
+            with suppress(SyncengineError):
+                found.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
+        return found

@@ -1,0 +1,110 @@
+"""/healthz, /readyz and /metrics, and an HTTP server that lives in a loop which has other things to do."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from syncengine.errors import SyncengineError
+from syncengine.serve.standing import Standing
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class AddressTaken(SyncengineError):
+    """Somebody else listens there, or nobody may."""
+
+    code = "address"
+
+
+def probes(standing: Standing) -> Starlette:
+    """The application of one process."""
+
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"alive": True})
+
+    async def readyz(_: Request) -> Response:
+        reasons = standing.reasons()
+        told = {
+            "ready": not reasons,
+            "reasons": reasons,
+            "reconciled": standing.reconciled,
+            "configuration": standing.configuration,
+        }
+        return JSONResponse(told, 503 if reasons else 200)
+
+    async def metrics(_: Request) -> Response:
+        with suppress(SyncengineError):  # a database in trouble must not hide the other figures
+            for state, count in (await asyncio.to_thread(standing.counts)).items():
+                standing.metrics.inbox.labels(state).set(count)
+        return Response(standing.metrics.text(), media_type=METRICS_TYPE)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])
+
+
+class Server:
+    """An application on an address. AddressTaken from `start`; `stop` waits for what is being answered."""
+
+    def __init__(self, application: ASGIApp, address: tuple[str, int], *, patience: float) -> None:
+        self._application = application
+        self._address = address
+        self._patience = patience
+        self._running: asyncio.Task[None] | None = None
+
+    async def start(self) -> str:
+        """Listen; the URL."""
+        listening = _listening(*self._address)
+        config = uvicorn.Config(
+            self._application,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=int(self._patience),
+        )
+        self._server = _Quiet(config)
+        self._running = asyncio.create_task(self._server.serve(sockets=[listening]))
+        await self._server.up.wait()
+        host, port = listening.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def stop(self) -> None:
+        if self._running is not None:
+            self._server.should_exit = True
+            await self._running
+            self._running = None
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves signals to the process that it is a part of, and tells when it answers."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address, family=family)
+    except OSError as error:
+        raise AddressTaken(f"cannot listen on {host}:{port}: {error.strerror or error}") from None

@@ -1,0 +1,228 @@
+"""The process: signals, probes, and one shift after the other, each with the configuration that was valid last.
+
+A changed project file is loaded and checked whole while the old one goes on working. Only a valid one takes its place;
+what is wrong with another is told, and the old one stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from starlette.types import ASGIApp
+
+from syncengine.connector import Registered
+from syncengine.delivery_file import Mode
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.mechanism import callback_of
+from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.serve.log import Log
+from syncengine.serve.probes import AddressTaken, Server, probes
+from syncengine.serve.shift import Shift
+from syncengine.serve.standing import Standing
+from syncengine.serve.watching import LOOK_SECONDS, fingerprint
+from syncengine.settings import Project
+from syncengine.store.lock import LockLost
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A project that was found to be valid, and the delivery that was checked with it.
+
+    `fingerprint`: of the files that were looked at last. `before`: the project to go back to, should the service not
+    accept what this one says.
+    """
+
+    project: Project
+    delivery: Delivery | None
+    fingerprint: str
+    before: Project | None = None
+
+
+@dataclass(slots=True)
+class Process:
+    """`load` reads the project anew; `serving` makes its service reachable and yields its base URL.
+
+    `listen` overrides the project file's address of the probes. `mount` is given the webhook receiver, and None when
+    there is none any more, where another server listens.
+    """
+
+    load: Callable[[], Project]
+    serving: Callable[[Project], AbstractContextManager[str]]
+    environ: Mapping[str, str]
+    log: Log
+    listen: tuple[str, int] | None = None
+    mount: Callable[[ASGIApp | None], None] | None = None
+    pace: Pace = PACE
+    standing: Standing = field(default_factory=Standing)
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _look: asyncio.Event = field(default_factory=asyncio.Event)
+    _next: Configuration | None = None
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT; SyncengineError for what no repeat would mend."""
+        with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
+            first = self.configured()
+            exposed = asyncio.create_task(self._expose(first.project))
+            try:
+                await self.work(first)
+            finally:
+                self._stop.set()
+                await exposed
+        self.log.info("stopped", "stopped")
+
+    async def work(self, first: Configuration) -> None:
+        """One shift after the other, without signals and probes of its own, until `stop`."""
+        now: Configuration | None = first
+        while now is not None and not self._stop.is_set():
+            now = await self._after(now)
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    async def _after(self, now: Configuration) -> Configuration | None:
+        """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
+        self._next = None
+        try:
+            await self._shift(now)
+        except LockLost as lost:
+            self.log.warning("lock-lost", f"{lost.message}; standing by")
+            return await self._anew(now.project, now.fingerprint)
+        except SyncengineError as error:
+            if now.before is None or self.standing.phase is None:
+                raise
+            self._kept(error)
+            return await self._anew(now.before, fingerprint(now.before))
+        return self._next
+
+    async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
+        """The same project once more, as soon as its inbox and its targets can be opened again."""
+        back_off = BackOff(self.pace)
+        while not self._stop.is_set():
+            await slept(back_off.after(), self._stop)
+            try:
+                return await asyncio.to_thread(self._checked, project, fingerprint)
+            except SyncengineError as error:
+                self.log.refusal("trouble", error)
+        return None
+
+    def configured(self, before: Project | None = None) -> Configuration:
+        """Load and check everything; Problems with all that is wrong."""
+        project = self.load()
+        return replace(self._checked(project, fingerprint(project)), before=before)
+
+    def _checked(self, project: Project, fingerprint: str) -> Configuration:
+        self._guard(project)
+        section = project.posted_time
+        if section is None or section.mode is Mode.OFF:
+            return Configuration(project, None, fingerprint)
+        if section.mode is Mode.WEBHOOK:
+            callback_of(project, self.environ).key.read()
+        return Configuration(project, Delivery.of(project, self.environ, now=self.log.now), fingerprint)
+
+    def _guard(self, project: Project) -> None:
+        """No line of the log shows this project's secrets, nor those of the one before it."""
+        project.base_url()
+        project.api_key()
+        del self.log.secrets[:-4]
+        if not project.is_sandbox:
+            self.log.secrets.append(lambda: [project.api_key()])
+        if project.posted_time and project.posted_time.webhook and project.posted_time.webhook.caller_key:
+            self.log.secrets.append(lambda: [callback_of(project, self.environ).key.read()])
+
+    async def _shift(self, now: Configuration) -> None:
+        """One shift, to the end of it, watched for a change of configuration."""
+        with self.serving(now.project) as base_url:
+            shift = Shift(
+                now.project,
+                now.delivery,
+                base_url,
+                self.environ,
+                self.log,
+                self.standing,
+                self.pace,
+                registered=self._registered,
+                mount=self.mount,
+            )
+            working = asyncio.create_task(shift.run())
+            ending = asyncio.create_task(self._until_change(now))
+            try:
+                await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
+                shift.stop()
+                await working
+            finally:
+                ending.cancel()
+
+    def _registered(self, registered: Registered) -> None:
+        self.log.info(
+            "registered",
+            f"registered as a connector of {registered.group or 'the team'}",
+            serviceId=registered.service_id,
+            settings=len(registered.configuration),
+        )
+
+    async def _until_change(self, now: Configuration) -> None:
+        """Return when the process is to stop, or when there is another valid configuration."""
+        tried = now.fingerprint
+        while not self._stop.is_set():
+            await slept(LOOK_SECONDS, self._stop, self._look)
+            asked = self._look.is_set()
+            self._look.clear()
+            seen = await asyncio.to_thread(fingerprint, now.project)
+            if self._stop.is_set() or (seen == tried and not asked):
+                continue
+            tried = seen
+            if await self._reloaded(now):
+                return
+
+    async def _reloaded(self, now: Configuration) -> bool:
+        try:
+            self._next = await asyncio.to_thread(self.configured, now.project)
+        except SyncengineError as error:
+            self._kept(error)
+            return False
+        self.standing.configuration = None
+        self.log.info("configuration", "the project file was loaded anew")
+        return True
+
+    def _kept(self, error: SyncengineError) -> None:
+        self.standing.configuration = error.message
+        self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")
+
+    async def _expose(self, project: Project) -> None:
+        """Answer probes until the process stops. An address that is taken (by whom we stand by for) is tried again."""
+        address = self.listen or project.serve.listen
+        server = Server(probes(self.standing), address, patience=1)
+        back_off, told = BackOff(replace(self.pace, longest=10.0)), False
+        while not self._stop.is_set():
+            try:
+                self.log.info("listening", f"/healthz, /readyz and /metrics are at {await server.start()}")
+                await self._stop.wait()
+            except AddressTaken as taken:
+                if not told:
+                    self.log.warning("address", f"{taken.message}; it is tried again")
+                told = True
+                await slept(back_off.after(), self._stop)
+        await server.stop()
+
+
+class _Signals:
+    """Calls instead of signals, for the time of a block in the main thread."""
+
+    def __init__(self, calls: Mapping[signal.Signals, Callable[[], object]]) -> None:
+        self._calls = calls
+
+    def __enter__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._before = {number: signal.getsignal(number) for number in self._calls}
+        for number, call in self._calls.items():
+            self._loop.add_signal_handler(number, call)
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            self._loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,158 @@
+"""Manifests applied on an interval: the engine's own apply, with its lock and its gates, in a thread beside the loop.
+
+Nothing is forced: what a gate stops, or a bad edit, is told and tried again next time, and nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from syncengine.apply.events import Event, Remark, Retrying
+from syncengine.engine import Application, Applied
+from syncengine.errors import Diagnostic, ExitCode, Severity
+from syncengine.posted_time.pace import slept
+from syncengine.render.diagnostics import message, where
+from syncengine.report import Outcome
+from syncengine.request import Request, Surroundings
+from syncengine.serve.log import Log
+from syncengine.serve.standing import Standing
+from syncengine.settings import Project
+
+LOCK_PATIENCE = 30.0
+"""Seconds that the lock of another run is waited for; after that there is a next time."""
+
+OUTCOMES: Mapping[ExitCode, str] = {
+    ExitCode.DONE: "complete",
+    ExitCode.INCOMPLETE: "incomplete",
+    ExitCode.GATE: "gate",
+    ExitCode.STALE: "older",
+    ExitCode.LOCKED: "locked",
+    ExitCode.AUTH: "unauthorized",
+    ExitCode.INVALID: "invalid",
+    ExitCode.UNREACHABLE: "unreachable",
+    ExitCode.INTERRUPTED: "interrupted",
+}
+"""What the metric calls how an apply ended; anything else is an error."""
+
+
+@dataclass(slots=True)
+class Stopping:
+    """Ends the run that is under way in the other thread, or the next one at once."""
+
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _end: Callable[[], object] | None = None
+    _stopped: bool = False
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._end is not None:
+                self._end()
+
+    @contextmanager
+    def stopping(self, stop: asyncio.Event) -> Iterator[None]:
+        """What the engine calls in its own loop, with the event that ends its run."""
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._end = lambda: loop.call_soon_threadsafe(stop.set)
+            if self._stopped:
+                stop.set()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._end = None
+
+
+class Reconciling:
+    """Applies the project's manifests every `project.serve.every` seconds until `stop`."""
+
+    def __init__(
+        self,
+        project: Project,
+        base_url: str,
+        environ: Mapping[str, str],
+        *,
+        log: Log,
+        standing: Standing,
+        stop: asyncio.Event,
+    ) -> None:
+        self._project = project
+        self._base_url = base_url
+        self._environ = environ
+        self._log = log
+        self._standing = standing
+        self._stop = stop
+        self._stopping = Stopping()
+
+    async def run(self) -> None:
+        if not any(path.exists() for path in self._project.manifests):
+            self._log.info("no-manifests", "there are no manifests: nothing is reconciled")
+            return
+        while not self._stop.is_set():
+            await self._reconciled()
+            await slept(self._project.serve.every, self._stop)
+
+    async def _reconciled(self) -> None:
+        """One apply, ended early when this process is to stop; the thread is always waited for."""
+        applying = asyncio.ensure_future(asyncio.to_thread(self._apply))
+        stopped = asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait([applying, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if not applying.done():
+                self._stopping.stop()
+            self._tell(await applying)
+        finally:
+            stopped.cancel()
+
+    def _apply(self) -> Applied:
+        around = Surroundings(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
+        request = Request("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
+        try:
+            return Application(self._project, request, around, self._serving).execute()
+        finally:
+            gc.unfreeze()  # what the engine froze for the time of its process would be kept for the time of ours
+
+    def _serving(self) -> AbstractContextManager[str]:
+        return nullcontext(self._base_url)
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case Retrying(operation, why, wait):
+                self._log.warning("retrying", f"{operation}: {why}; again in {wait:.1f} s")
+            case Remark(code, text):
+                self._log.warning("remark", text, code=code)
+
+    def _tell(self, done: Applied) -> None:
+        outcome = OUTCOMES.get(done.exit_code, "error")
+        changed = self._standing.reconciled != outcome
+        self._standing.reconciled = outcome
+        self._standing.metrics.reconciles.labels(outcome).inc()
+        if done.exit_code is ExitCode.DONE:
+            self._standing.metrics.reconciled.set(self._log.now())
+        counts = {name.value: sum(r.outcome is name for r in done.report.results) for name in Outcome}
+        if done.exit_code is ExitCode.DONE and not any(counts.values()):
+            if changed:
+                self._log.info("reconciled", "manifests reconciled: nothing to change", outcome=outcome)
+            return
+        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
+        say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
+        say("reconciled", f"manifests reconciled, {outcome}: {shown}", outcome=outcome, **counts)
+        self._tell_trouble(done)
+
+    def _tell_trouble(self, done: Applied) -> None:
+        for result in done.report.results:
+            if result.outcome is not Outcome.APPLIED and result.error is not None:
+                self._log.error("not-applied", f"{result.key}: {result.error.message}", address=str(result.key))
+        for diagnostic in done.report.diagnostics:
+            if diagnostic.severity is Severity.ERROR:
+                self._log.error("not-reconciled", _line(diagnostic), code=diagnostic.code)
+
+
+def _line(diagnostic: Diagnostic) -> str:
+    return f"{where(diagnostic)}{message(diagnostic)}"

@@ -1,0 +1,276 @@
+"""One configuration at work, from the inbox's lease to its hand-over: registration, mechanism, and the loops.
+
+A shift ends when it is asked to, when the lease is lost, or when the service says that somebody else has the other
+mechanism. Whatever else goes wrong is told, waited for, and tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp
+
+from syncengine.connection import client_of, team_of
+from syncengine.connector import HealthReporter, Registered, register
+from syncengine.delivery_file import Mode
+from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
+from syncengine.posted_time import webhook
+from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.delivery import Delivery, Outcome
+from syncengine.posted_time.events import said
+from syncengine.posted_time.fetch import Fetching, WebhookRegistered
+from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
+from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.serve.health import Checking
+from syncengine.serve.lease import stand_by
+from syncengine.serve.log import Log
+from syncengine.serve.probes import Server
+from syncengine.serve.reconcile import Reconciling
+from syncengine.serve.standing import STANDBY, STARTING, Standing
+from syncengine.serve.told import Telling
+from syncengine.service.client import Client, Conduct
+from syncengine.settings import Project
+from syncengine.store.holder import Holder
+from syncengine.store.lock import Lease, LockLost
+from syncengine.store.state import open_state
+
+LAST_WORDS = 10.0
+"""Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
+
+LOOK_AT_LEASE = 1.0
+
+ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Problems)
+"""What no loop goes on after."""
+
+
+@dataclass(slots=True)
+class Shift:
+    """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox.
+
+    `mount` takes the webhook receiver where another server listens, and None when it is over.
+    """
+
+    project: Project
+    delivery: Delivery | None
+    base_url: str
+    environ: Mapping[str, str]
+    log: Log
+    standing: Standing
+    pace: Pace = PACE
+    registered: Callable[[Registered], None] = lambda registered: None
+    mount: Callable[[ASGIApp | None], None] | None = None
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def stop(self) -> None:
+        """Finish what is in hand, and end."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Until it is stopped; LockLost, WebhookRegistered, MechanismTaken, AuthFailed and WrongTeam end it too."""
+        self.standing.phase = STARTING
+        reconciling = Reconciling(
+            self.project, self.base_url, self.environ, log=self.log, standing=self.standing, stop=self._stop
+        )
+        if self.delivery is None:
+            self.standing.phase = None
+            return await self._run_all({"reconcile": reconciling.run, "idle": self._stop.wait})
+        async with self.delivery:
+            self.standing.counts = self.delivery.inbox.counts
+            self.standing.phase = STANDBY
+            holder = Holder.here("serve", self.environ)
+            lease = await stand_by(self.delivery.inbox, holder, self._stop, lambda text: self.log.info("standby", text))
+            if lease is None:
+                return None
+            try:
+                self.standing.metrics.leads.set(1)
+                self.standing.phase = STARTING
+                self.log.info("leading", "this process holds the inbox")
+                await self._deliver(self.delivery, lease, reconciling)
+            finally:
+                self.standing.metrics.leads.set(0)
+                await asyncio.to_thread(lease.release)
+        return None
+
+    async def _deliver(self, delivery: Delivery, lease: Lease, reconciling: Reconciling) -> None:
+        service = self.project.service
+        conduct = Conduct(timeout=service.timeout, concurrency=max(4, service.concurrency), attempts=1, breaks=False)
+        async with client_of(self.project, self.base_url, conduct) as client:
+            loops = {"lease": lambda: self._held(lease), "reconcile": reconciling.run}
+            await _Delivering(self, client, delivery).run(loops)
+
+    async def _held(self, lease: Lease) -> None:
+        """LockLost as soon as the inbox is not ours any more, though no group comes that would find out."""
+        while not self._stop.is_set():
+            if lease.remaining() <= 0:
+                raise LockLost("the inbox was taken over by another process, or its database was away for too long")
+            await slept(LOOK_AT_LEASE, self._stop)
+
+    async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
+        """All loops side by side until stopped, or until one may not go on; the others are stopped then."""
+        tasks = [asyncio.create_task(self._kept(name, loop)) for name, loop in loops.items()]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        finally:
+            self._stop.set()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, BaseException):
+                raise error
+
+    async def _kept(self, name: str, loop: Callable[[], Awaitable[object]]) -> None:
+        """A loop that is begun again whatever ends it, save what no loop goes on after."""
+        back_off = BackOff(self.pace)
+        while True:
+            try:
+                await loop()
+                return
+            except ENDING:
+                self._stop.set()
+                raise
+            except Exception as error:  # a defect in one loop must not end the others
+                self.log.error("trouble", f"{name}: {said(error)}")
+                await slept(back_off.after(), self._stop)
+                if self._stop.is_set():
+                    return
+
+
+class _Delivering:
+    """The loops of a shift that holds the inbox."""
+
+    def __init__(self, shift: Shift, client: Client, delivery: Delivery) -> None:
+        self._shift = shift
+        self._client = client
+        self._delivery = delivery
+        self._project = shift.project
+        section = shift.project.posted_time
+        assert section is not None
+        self._section = section
+        self._has_webhook = section.mode is Mode.WEBHOOK
+        self._ready = asyncio.Event()
+        self._last_words = asyncio.Event()
+        self._telling = Telling(shift.log, shift.standing, self._heard)
+        self._acknowledging = Acknowledging(
+            client, delivery.inbox, self._telling, self._last_words, self._has_webhook, shift.pace
+        )
+        self._checking = Checking(
+            delivery,
+            HealthReporter(client),
+            [sink.name.text for sink in section.deliver or ()],
+            log=shift.log,
+            standing=shift.standing,
+            stop=shift._stop,
+            pace=shift.pace,
+        )
+
+    async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
+        """These loops and `others`; at their end what was decided is told to the service once more."""
+        acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
+        try:
+            loops: dict[str, Callable[[], Awaitable[object]]] = {
+                "posted time": self._posted_time,
+                "health": self._checking.run,
+                "again": self._again,
+            }
+            await self._shift._run_all({**loops, **others})
+        finally:
+            self._last_words.set()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(acknowledging, LAST_WORDS)
+
+    def _heard(self, outcome: Outcome) -> None:
+        self._acknowledging.ring()
+        if outcome is Outcome.TROUBLE or self._checking.is_cautious:
+            self._checking.wake()
+
+    async def _posted_time(self) -> None:
+        """Say who we are, register the mechanism, and take what comes."""
+        await self._introduced()
+        self._ready.set()
+        if self._has_webhook:
+            await self._receive()
+        else:
+            await self._registrar().fetch()
+            self._shift.standing.phase = None
+            await self._fetching().run()
+
+    async def _introduced(self) -> None:
+        self._check_team(await team_of(self._client))
+        try:
+            registered = await register(self._client, self._shift.log.now())
+            self._delivery.configure(registered.configuration)
+            self._shift.registered(registered)
+        except (AuthFailed, Unreachable):
+            raise
+        except SyncengineError as error:
+            self._shift.log.warning("registration", f"the connector could not be registered: {error.message}")
+
+    def _check_team(self, team: str) -> None:
+        """Another team's time is not delivered (engine.md 1.6)."""
+        with open_state(self._project.state, write=False) as state:
+            known = state.facts().team
+        for expected, what in ((self._project.service.team, "service.team is"), (known, "the state belongs to")):
+            if expected not in (None, team):
+                raise WrongTeam(f"the key belongs to team {team!r}, and {what} {expected!r}")
+
+    def _registrar(self) -> Registrar:
+        return Registrar(
+            self._client,
+            self._project.state,
+            self._project.base_url(),
+            lambda text: self._shift.log.info("mechanism", text),
+            before_leaving_fetch=self._acknowledging.round,
+        )
+
+    def _fetching(self) -> Fetching:
+        limit = self._section.fetch_limit
+        return Fetching(
+            self._client,
+            self._delivery,
+            lambda: 1 if self._checking.is_cautious else limit,
+            tell=self._telling,
+            stop=self._shift._stop,
+            timeout=self._project.service.timeout,
+            pace=self._shift.pace,
+        )
+
+    async def _receive(self) -> None:
+        """Listen first, register then: the service may call at once."""
+        section = self._section.webhook
+        callback = callback_of(self._project, self._shift.environ)
+        receiver = webhook.application(
+            self._delivery,
+            callback.key.read,
+            max_body=(section.max_body if section else None) or webhook.MAX_BODY,
+            tell=self._telling,
+        )
+        async with self._exposed(receiver, (section.bind if section else None) or webhook.BIND):
+            await self._registrar().webhook(callback)
+            self._shift.standing.phase = None
+            await self._shift._stop.wait()
+
+    @asynccontextmanager
+    async def _exposed(self, receiver: ASGIApp, bind: tuple[str, int]) -> AsyncIterator[None]:
+        if self._shift.mount is not None:
+            self._shift.mount(receiver)
+            try:
+                yield
+            finally:
+                self._shift.mount(None)
+            return
+        server = Server(receiver, bind, patience=LAST_WORDS)
+        self._shift.log.info("receiving", f"the webhook receiver listens on {await server.start()}")
+        try:
+            yield
+        finally:
+            await server.stop()
+
+    async def _again(self) -> None:
+        """What people asked to have delivered again; templates may need what the registration answered."""
+        await slept(float("inf"), self._ready, self._shift._stop)
+        while not self._shift._stop.is_set():
+            if await self._delivery.catch_up():
+                self._acknowledging.ring()
+            await slept(self._shift.pace.down, self._shift._stop)

@@ -1,0 +1,101 @@
+"""Events of posted time → log lines, counters and readiness: a table, one row an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syncengine.posted_time.events import (
+    Acknowledged,
+    Answered,
+    Event,
+    GivenUp,
+    Offered,
+    Taken,
+    Unusable,
+    Waiting,
+)
+from syncengine.posted_time.verdict import Outcome
+from syncengine.serve.log import Log
+from syncengine.serve.standing import Standing
+
+PATIENT = 3
+"""Troubles in a row after which the service counts as out of reach: one lost answer is nobody's business."""
+
+
+class Telling:
+    """Hears events. `on_verdict` is called with each verdict, after it was told."""
+
+    def __init__(self, log: Log, standing: Standing, on_verdict: Callable[[Outcome], None]) -> None:
+        self._log = log
+        self._standing = standing
+        self._on_verdict = on_verdict
+        self._troubles = 0
+
+    def __call__(self, event: Event) -> None:
+        _ROWS[type(event)](self, event)
+
+    def offered(self, event: Offered) -> None:
+        self._well()
+        self._standing.metrics.fetches.inc()
+        if event.groups:
+            self._log.info("fetched", f"{event.groups} groups of posted time fetched", groups=event.groups)
+
+    def taken(self, event: Taken) -> None:
+        verdict = event.verdict
+        self._standing.metrics.groups.labels(verdict.outcome.value).inc()
+        say = self._log.info if verdict.outcome is Outcome.SUCCESS else self._log.warning
+        words = f": {verdict.message}" if verdict.message else ""
+        say(
+            "taken",
+            f"group {event.group_id}: {verdict.outcome.value}{words}",
+            group=event.group_id,
+            outcome=verdict.outcome.value,
+            externalId=verdict.external_id,
+        )
+        self._on_verdict(verdict.outcome)
+
+    def unusable(self, event: Unusable) -> None:
+        self._log.warning("unusable", event.why)
+
+    def acknowledged(self, event: Acknowledged) -> None:
+        self._well()
+        self._standing.metrics.statuses.labels(event.status).inc()
+        self._log.info(
+            "acknowledged",
+            f"group {event.group_id}: the service accepted {event.status}",
+            group=event.group_id,
+            status=event.status,
+        )
+
+    def given_up(self, event: GivenUp) -> None:
+        self._standing.metrics.given_up.inc()
+        self._log.error("given-up", f"group {event.group_id}: {event.why}", group=event.group_id)
+
+    def waiting(self, event: Waiting) -> None:
+        what = event.what.partition(" ")[0]
+        self._standing.metrics.troubles.labels(what).inc()
+        self._troubles += what == "fetch"
+        if self._troubles >= PATIENT:
+            self._standing.service = f"posted time cannot be fetched: {event.why}"
+        again = f"; again in {event.seconds:.1f} s" if event.seconds else ""
+        self._log.warning("waiting", f"{event.what}: {event.why}{again}", what=what)
+
+    def answered(self, event: Answered) -> None:
+        self._standing.metrics.rejected.labels(str(event.status)).inc()
+        self._log.warning("rejected", f"a webhook call was answered {event.status}: {event.why}", status=event.status)
+
+    def _well(self) -> None:
+        self._troubles = 0
+        self._standing.service = None
+
+
+_ROWS: dict[type[Event], Callable[[Telling, Any], None]] = {
+    Offered: Telling.offered,
+    Taken: Telling.taken,
+    Unusable: Telling.unusable,
+    Acknowledged: Telling.acknowledged,
+    GivenUp: Telling.given_up,
+    Waiting: Telling.waiting,
+    Answered: Telling.answered,
+}

@@ -1,0 +1,31 @@
+"""The project file and the templates that it names, watched: what they hold → whether to load them again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncengine.settings import Project
+
+LOOK_SECONDS = 2.0
+
+
+def fingerprint(project: Project) -> str:
+    """Of everything that a reload would read anew; a file that is not there counts as such."""
+    found = hashlib.sha256()
+    for path in _files(project):
+        found.update(str(path).encode() + b"\0")
+        try:
+            found.update(path.read_bytes())
+        except OSError as error:
+            found.update(f"errno {error.errno}".encode())
+    return found.hexdigest()
+
+
+def _files(project: Project) -> Iterator[Path]:
+    if project.config is not None:
+        yield project.config
+    narrative = project.posted_time.narrative if project.posted_time else None
+    if narrative is not None and narrative.template is not None:
+        yield project.root / str(getattr(narrative.template, "text", narrative.template))

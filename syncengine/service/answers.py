@@ -1,0 +1,56 @@
+"""What a call came to, and foreign words as they may be shown; pure."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import re
+from dataclasses import dataclass
+
+RETRIABLE = frozenset({408, 429, *range(500, 600)})
+SHOWN_CHARACTERS = 300
+"""How much of an answer that is not understood is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one call came to.
+
+    `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
+    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have
+    reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing came in time.
+    """
+
+    status: int | None
+    data: object = None
+    text: str = ""
+    understood: bool = True
+    reached: bool = True
+    retry_after: float | None = None
+    timed_out: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def exhausted(self) -> bool:
+        """Trouble that a repeat might mend, so that what became of the call is unknown."""
+        return self.status is None or self.status in RETRIABLE
+
+
+def tidy(text: str) -> str:
+    """Foreign words as they may be shown: on one line and cut to a sane length."""
+    line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
+    return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
+
+
+def retry_after(header: str | None, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for: a number, or an HTTP date seen from `now` (RFC 9110 §10.2.3)."""
+    if header is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(header))
+    with contextlib.suppress(ValueError, TypeError):
+        return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - now)
+    return None

@@ -1,0 +1,124 @@
+"""Posted time on the wire (specification §4): limits → query, verdict → body, answer → groups; all pages of a list."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
+from syncengine.service.answers import Answer
+from syncengine.service.client import Client
+from syncengine.service.operations import FETCH_POSTED_TIME, LIST_POSTED_TIME, UPDATE_POSTED_TIME_STATUS, Operation
+
+Group = Mapping[str, Any]
+"""A posted time group as the service sent it."""
+
+LISTED_AT_MOST = 500
+
+
+class Unanswered(SyncengineError):
+    """The service answered something else than was asked for."""
+
+    code = "unexpected-answer"
+
+
+def fetch_query(limit: int | None) -> dict[str, int] | None:
+    """At least one group is asked for; a usage error otherwise (specification §4)."""
+    if limit is not None and limit < 1:
+        raise Usage(f"a fetch takes a limit of 1 or more, not {limit}")
+    return None if limit is None else {"limit": limit}
+
+
+def list_query(limit: int | None, submitted_before: int | None) -> dict[str, int] | None:
+    """From 1 to 500 groups a page; a usage error otherwise."""
+    if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
+        raise Usage(f"a list takes a limit from 1 to {LISTED_AT_MOST}, not {limit}")
+    given = {"limit": limit, "submittedBefore": submitted_before}
+    return {name: value for name, value in given.items() if value is not None} or None
+
+
+async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
+    """One long poll: it is held open until there is posted time, for 60 seconds at most; `patience` is longer."""
+    return await client.call(FETCH_POSTED_TIME, query=fetch_query(limit), timeout=patience)
+
+
+async def update_status(
+    client: Client, group_id: str, status: str, message: str | None = None, external_id: str | None = None
+) -> Answer:
+    """Tell what became of a group; what is not known is not sent."""
+    given = {"timeGroupId": group_id, "status": status, "message": message, "externalId": external_id}
+    return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in given.items() if v is not None})
+
+
+def groups_of(answer: Answer) -> list[Group] | None:
+    """The groups in an answer; None when it holds no list of them. An empty answer is an empty list."""
+    if not answer.ok or not answer.understood:
+        return None
+    if answer.data is None:
+        return []
+    groups = answer.data
+    return groups if isinstance(groups, list) and all(isinstance(group, dict) for group in groups) else None
+
+
+def group_id(group: Group) -> str | None:
+    """Its identity; None for a group that nobody could answer for."""
+    id = group.get("groupId")
+    return id if isinstance(id, str) and id else None
+
+
+def submitted(group: Group) -> int | None:
+    """When it was submitted, in milliseconds since epoch."""
+    at = group.get("submissionTime")
+    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else None
+
+
+async def listed(
+    client: Client, page: int = LISTED_AT_MOST, hidden: Callable[[int], None] = lambda instant: None
+) -> AsyncIterator[Group]:
+    """All groups that the service lists, newest first, each once, in pages of at most `page`.
+
+    Several groups may share one submission time (specification §4), so that the next page begins at the last one's
+    instant, and what was seen is dropped. A page that one instant fills is asked for again as large as may be; where
+    that is not enough, `hidden` is told the instant, since no question brings the rest of its groups.
+    """
+    seen = set[str]()
+    before: int | None = None
+    while True:
+        answer = await client.call(LIST_POSTED_TIME, query=list_query(page, before))
+        groups = _expected(LIST_POSTED_TIME, client, answer)
+        new = [group for group in groups if (group_id(group) or "") not in seen]
+        for group in new:
+            seen.add(group_id(group) or "")
+            yield group
+        instants = {at for group in groups if (at := submitted(group)) is not None}
+        if not instants:
+            return
+        oldest = min(instants)
+        if before is not None and oldest >= before:
+            return  # the service does not look at what it is asked
+        if len(instants) == 1 and len(groups) >= page and page < LISTED_AT_MOST:
+            page = LISTED_AT_MOST
+            continue
+        if len(instants) == 1 and len(groups) >= page and new:
+            hidden(oldest)
+        before = oldest + 1 if new and (before is None or oldest + 1 < before) else oldest
+
+
+def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:
+    groups = groups_of(answer)
+    if groups is None:
+        raise refusal(operation, client, answer)
+    return groups
+
+
+def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
+    """What came instead of what was asked for, as an error for people."""
+    words = f": {answer.text}" if answer.text else ""
+    if answer.status in (401, 403):
+        return AuthFailed(f"the service refuses the API key ({answer.status}){words}")
+    if answer.status is None:
+        return Unreachable(f"the service cannot be reached{words}")
+    path = client.path(operation)
+    if answer.ok:
+        return Unanswered(f"{path} answered {answer.status} with something else than the interface says{words}")
+    return Unanswered(f"{path} answered {answer.status}{words}", code=f"status-{answer.status}")

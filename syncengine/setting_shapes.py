@@ -1,0 +1,216 @@
+"""Node → value for settings: secrets and where they stand, URLs, durations, paths; and the types of models. Pure.
+
+What the models of the project file share. Nothing here echoes a value that might be a secret.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import WithJsonSchema
+
+from syncengine.document.findings import Findings, Invalid
+from syncengine.document.nodes import Mapping, Node, Scalar
+from syncengine.document.shapes import Reader, Reads, called, choice, is_text, refused, words
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Where a secret stands: an environment variable or a file, never the secret."""
+
+    env: str | None = None
+    file: str | None = None
+
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+REFERENCE_KEYS = frozenset({"env", "file"})
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
+
+
+def split_url(text: str) -> SplitResult | None:
+    """The parts of a URL, None when it has no sense."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port, parts.hostname
+    except ValueError:
+        return None
+    return parts
+
+
+def has_password(text: str) -> bool:
+    """Whether a URL carries credentials, before its host or among its parameters."""
+    if not URL.match(text):
+        return False
+    userinfo = text.split("://", 1)[1].rpartition("@")[0]
+    is_port = re.match(r"[^:/]*:[0-9]*/", userinfo)
+    return (":" in userinfo and not is_port) or _SECRET_PARAMETER.search(text) is not None
+
+
+def base_url_trouble(text: str) -> str | None:
+    """What is wrong with a base URL, without repeating it."""
+    parts = split_url(text)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return "must be a URL that starts with https://, or `sandbox`"
+    if "@" in parts.netloc:
+        return "must not hold credentials; the key belongs in `apiKey`"
+    if parts.query or parts.fragment:
+        return "must not have a query or a fragment"
+    return None
+
+
+def web_url_trouble(text: str) -> str | None:
+    """What is wrong with the URL of an HTTP service, without repeating it."""
+    parts = split_url(text)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return "must be a URL that starts with http:// or https://"
+    if "@" in parts.netloc:
+        return "must not hold credentials; they belong in a header, as {env: NAME} or {file: PATH}"
+    return "must not have a fragment" if parts.fragment else None
+
+
+def reference(name: str, node: Node, findings: Findings) -> Reference | Invalid:
+    """`{env: NAME}` or `{file: PATH}`."""
+    if not isinstance(node, Mapping):
+        return refused(node, findings, name, "{env: NAME} or {file: PATH}", empty="")
+    unknown = [key for key in node.keys if key.text not in REFERENCE_KEYS]
+    if unknown or len(node.keys) != 1:
+        at = unknown[0] if unknown else node
+        return findings.error("bad-value", at, f"{called(name)} must be either {{env: NAME}} or {{file: PATH}}")
+    (key,), (value,) = node.keys, node.values
+    if not isinstance(value, Scalar) or not is_text(value) or not value.text.strip():
+        return findings.error("bad-value", value, f"{called(name)} needs text after `{key.text}:`")
+    if key.text == "file":
+        return Reference(file=value.text)
+    if not _ENV_NAME.fullmatch(value.text):
+        return findings.error(
+            "bad-value", value, f"{called(name)}: after `env:` stands the name of an environment variable"
+        )
+    return Reference(env=value.text)
+
+
+def secret(name: str) -> Reader:
+    def read(node: Node, findings: Findings) -> Any:
+        if is_text(node):
+            return findings.error(
+                "secret-in-file", node, f"{called(name)} must not stand in the project file; {USE_REFERENCE}"
+            )
+        return reference(name, node, findings)
+
+    return read
+
+
+def place(name: str) -> Reader:
+    """Of a database: a path, a URL without a password, or a reference to one with."""
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Scalar) or not is_text(node):
+            return reference(name, node, findings)
+        if has_password(node.text):
+            return findings.error("secret-in-file", node, f"the URL of `{name}` holds a password; {USE_REFERENCE}")
+        if not node.text.strip():
+            return findings.error("empty-value", node, f"{called(name)} must not be empty")
+        return node.text
+
+    return read
+
+
+def web_url(name: str) -> Reader:
+    """Of an HTTP service: a URL without credentials, or a reference to one."""
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Scalar) or not is_text(node):
+            return reference(name, node, findings)
+        if has_password(node.text):
+            return findings.error("secret-in-file", node, f"the URL of `{name}` holds a password; {USE_REFERENCE}")
+        trouble = web_url_trouble(node.text)
+        return findings.error("bad-value", node, f"{called(name)} {trouble}") if trouble else node.text.rstrip("/")
+
+    return read
+
+
+def base_url(name: str) -> Reader:
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Scalar) or not is_text(node):
+            return refused(node, findings, name, "a URL", empty="")
+        trouble = None if node.text == "sandbox" else base_url_trouble(node.text)
+        code = "secret-in-file" if trouble and "credentials" in trouble else "bad-value"
+        return findings.error(code, node, f"{called(name)} {trouble}") if trouble else node.text.rstrip("/")
+
+    return read
+
+
+def parsed(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader]:
+    """Text in a form of its own; `parse` returns None for text in another."""
+
+    def make(name: str) -> Reader:
+        def read(node: Node, findings: Findings) -> Any:
+            if not isinstance(node, Scalar) or not is_text(node):
+                return refused(node, findings, name, expected, empty="")
+            value = parse(node.text)
+            return findings.error("bad-value", node, f"{called(name)} must be {expected}") if value is None else value
+
+        return read
+
+    return make
+
+
+def duration(text: str) -> float | None:
+    """Seconds; more than none."""
+    match = _DURATION.fullmatch(text)
+    return float(match[1]) * _SECONDS[match[2]] or None if match else None
+
+
+def span(text: str) -> float | None:
+    """Seconds, or none."""
+    match = _DURATION.fullmatch(text)
+    return float(match[1]) * _SECONDS[match[2]] if match else None
+
+
+def path(text: str) -> str | None:
+    return text if text.startswith("/") and not re.search(r"[\s?#]", text) else None
+
+
+def filled_path(text: str) -> str | None:
+    return text if text.strip() and "\0" not in text else None
+
+
+BaseUrl = Annotated[str, Reads(base_url)]
+UrlPath = Annotated[str, Reads(parsed(path, "a path that starts with /"))]
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Reads(choice(_METHODS))]
+Paths = Annotated[tuple[str, ...], Reads(words(parsed(filled_path, "a path")))]
+Duration = Annotated[
+    float,
+    Reads(parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms")),
+    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
+]
+Span = Annotated[
+    float,
+    Reads(parsed(span, "a duration like 6m or 0s")),
+    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
+]
+"""A duration that may be none at all."""
+_REFERENCE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"env": {"type": "string"}, "file": {"type": "string"}},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+SecretReference = Annotated[Reference, Reads(secret), WithJsonSchema(_REFERENCE_SCHEMA)]
+Place = Annotated[
+    Reference | str, Reads(place), WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]})
+]
+WebUrl = Annotated[
+    Reference | str,
+    Reads(web_url),
+    WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^https?://"}, _REFERENCE_SCHEMA]}),
+]

@@ -1,0 +1,384 @@
+"""The inbox of posted time: what was offered, what sinks did with it, what the service was told. Reads and writes.
+
+Every method is one transaction, which proves the lease where one is held. What a group, a delivery and an event are is
+in `inbox_entries`; which of them follows from which is decided elsewhere (`posted_time.delivery`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.store.database import Database, open_database
+from syncengine.store.inbox_entries import (
+    ANSWERED,
+    STATE_OF,
+    SUCCESS,
+    Acknowledgement,
+    Delivered,
+    Entry,
+    Event,
+    Offer,
+    Receipt,
+    Status,
+    delivered_from,
+    entry_from,
+    event_from,
+)
+from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
+from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
+from syncengine.store.state import LEASE_SECONDS, new_lineage
+from syncengine.store.tables import INBOX_LOCK, LOCK
+
+__all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
+
+InboxLease = Lease
+_PIECE = 200
+
+
+def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
+    """The inbox in the state at a path or URL; like the state, it is created or migrated only with `write`."""
+    return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
+
+
+class Inbox:
+    """Groups in the state's database. Also a context manager that closes."""
+
+    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+        self.database = database
+        self._now = now
+        self._locks = Locks(database, now, INBOX_LOCK)
+        self._lease: Lease | None = None
+        with database.transaction() as connection:
+            self._is_there = sa.inspect(connection).has_table(GROUPS.name)
+
+    # --- what delivery writes
+
+    def receive(self, offer: Offer) -> Entry:
+        """Keep an offer, before anything else happens to it; the group as it stands.
+
+        Another content of a group that is known is kept with the event: whether it replaces the first is for others.
+        """
+        at = self._now()
+        with self._writing() as connection:
+            known = _entry(connection, offer.group_id)
+            same = known is None or known.digest == offer.digest
+            if known is None:
+                connection.execute(sa.insert(GROUPS).values(**offer.columns(), **_first(at)))
+            else:
+                change = {"offered": at, "offers": GROUPS.c.offers + 1, "mechanism": offer.mechanism}
+                # A reduced group that comes again has its content again, until the next reduction.
+                again = {"body": offer.body} if same and known.body is None and not known.is_delivered else {}
+                connection.execute(_update(offer.group_id, **change, **again))
+            _tell(connection, offer.group_id, known.revision if known else 1, at, "offered", message=offer.mechanism,
+                  detail=None if same else offer.body)  # fmt: skip
+            entry = _entry(connection, offer.group_id)
+        assert entry is not None
+        return entry
+
+    def revise(self, offer: Offer) -> Entry:
+        """The offered content is the group's next revision: no sink has any of it yet."""
+        at = self._now()
+        with self._writing() as connection:
+            anew = {"state": "received", "outcome": None, "message": None, "waiting": False, "note": None}
+            columns = {name: value for name, value in offer.columns().items() if name != "group_id"}
+            connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **columns, **anew))
+            entry = _entry(connection, offer.group_id)
+            assert entry is not None
+            _tell(connection, offer.group_id, entry.revision, at, "revised")
+        return entry
+
+    def begin(self, entry: Entry, sink: str) -> None:
+        """A sink is about to be given the group: from now on it may have it, until its answer is known."""
+        at = self._now()
+        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
+        with self._writing() as connection:
+            known = entry.delivered(sink)
+            values: dict[str, Any] = {"status": Status.ATTEMPTING, "last": at}
+            if known is None or known.revision != entry.revision:
+                connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=at))
+            else:
+                attempts = DELIVERIES.c.attempts + 1
+                connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values, attempts=attempts))
+            if not entry.is_delivered:
+                connection.execute(_update(entry.group_id, state="delivering"))
+
+    def remember(self, entry: Entry, sink: str, memo: str) -> None:
+        """What a sink must know again after a crash, written before it does what it speaks of."""
+        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
+        with self._writing() as connection:
+            connection.execute(sa.update(DELIVERIES).where(_is(key)).values(memo=memo))
+
+    def ended(
+        self, entry: Entry, sink: str, status: Status, *, message: str | None = None, external_id: str | None = None
+    ) -> None:
+        """What came of the attempt."""
+        at = self._now()
+        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
+        with self._writing() as connection:
+            values: dict[str, Any] = {"status": status, "last": at, "message": message}
+            if status is Status.ACCEPTED:
+                values |= {"external_id": external_id}
+            connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values))
+            told = {"sink": sink, "outcome": status.value, "message": message, "external_id": external_id}
+            _tell(connection, entry.group_id, entry.revision, at, "attempt", **told)
+
+    def decide(
+        self,
+        entry: Entry,
+        outcome: str,
+        message: str | None = None,
+        external_id: str | None = None,
+        *,
+        waits: bool,
+        note: str | None = None,
+        is_conflict: bool = False,
+    ) -> None:
+        """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update.
+
+        `note` is for people who look into the inbox.
+        """
+        at = self._now()
+        state = "conflict" if is_conflict else (STATE_OF if waits else ANSWERED)[outcome]
+        told = {"outcome": outcome, "message": message, "external_id": external_id}
+        answered = {} if waits else {"answered": at}
+        with self._writing() as connection:
+            values = {"state": state, "waiting": waits, "note": note, "decided": at, "asked": None}
+            connection.execute(_update(entry.group_id, **told, **values, **answered))
+            kind = "conflict" if is_conflict else "verdict"
+            _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
+
+    def answer_again(self, entry: Entry, *, waits: bool) -> None:
+        """The same verdict is due once more."""
+        with self._writing() as connection:
+            connection.execute(_update(entry.group_id, waiting=waits))
+
+    # --- what the service is told
+
+    def waiting(self) -> Iterator[Acknowledgement]:
+        """Verdicts that the service has not accepted yet, oldest first. Only those of the fetch mechanism."""
+        columns = (GROUPS.c.group_id, GROUPS.c.outcome.label("status"), GROUPS.c.message, GROUPS.c.external_id)
+        query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
+        return iter([Acknowledgement(**row._mapping) for row in self._rows(query)])
+
+    def acknowledged(self, group_id: str, status: str) -> None:
+        """The service accepted this status. A newer verdict with another status goes on waiting."""
+        at = self._now()
+        with self._writing() as connection:
+            entry = _entry(connection, group_id)
+            if entry is None:
+                return
+            _tell(connection, group_id, entry.revision, at, "status", outcome=status, external_id=entry.external_id)
+            if entry.outcome == status:
+                state = entry.state if entry.state == "conflict" else ANSWERED[status]
+                connection.execute(_update(group_id, waiting=False, answered=at, state=state))
+
+    def given_up(self, group_id: str, why: str) -> None:
+        """The service will never accept a status of this group (404): it stays visible, and waits no more."""
+        at = self._now()
+        with self._writing() as connection:
+            entry = _entry(connection, group_id)
+            if entry is None:
+                return
+            connection.execute(_update(group_id, waiting=False, state="given-up", note=why))
+            _tell(connection, group_id, entry.revision, at, "given-up", outcome=entry.outcome, message=why)
+
+    def lease(
+        self,
+        holder: Holder,
+        *,
+        wait: float = math.inf,
+        sleep: Callable[[float], None] = time.sleep,
+        seconds: float = LEASE_SECONDS,
+    ) -> Lease:
+        """Hold the inbox: a context manager with a heartbeat. Another holder that lives is waited for, as a standby.
+
+        LockHeld, naming the holder, after `wait` seconds; 0 asks once.
+        """
+        self._lease = self._locks.acquire(
+            holder, lock_id=short_id(), wait=wait, request_timeout=0, sleep=sleep, seconds=seconds
+        )
+        return self._lease
+
+    # --- what people ask
+
+    def entry(self, group_id: str) -> Entry | None:
+        """A group and what its sinks did with it."""
+        if not self._is_there:
+            return None
+        with self.database.transaction() as connection:
+            return _entry(connection, group_id)
+
+    def entries(
+        self,
+        *,
+        states: Sequence[str] = (),
+        user: str | None = None,
+        tag: str | None = None,
+        since: float | None = None,
+    ) -> list[Entry]:
+        """Groups, the last offered first. `user` is any name of theirs; without states, all."""
+        query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
+        if states:
+            query = query.where(GROUPS.c.state.in_(states))
+        if tag is not None:
+            query = query.where(GROUPS.c.tag == tag)
+        if since is not None:
+            query = query.where(GROUPS.c.offered >= since)
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            rows = [row for row in connection.execute(query) if user is None or _is_user(row, user)]
+            return list(_with_deliveries(connection, rows))
+
+    def story(self, group_id: str) -> list[Event]:
+        """All that happened to a group, oldest first."""
+        query = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
+        return [event_from(row) for row in self._rows(query)]
+
+    def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
+        """What a sink took since then, oldest first; what was reduced too."""
+        columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
+        took = sa.and_(DELIVERIES.c.sink == sink, DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
+        return iter(
+            [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many groups are in each state."""
+        query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
+        return {row[0]: row[1] for row in self._rows(query)}
+
+    def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
+        """Have these delivered again by whoever holds the lease: what is missing, and `sink` in any case."""
+        at = self._now()
+        with self._exclusively() as connection:
+            for group_id in group_ids:
+                entry = _entry(connection, group_id)
+                if entry is None:
+                    continue
+                connection.execute(_update(group_id, asked=at))
+                if sink is not None:
+                    taken = {"group_id": group_id, "sink": sink, "status": Status.ACCEPTED}
+                    connection.execute(sa.update(DELIVERIES).where(_is(taken)).values(status=Status.AGAIN))
+                _tell(connection, group_id, entry.revision, at, "asked", sink=sink)
+
+    def settle(self, group_ids: Sequence[str]) -> None:
+        """A person decided that what the sinks have of a conflict is right."""
+        at = self._now()
+        with self._exclusively() as connection:
+            for group_id in group_ids:
+                entry = _entry(connection, group_id)
+                if entry is None or entry.state != "conflict":
+                    continue
+                waits = entry.mechanism == "fetch"
+                reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
+                told = {"outcome": SUCCESS, "external_id": reference}
+                state = (STATE_OF if waits else ANSWERED)[SUCCESS]
+                change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
+                connection.execute(_update(group_id, **change, **told))
+                _tell(connection, group_id, entry.revision, at, "settled", **told)
+
+    def asked(self) -> list[Entry]:
+        """Groups that somebody wants delivered again, in the order of asking."""
+        query = sa.select(GROUPS).where(GROUPS.c.asked.is_not(None)).order_by(GROUPS.c.asked, GROUPS.c.group_id)
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            return list(_with_deliveries(connection, connection.execute(query).all()))
+
+    def done(self, group_id: str) -> None:
+        """Nobody waits for this group to be delivered again any more."""
+        with self._writing() as connection:
+            connection.execute(_update(group_id, asked=None))
+
+    def reduce(self, before: float) -> int:
+        """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
+        old = sa.and_(
+            GROUPS.c.state == "acknowledged",
+            GROUPS.c.outcome == SUCCESS,
+            GROUPS.c.body.is_not(None),
+            GROUPS.c.offered < before,
+            GROUPS.c.decided < before,
+        )
+        with self._writing() as connection:
+            ids = list(connection.execute(sa.select(GROUPS.c.group_id).where(old)).scalars())
+            for start in range(0, len(ids), _PIECE):
+                piece = ids[start : start + _PIECE]
+                connection.execute(sa.delete(EVENTS).where(EVENTS.c.group_id.in_(piece)))
+                none = {"body": None, "user_name": None, "user_keys": None, "tag": None, "message": None}
+                connection.execute(sa.update(GROUPS).where(GROUPS.c.group_id.in_(piece)).values(**none))
+        return len(ids)
+
+    def close(self) -> None:
+        if self._lease:
+            self._lease.release()
+        self.database.close()
+
+    def __enter__(self) -> Inbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction that proves the lease, if this process has one."""
+        with self._exclusively() as connection:
+            if self._lease is not None:
+                prove(connection, self._lease)
+            yield connection
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[sa.Connection]:
+        """A transaction that writes first of all, so that what it reads is what its writes are based on."""
+        with self.database.transaction() as connection:
+            connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
+            yield connection
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        if not self._is_there:
+            return ()
+        with self.database.transaction() as connection:
+            return connection.execute(query).all()
+
+
+def _first(at: float) -> dict[str, Any]:
+    return {"state": "received", "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
+
+
+def _update(group_id: str, **values: Any) -> sa.Update:
+    return sa.update(GROUPS).where(GROUPS.c.group_id == group_id).values(**values)
+
+
+def _is(key: Mapping[str, Any]) -> sa.ColumnElement[bool]:
+    return sa.and_(*(DELIVERIES.c[name] == value for name, value in key.items()))
+
+
+def _tell(connection: sa.Connection, group_id: str, revision: int, at: float, kind: str, **facts: Any) -> None:
+    connection.execute(sa.insert(EVENTS).values(group_id=group_id, revision=revision, at=at, kind=kind, **facts))
+
+
+def _entry(connection: sa.Connection, group_id: str) -> Entry | None:
+    rows = connection.execute(sa.select(GROUPS).where(GROUPS.c.group_id == group_id)).all()
+    return next(_with_deliveries(connection, rows), None)
+
+
+def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[Entry]:
+    for start in range(0, len(rows), _PIECE):
+        piece = rows[start : start + _PIECE]
+        query = sa.select(DELIVERIES).where(DELIVERIES.c.group_id.in_([row.group_id for row in piece]))
+        found: dict[str, list[Delivered]] = {}
+        for row in connection.execute(query.order_by(DELIVERIES.c.revision, DELIVERIES.c.first)):
+            found.setdefault(row.group_id, []).append(delivered_from(row))
+        for row in piece:
+            yield entry_from(row, tuple(found.get(row.group_id, ())))
+
+
+def _is_user(row: sa.Row[Any], user: str) -> bool:
+    return user.casefold() in {key.casefold() for key in entry_from(row, ()).user_keys}

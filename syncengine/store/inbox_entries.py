@@ -1,0 +1,179 @@
+"""What the inbox holds, as values: groups, deliveries, events, and how rows become them; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+SUCCESS, FAILURE, RETRIABLE_FAILURE = "SUCCESS", "FAILURE", "RETRIABLE_FAILURE"
+
+STATE_OF: Mapping[str, str] = {SUCCESS: "accepted", FAILURE: "refused", RETRIABLE_FAILURE: "troubled"}
+"""The state that a verdict puts a group in, until the service has accepted it."""
+
+ANSWERED: Mapping[str, str] = {SUCCESS: "acknowledged", FAILURE: "acknowledged", RETRIABLE_FAILURE: "troubled"}
+"""The state once the service knows the verdict: a group in trouble stays so until it is offered again."""
+
+STATES = ("received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict")
+
+
+class Status(StrEnum):
+    """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
+
+    ATTEMPTING = "attempting"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    TROUBLE = "trouble"
+    UNKNOWN = "unknown"
+    AGAIN = "again"
+
+
+TAKEN = frozenset({Status.ACCEPTED, Status.AGAIN})
+"""The sink has it."""
+
+DOUBTFUL = frozenset({Status.ATTEMPTING, Status.UNKNOWN})
+"""The sink may have it: its answer was lost, or this process was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it."""
+
+    group_id: str
+    digest: str
+    body: str
+    mechanism: str
+    user_name: str | None = None
+    user_keys: tuple[str, ...] = ()
+    tag: str | None = None
+
+    def columns(self) -> dict[str, Any]:
+        return {
+            "group_id": self.group_id,
+            "digest": self.digest,
+            "body": self.body,
+            "mechanism": self.mechanism,
+            "user_name": self.user_name,
+            "user_keys": orjson.dumps(self.user_keys).decode(),
+            "tag": self.tag,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """One revision of a group at one sink. Seconds since epoch; `memo` is the sink's own note for after a crash."""
+
+    sink: str
+    revision: int
+    status: Status
+    attempts: int
+    first: float
+    last: float
+    external_id: str | None
+    message: str | None
+    memo: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A group in the inbox. `body` is None once it was reduced to id and receipts."""
+
+    group_id: str
+    state: str
+    revision: int
+    digest: str
+    mechanism: str
+    received: float
+    offered: float
+    offers: int
+    user_name: str | None
+    user_keys: tuple[str, ...]
+    tag: str | None
+    body: str | None
+    outcome: str | None
+    message: str | None
+    external_id: str | None
+    decided: float | None
+    waiting: bool
+    answered: float | None
+    asked: float | None
+    note: str | None
+    deliveries: tuple[Delivered, ...]
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether every sink took it, and the service was or is to be told so."""
+        return self.outcome == SUCCESS
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing waits and nothing failed: every sink has it, and the service knows."""
+        return self.is_delivered and self.state == "acknowledged" and not self.waiting and not self.has_trouble
+
+    @property
+    def has_trouble(self) -> bool:
+        """Whether a sink is still to have it, though the verdict is known: it was asked for again, in vain so far."""
+        last = {found.sink: found.status for found in self.deliveries}
+        return any(status is not Status.ACCEPTED for status in last.values())
+
+    def delivered(self, sink: str) -> Delivered | None:
+        """What the sink did with the group last, in whichever revision."""
+        return next((found for found in reversed(self.deliveries) if found.sink == sink), None)
+
+    def raw(self) -> dict[str, Any]:
+        """The group as the service sent it; empty once it was reduced."""
+        found = orjson.loads(self.body) if self.body else {}
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, given-up, asked."""
+
+    at: float
+    kind: str
+    revision: int
+    sink: str | None
+    outcome: str | None
+    message: str | None
+    external_id: str | None
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A verdict that the service has not accepted yet. `status` is SUCCESS, FAILURE or RETRIABLE_FAILURE."""
+
+    group_id: str
+    status: str
+    message: str | None
+    external_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """That a sink took a group. `at` in seconds since epoch; `external_id` is the sink's reference."""
+
+    group_id: str
+    sink: str
+    at: float
+    external_id: str | None
+
+
+def delivered_from(row: sa.Row[Any]) -> Delivered:
+    found = {name: value for name, value in row._mapping.items() if name != "group_id"}
+    return Delivered(**{**found, "status": Status(found["status"])})
+
+
+def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> Entry:
+    found = dict(row._mapping)
+    keys = tuple(orjson.loads(found["user_keys"] or "[]"))
+    return Entry(**{**found, "user_keys": keys, "waiting": bool(found["waiting"]), "deliveries": deliveries})
+
+
+def event_from(row: sa.Row[Any]) -> Event:
+    return Event(**{name: value for name, value in row._mapping.items() if name not in ("id", "group_id")})

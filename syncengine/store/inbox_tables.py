@@ -1,0 +1,70 @@
+"""The tables of the inbox, in the state's database (product.md §8). Data only.
+
+Seconds since epoch throughout. What the service sent is kept as JSON until it is reduced.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from syncengine.store.columns import METADATA, SERIAL
+
+GROUPS = sa.Table(
+    "inbox_groups",
+    METADATA,
+    sa.Column("group_id", sa.Text, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False, index=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False, comment="of what the user posted, in this revision"),
+    sa.Column("mechanism", sa.Text, nullable=False),
+    sa.Column("received", sa.Double, nullable=False),
+    sa.Column("offered", sa.Double, nullable=False, index=True),
+    sa.Column("offers", sa.Integer, nullable=False),
+    sa.Column("user_name", sa.Text),
+    sa.Column("user_keys", sa.Text, comment="JSON: every way to name the user"),
+    sa.Column("tag", sa.Text),
+    sa.Column("body", sa.Text, comment="JSON as it came, without the caller key; NULL once reduced"),
+    sa.Column("outcome", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("external_id", sa.Text),
+    sa.Column("decided", sa.Double),
+    sa.Column("waiting", sa.Boolean, nullable=False, index=True, comment="the service has not accepted the verdict"),
+    sa.Column("answered", sa.Double, comment="when the service accepted a verdict last"),
+    sa.Column("asked", sa.Double, index=True, comment="when somebody asked for it again; NULL: nobody, or it is done"),
+    sa.Column("note", sa.Text, comment="why it was given up, or what the conflict is"),
+)
+
+DELIVERIES = sa.Table(
+    "inbox_deliveries",
+    METADATA,
+    sa.Column("group_id", sa.Text, primary_key=True),
+    sa.Column("revision", sa.Integer, primary_key=True),
+    sa.Column("sink", sa.Text, primary_key=True),
+    sa.Column("status", sa.Text, nullable=False, comment="attempting, accepted, refused, trouble, unknown, again"),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("first", sa.Double, nullable=False),
+    sa.Column("last", sa.Double, nullable=False),
+    sa.Column("external_id", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("memo", sa.Text, comment="JSON: what the sink must know again after a crash"),
+    sa.Index("inbox_deliveries_sink", "sink", "last"),
+    comment="One row for each group, revision and sink.",
+)
+
+EVENTS = sa.Table(
+    "inbox_events",
+    METADATA,
+    sa.Column("id", SERIAL, primary_key=True, autoincrement=True),
+    sa.Column("group_id", sa.Text, nullable=False, index=True),
+    sa.Column("revision", sa.Integer, nullable=False),
+    sa.Column("at", sa.Double, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("sink", sa.Text),
+    sa.Column("outcome", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("external_id", sa.Text),
+    sa.Column("detail", sa.Text),
+    comment="Append-only until the group is reduced: its whole story.",
+)
+
+INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

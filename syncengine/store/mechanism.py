@@ -1,0 +1,85 @@
+"""Which way of delivering posted time this state registered last: fetch or webhook. Reads and writes.
+
+The service cannot be asked (specification §4), and ending somebody else's webhook would lose that one's time: only
+what was registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from syncengine.store.database import open_database
+from syncengine.store.state import new_lineage
+
+_TABLE = sa.Table(
+    "posted_time_mechanism",
+    sa.MetaData(),
+    sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
+    sa.Column("mechanism", sa.Text, nullable=False),
+    sa.Column("base_url", sa.Text, nullable=False),
+    sa.Column("callback_url", sa.Text),
+    sa.Column("key_digest", sa.Text),
+    sa.Column("registered", sa.Double, nullable=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """`name`: fetch or webhook. `base_url` is the service it was registered at."""
+
+    name: str
+    base_url: str
+    callback_url: str | None = None
+    key_digest: str | None = None
+
+    def has_key(self, caller_key: str) -> bool:
+        """Whether it was registered with this key."""
+        return self.key_digest is not None and hmac.compare_digest(
+            self.key_digest, digest(caller_key, self.key_digest.partition("$")[0])
+        )
+
+
+def digest(caller_key: str, salt: str | None = None) -> str:
+    """A digest that nobody turns back into the key; of a fresh salt unless one is given."""
+    salt = salt or secrets.token_hex(16)
+    key = hashlib.scrypt(caller_key.encode(), salt=bytes.fromhex(salt), n=2**14, r=8, p=1)
+    return f"{salt}${key.hex()}"
+
+
+def registered(url: str) -> Mechanism | None:
+    """What the state at `url` registered last and did not end since."""
+    database = open_database(url, write=False, new_lineage=new_lineage)
+    try:
+        with database.transaction() as connection:
+            if not sa.inspect(connection).has_table(_TABLE.name):
+                return None
+            columns = (_TABLE.c.mechanism, _TABLE.c.base_url, _TABLE.c.callback_url, _TABLE.c.key_digest)
+            row = connection.execute(sa.select(*columns)).one_or_none()
+            return None if row is None else Mechanism(*row)
+    finally:
+        database.close()
+
+
+def remember(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] = time.time) -> None:
+    """Write what is registered now; None: nothing."""
+    database = open_database(url, write=True, new_lineage=new_lineage)
+    try:
+        with database.transaction() as connection:
+            _TABLE.create(connection, checkfirst=True)
+            connection.execute(sa.delete(_TABLE))
+            if mechanism is not None:
+                values = {"base_url": mechanism.base_url, "callback_url": mechanism.callback_url}
+                connection.execute(
+                    sa.insert(_TABLE).values(
+                        id=1, mechanism=mechanism.name, key_digest=mechanism.key_digest, registered=now(), **values
+                    )
+                )
+    finally:
+        database.close()

@@ -1,0 +1,189 @@
+"""The console page in a real browser: what it shows, how it lives, and posting time as a user does."""
+
+from __future__ import annotations
+
+from .conftest import Console
+
+HOSTILE = '<img src=x onerror="document.title=\'owned\'"> & "T"'
+
+
+def test_the_page_shows_what_the_service_holds(console: Console) -> None:
+    """Tags with category, keywords and metadata; categories; activity types; the requests that made them."""
+    category = {"externalId": "acme", "label": "ACME Corp."}
+    made = console.connector.post("/tagcategory/batch", json={"tagCategories": [category]}).json()
+    tag = {
+        "name": "ACME-0042",
+        "tagCategoryId": made["tagCategories"][0]["id"],
+        "additionalKeywords": ["EP 1"],
+        "metadata": {"Client": "ACME"},
+        "url": "https://pms.example.com/42",
+    }
+    console.ask("/tag", tag)
+    console.ask("/activitytype/batch", {"activityTypes": [{"code": "A101", "label": "Plan", "enableIfNew": True}]})
+    console.open()
+    assert console.text("section[aria-labelledby=tags] tbody tr").split("\t") == [
+        "ACME-0042",
+        "",
+        "acme",
+        "ACME-0042, EP 1",
+        "Client: ACME",
+        "PUBLIC",
+    ]
+    link = console.browser.find_element("link text", "ACME-0042")
+    assert link.get_attribute("href") == "https://pms.example.com/42"
+    assert console.text("section[aria-labelledby=categories] tbody tr").split("\t") == [
+        "acme",
+        "ACME Corp.",
+        "",
+        "",
+        "1",
+    ]
+    assert "offered to users" in console.text("section[aria-labelledby=activity-types] tbody tr")
+    requests = console.text("section[aria-labelledby=requests] tbody")
+    assert [words in requests for words in ("upsertTag", "POST /activitytype/batch")] == [True, True]
+
+
+def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
+    """Posted, offered, success with the reference: each shows by itself, without a reload."""
+    console.ask("/tag", {"name": "ACME-0042", "externalId": "4711"})
+    console.ask("/postedtime/registerfetchclient")
+    console.open()
+    console.fill("user", "Ann Bell")
+    console.fill("tag", "ACME-0042")
+    console.fill("duration", "1h 30m")
+    console.fill("description", "Opposition")
+    console.fill("activities", "Reading\nWriting")
+    console.press("Post time")
+    row = console.until(lambda: console.text("tr[data-group]"))
+    assert row.split("\t")[1:6] == ["Ann Bell", "ACME-0042", "1h 30m", "Opposition", "posted"]
+    (group,) = console.connector.get("/postedtime").json()
+    assert [each["activity"] for each in group["timeRows"]] == ["@_Reading_@", "@_Writing_@"]
+    assert (group["totalDurationSecs"], group["tags"][0]["externalId"]) == (5400, "4711")
+    console.until(lambda: "offered" in console.text("tr[data-group]"))
+    update = {"timeGroupId": group["groupId"], "status": "SUCCESS", "externalId": "ledger-7"}
+    console.ask("/postedtime/status", update)
+    console.until(lambda: "ledger-7" in console.text("tr[data-group]"))
+    assert console.text("tr[data-group] .state") == "success"
+
+
+def test_time_is_posted_where_the_user_is(console: Console) -> None:
+    """Specification 2.5: offset and zone of the user, as the browser knows them."""
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+    console.open()
+    console.press("Post time")
+    console.until(lambda: console.text("tr[data-group]"))
+    console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    (posted,) = console.control.get("/state").json()["postedTime"]
+    (row,) = posted["group"]["timeRows"]
+    assert (posted["group"]["tzOffsetMins"], row["timezone_offset_min"], row["timezone_name"]) == (
+        540,
+        540,
+        "Asia/Tokyo",
+    )
+
+
+def test_a_refusal_shows_its_sentence(console: Console) -> None:
+    """Specification 7.2: the message is for the user."""
+    console.ask("/postedtime/registerfetchclient")
+    console.open()
+    console.press("Post time")
+    console.until(lambda: console.text("tr[data-group]"))
+    (group,) = console.connector.get("/postedtime").json()
+    update = {"timeGroupId": group["groupId"], "status": "FAILURE", "message": "Assign a tag before posting."}
+    console.ask("/postedtime/status", update)
+    console.until(lambda: "Assign a tag before posting." in console.text("tr[data-group]"))
+    assert console.text("tr[data-group] .state") == "failed"
+
+
+def test_a_duration_that_cannot_be_read_is_said_beside_its_field(console: Console) -> None:
+    """Nothing is posted, and what was typed is still there."""
+    console.open()
+    console.fill("duration", "soon")
+    console.fill("description", "Half a page of narrative")
+    console.press("Post time")
+    assert "1h 30m" in console.until(lambda: console.text("#duration-problem"))
+    assert console.browser.find_element("id", "duration").get_attribute("aria-invalid") == "true"
+    assert console.browser.find_element("id", "description").get_attribute("value") == "Half a page of narrative"
+    assert console.control.get("/state").json()["postedTime"] == []
+    assert all("400" in complaint for complaint in console.complaints())
+
+
+def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
+    """Specification 2.7: shown to team members until it is cleared."""
+    console.open()
+    assert console.text("#health") == ""
+    console.ask("/healthcheck/failure/notify", {"errorType": "TARGET_UNREACHABLE", "userErrorMessage": "Ask Ann."})
+    console.until(lambda: "Ask Ann." in console.text("#health"))
+    console.ask("/healthcheck/failure/rescind")
+    console.until(lambda: not console.text("#health"))
+
+
+def test_time_that_nobody_records_can_be_offered_all_the_same(console: Console) -> None:
+    """A newcomer posts before the connector runs: the page says so, and mends it."""
+    console.open()
+    assert "Nobody receives posted time" in console.text("#mechanism")
+    console.press("Post time")
+    assert "not recorded" in console.until(lambda: console.text("tr[data-group]"))
+    console.press("Offer now")
+    console.until(lambda: console.text("tr[data-group] .state") == "posted")
+    assert len(console.connector.get("/postedtime").json()) == 1
+
+
+def test_news_leave_alone_what_a_person_is_at(console: Console) -> None:
+    """A body that is open stays open, and what is typed stays typed."""
+    console.ask("/tag", {"name": "first"})
+    console.open()
+    console.browser.find_element("css selector", "details > summary").click()
+    console.fill("description", "half a sent")
+    console.ask("/tag", {"name": "second"})
+    console.until(lambda: "second" in console.text("section[aria-labelledby=tags]"))
+    assert '"first"' in console.text("details[open] pre")
+    assert console.browser.find_element("id", "description").get_attribute("value") == "half a sent"
+
+
+def test_names_are_text_wherever_they_come_from(console: Console) -> None:
+    """Markup in tags, narratives, messages and addresses is shown, never run; `javascript:` is no link."""
+    console.ask("/tag", {"name": HOSTILE, "url": "javascript:document.title='owned'", "description": HOSTILE})
+    console.ask("/healthcheck/failure/notify", {"errorType": "UNKNOWN", "userErrorMessage": HOSTILE})
+    console.ask("/team/managed/config", {"connectorType": HOSTILE})
+    console.do("/settings", {"teamName": HOSTILE})
+    console.do("/posted-time", {"tag": HOSTILE, "description": HOSTILE, "user": {"name": HOSTILE}, "groupId": HOSTILE})
+    console.open()
+    console.ask("/tag", {"name": "later"})
+    console.until(lambda: "later" in console.text("section[aria-labelledby=tags]"))
+    assert console.browser.title == f"{HOSTILE}: sandbox console"
+    assert console.text("tr[data-group]").count(HOSTILE) == 3
+    assert console.browser.find_elements("css selector", "img, a[href^=javascript]") == []
+
+
+def test_many_tags_are_found_by_a_part_of_their_name(console: Console) -> None:
+    """A page shows a hundred of them, says how many there are, and looks for the others."""
+    console.do("/tags", {"tags": [{"name": f"T{number:04}"} for number in range(1500)]})
+    console.open()
+    assert "1400 more tags are not shown." in console.text("section[aria-labelledby=tags]")
+    console.fill("find", "149")
+    console.press("Show")
+    console.until(lambda: console.text("section[aria-labelledby=tags] .count") == "12")
+
+
+def test_the_page_says_when_the_sandbox_is_gone(console: Console) -> None:
+    """What is shown then is old."""
+    console.open()
+    console.browser.execute_cdp_cmd("Network.enable", {})
+    conditions = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    console.browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
+    console.until(lambda: console.text("#link") == "The sandbox does not answer.")
+    back = {**conditions, "offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+    console.browser.execute_cdp_cmd("Network.emulateNetworkConditions", back)
+    console.until(lambda: console.text("#link") == "")
+    assert all("ERR_INTERNET_DISCONNECTED" in complaint for complaint in console.complaints())
+
+
+def test_without_scripts_the_page_shows_the_same(console: Console) -> None:
+    """It is rendered by the server; a browser without scripts loads it again from time to time."""
+    console.ask("/tag", {"name": "first"})
+    with console.without_scripts():
+        console.open()
+        assert "first" in console.document()
+        console.ask("/tag", {"name": "second"})
+        console.until(lambda: "second" in console.document())

@@ -1,0 +1,57 @@
+"""The console beside the real `syncengine serve`: a person posts, and watches the connector work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .conftest import Console
+
+PROJECT = """\
+version: 1
+service: {{baseUrl: "{url}", apiKey: {{env: SYNCENGINE_API_KEY}}}}
+serve: {{every: 1h, listen: "127.0.0.1:0"}}
+postedTime:
+  mode: fetch
+  refuse:
+    - {{when: not tag, message: Assign a tag before posting.}}
+  deliver:
+    - {{name: archive, jsonl: {{path: out/time.jsonl}}}}
+"""
+
+
+@contextmanager
+def serving(console: Console, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`serve` in a process of its own, with a file as its sink."""
+    (folder / "syncengine.yaml").write_text(PROJECT.format(url=str(console.connector.base_url)), encoding="utf-8")
+    (folder / "manifests").mkdir()
+    command = [sys.executable, "-m", "syncengine", "-C", str(folder), "serve"]
+    environment = {**os.environ, "SYNCENGINE_API_KEY": "sandbox"}
+    with (folder / "serve.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_person_watches_a_serve_work(console: Console, tmp_path: Path) -> None:
+    """It registers, takes the group with a tag, and refuses the one without in words; then it stops when asked to."""
+    console.open()
+    with serving(console, tmp_path) as process:
+        console.until(lambda: "A fetch client is registered" in console.text("#mechanism"))
+        console.fill("tag", "ACME-0042")
+        console.press("Post time")
+        console.until(lambda: console.text("tr[data-group] .state") == "success")
+        console.press("Post time")
+        console.until(lambda: "Assign a tag before posting." in console.text("tr[data-group]"))
+        assert console.text("tr[data-group] .state") == "failed"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 0
+    assert (tmp_path / "out" / "time.jsonl").read_text(encoding="utf-8").count("ACME-0042") == 1

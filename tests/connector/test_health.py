@@ -1,0 +1,109 @@
+"""Health: what is reported, of which type, and that it is said once (service-facts §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+
+from syncengine.connector import ERROR_TYPES, HealthReporter, failure_of
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.service.client import Client
+from tests.cli.program import Project
+from tests.cli.service import Service
+from tests.service.scripted import Reply, Scripted, saying
+from tests.service.talking import talk
+
+DOWN = SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached.")
+LOCKED_OUT = SinkTrouble("pms", TroubleKind.AUTHENTICATION, "The PMS refuses our credentials.")
+WORDED_ANEW = SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached since 10:00.")
+ACCEPTED, REFUSED = Reply(204, b""), saying({}, 500)
+
+
+def said(checks: Sequence[tuple[SinkTrouble, ...]], *script: Reply) -> list[str]:
+    """What the service heard over these checks, each told when it is news."""
+
+    async def scene(server: Scripted, caller: Client) -> list[str]:
+        reporter = HealthReporter(caller)
+        for troubles in checks:
+            if reporter.is_news(troubles):
+                await reporter.tell(troubles)
+        return [heard.path.rpartition("/")[2] for heard in server.heard]
+
+    return talk(script, scene)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("checks", "heard"),
+    [
+        ([()], ["rescind"]),
+        ([(), (), ()], ["rescind"]),
+        ([(DOWN,), (DOWN,), (DOWN,)], ["notify"]),
+        ([(), (DOWN,), (DOWN,), (), ()], ["rescind", "notify", "rescind"]),
+        ([(DOWN,), (WORDED_ANEW,)], ["notify"]),
+        ([(DOWN,), (DOWN, LOCKED_OUT), (LOCKED_OUT,), ()], ["notify", "notify", "notify", "rescind"]),
+    ],
+    ids=["at the start", "well", "down", "down and up", "only other words", "another sink"],
+)
+def test_only_news_is_told(checks: Sequence[tuple[SinkTrouble, ...]], heard: list[str]) -> None:
+    """A change of state, and the first state there is."""
+    assert said(checks, ACCEPTED) == heard
+
+
+def test_what_the_service_did_not_take_is_told_again() -> None:
+    """Until it does; then no more."""
+    trouble = Reply(400, b"no")
+    assert said([(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
+
+
+def test_every_kind_of_trouble_has_a_type() -> None:
+    """The table is complete, and no two kinds share a type."""
+    assert set(ERROR_TYPES) == set(TroubleKind)
+    assert len(set(ERROR_TYPES.values())) == len(TroubleKind)
+
+
+def test_two_sinks_are_one_failure_with_both_sentences() -> None:
+    """There is one failure for a team: the first one's type, everybody's words."""
+    failure = failure_of((DOWN, LOCKED_OUT))
+    assert failure.type.value == "TARGET_UNREACHABLE"
+    assert failure.message == f"{DOWN.message} {LOCKED_OUT.message}"
+
+
+def test_the_body_is_what_the_interface_says() -> None:
+    """errorType and userErrorMessage; nothing else."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await HealthReporter(caller).tell((LOCKED_OUT,))
+        await HealthReporter(caller).tell(())
+        return [orjson.loads(heard.body) for heard in server.heard]
+
+    assert talk((ACCEPTED,), scene) == [
+        {"errorType": "TARGET_AUTH_FAILURE", "userErrorMessage": LOCKED_OUT.message},
+        {},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "type"),
+    [
+        ("unknown", "UNKNOWN"),
+        ("unreachable", "TARGET_UNREACHABLE"),
+        ("authentication", "TARGET_AUTH_FAILURE"),
+        ("permissions", "TARGET_PERMISSIONS_FAILURE"),
+        ("subscription", "TARGET_SUBSCRIPTION_FAILURE"),
+    ],
+)
+def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Project, word: str, type: str) -> None:
+    """Every type of the interface has its word."""
+    assert project.run("health", "report", word, "--message", "Closed for moving.").code == 0
+    state = service.control.get("/state").json()["connection"]["health"]
+    assert (state["errorType"], state["userErrorMessage"]) == (type, "Closed for moving.")
+    assert project.run("health", "clear", "--format", "json").document == {"reported": None}
+    assert service.control.get("/state").json()["connection"]["health"] is None
+
+
+def test_another_word_is_a_usage_error(project: Project) -> None:
+    """Exit 64."""
+    assert project.run("health", "report", "sleepy").code == 64

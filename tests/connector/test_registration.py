@@ -1,0 +1,128 @@
+"""Registration: what is said of this connector, and that the secrets of the answer are nowhere afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from syncengine.connector import register, registration
+from syncengine.errors import AuthFailed, SyncengineError
+from syncengine.service.client import Client
+from tests.cli.program import Project
+from tests.cli.service import serving as sandboxed
+from tests.service.scripted import Reply, Scripted, saying
+from tests.service.talking import talk
+
+NOON = 1_700_000_000.25
+SERVICE_KEY, SESSION_TOKEN = "sk-1d2c-never-to-be-seen", "st-77ab-never-to-be-seen"
+ANSWER = {
+    "serviceId": "s-1",
+    "serviceKey": SERVICE_KEY,
+    "serviceIdExpiry": "2027-01-01T00:00:00Z",
+    "serviceSessionToken": SESSION_TOKEN,
+    "groupName": "group",
+    "regionName": "region",
+    "connectorConfiguration": {"ADD_SUMMARY_TO_NARRATIVE": True},
+    "newField": {"serviceKey": SERVICE_KEY},
+}
+
+
+def registered(*script: Reply) -> Any:
+    async def scene(server: Scripted, caller: Client) -> Any:
+        return await register(caller, NOON), orjson.loads(server.heard[0].body)
+
+    return talk(script, scene)
+
+
+def test_the_request_says_what_this_runtime_is() -> None:
+    """Every field of the specification's request, in its type: milliseconds, an offset, facts as text."""
+    _, body = registered(saying(ANSWER))
+    assert set(body) == {
+        "environment",
+        "connectorType",
+        "connectorVersion",
+        "connectorLibraryVersion",
+        "clientTimestamp",
+        "clientTimeZoneOffset",
+    }
+    assert body["clientTimestamp"] == 1_700_000_000_250
+    assert re.fullmatch(r"[+-]\d\d:\d\d", body["clientTimeZoneOffset"])
+    assert {type(value) for value in body["environment"].values()} == {str}
+    assert {"clientOs", "pythonVersion"} <= set(body["environment"])
+
+
+def test_what_is_kept_of_the_answer_has_no_secret() -> None:
+    """Neither in a field nor in its representation; what the service adds later is dropped too."""
+    kept, _ = registered(saying(ANSWER))
+    assert (kept.service_id, kept.group, kept.region) == ("s-1", "group", "region")
+    assert kept.configuration == {"ADD_SUMMARY_TO_NARRATIVE": True}
+    assert SERVICE_KEY not in repr(kept)
+    assert SESSION_TOKEN not in repr(kept)
+
+
+@pytest.mark.parametrize("configuration", [None, [], "text", 7])
+def test_an_odd_configuration_is_none(configuration: object) -> None:
+    """Templates find no setting there, and nothing crashes."""
+    kept, _ = registered(saying({**ANSWER, "connectorConfiguration": configuration}))
+    assert kept.configuration == {}
+
+
+def test_an_answer_that_is_not_understood_is_not_shown() -> None:
+    """It may hold the secrets all the same."""
+    text = f"serviceKey={SERVICE_KEY}".encode()
+    for reply in (Reply(200, text), saying([SERVICE_KEY])):
+        with pytest.raises(SyncengineError) as refused:
+            registered(reply)
+        assert SERVICE_KEY not in refused.value.message
+
+
+def test_a_refused_key_is_told_as_such() -> None:
+    """Exit 7."""
+    with pytest.raises(AuthFailed):
+        registered(saying("who?", 401))
+
+
+def test_the_request_is_the_same_at_the_same_instant() -> None:
+    """Time is an argument."""
+    assert registration(NOON) == registration(NOON)
+
+
+def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
+    """As text and as JSON; neither the output nor a file holds what the service gave."""
+
+    async def play() -> list[Any]:
+        from tests.service.scripted import serving
+
+        async with serving(saying(ANSWER)) as server:
+            project = Project(tmp_path / "project", server.url)
+            return [
+                await asyncio.to_thread(project.run, "connector", "register", *more)
+                for more in ((), ("--format", "json"))
+            ]
+
+    text, document = asyncio.run(play())
+    assert (text.code, document.code) == (0, 0)
+    assert "ADD_SUMMARY_TO_NARRATIVE: True" in text.out
+    assert document.document["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    for secret in (SERVICE_KEY, SESSION_TOKEN):
+        assert secret not in text.out + text.err + document.out + document.err
+        assert secret.encode() not in written
+
+
+def test_the_check_names_the_team(tmp_path: Path) -> None:
+    """An authenticated call; a wrong key is exit 7, a service that is away exit 9."""
+    with sandboxed() as service:
+        service.choose(teamName="Patents EU")
+        project = Project(tmp_path / "project", service.url)
+        assert project.run("connector", "check", "--format", "json").document == {"team": "Patents EU"}
+        assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
+    service_gone = project.run(
+        "connector", "check", "--format", "json", environ={"SYNCENGINE_BASE_URL": "http://127.0.0.1:9"}
+    )
+    assert (service_gone.code, service_gone.codes) == (9, ["unreachable"])

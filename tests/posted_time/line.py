@@ -1,0 +1,94 @@
+"""A project with a real ledger in SQLite, its delivery, and what both hold."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.events import Event
+from syncengine.posted_time.pace import Pace
+from syncengine.settings import Project, load_project
+
+SWIFT = Pace(first=0.01, longest=0.05, empty=0.01, fetch=0.3, well=0.05, down=0.02)
+"""Waits that nobody notices, so that a test needs no patience; what is waited for is the same."""
+
+PROJECT = """\
+version: 1
+service: {baseUrl: "http://127.0.0.1:9/connect/api", apiKey: {env: SYNCENGINE_API_KEY}}
+sources: {ledger: {sql: ledger.db}}
+postedTime:
+  refuse:
+    - {when: not tag, message: Assign a tag before posting.}
+  deliver:
+    - name: ledger
+      sql: {source: ledger, statement: "INSERT INTO time (id, matter, secs) VALUES (:id, :matter, :secs)",
+            params: {id: "{{ group.groupId }}", matter: "{{ tag.name }}", secs: "{{ duration.seconds }}"}}
+      externalId: "L-{{ group.groupId }}"
+"""
+
+
+@dataclass(frozen=True)
+class Line:
+    folder: Path
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.db"
+
+    def project(self) -> Project:
+        return load_project(folder=self.folder, environ={"SYNCENGINE_API_KEY": "k"})
+
+    def delivery(self) -> Delivery:
+        return Delivery.of(self.project(), {})
+
+    def rows(self) -> list[str]:
+        """Ids in the ledger, in the order of their coming."""
+        with closing(sqlite3.connect(self.ledger)) as database:
+            return [id for (id,) in database.execute("SELECT id FROM time ORDER BY rowid")]
+
+    def states(self) -> dict[str, str]:
+        """Group → state in the inbox."""
+        from syncengine.store.inbox import open_inbox
+
+        with open_inbox(self.project().state, write=False) as inbox:
+            return {entry.group_id: entry.state for entry in inbox.entries()}
+
+    def closes(self) -> None:
+        """The ledger loses its table, as a database in trouble does; `opens` gives it back."""
+        self._execute("ALTER TABLE time RENAME TO away")
+
+    def opens(self) -> None:
+        self._execute("ALTER TABLE away RENAME TO time")
+
+    def files(self) -> bytes:
+        """All that was written anywhere below the project."""
+        return b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
+
+    def _execute(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.ledger)) as database, database:
+            database.execute(statement)
+
+
+def line(folder: Path, text: str = PROJECT) -> Line:
+    made = Line(folder)
+    (folder / "syncengine.yaml").write_text(text, encoding="utf-8")
+    made._execute("CREATE TABLE time (id TEXT, matter TEXT NOT NULL, secs INTEGER)")
+    return made
+
+
+def group(id: str, **given: Any) -> dict[str, Any]:
+    """Posted time as the service sends it."""
+    return {"groupId": id, "totalDurationSecs": 60, "tags": [{"name": "ACME"}], "timeRows": [], **given}
+
+
+async def until(told: list[Event], there: Callable[[list[Event]], bool]) -> None:
+    """Return once `there` holds of what was told."""
+    async with asyncio.timeout(30):
+        while not there(told):  # noqa: ASYNC110 -- the loops tell, they do not ring
+            await asyncio.sleep(0.005)

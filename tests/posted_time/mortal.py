@@ -1,0 +1,86 @@
+"""An inbox that dies before or after any of its transactions, and sinks with moods that outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.templates import Variables
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.store.inbox import Inbox
+
+
+class Dead(BaseException):
+    """What SIGKILL is to a process: nothing that follows is done."""
+
+
+@dataclass
+class Fate:
+    """After how many instants the process dies; None: it lives."""
+
+    left: int | None = None
+
+    def instant(self) -> None:
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Dead
+
+
+class MortalInbox(Inbox):
+    """Each transaction is two instants: before it begins, and after it is durable."""
+
+    fate: Fate
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[sa.Connection]:
+        self.fate.instant()
+        with super()._exclusively() as connection:
+            yield connection
+        self.fate.instant()
+
+
+@dataclass
+class Moody:
+    """A sink that remembers what it took, by the key that it was given. `moods` are for the next deliveries."""
+
+    name: str
+    fate: Fate
+    moods: list[str] = field(default_factory=list)
+    took: dict[str, set[str]] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    probe_is_proof: bool = True
+
+    def render(self, variables: Variables) -> str:
+        return str(variables["duration"].seconds)
+
+    def shown(self, content: Any) -> Any:
+        return content
+
+    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+        self.fate.instant()
+        self.calls.append((parcel.group_id, parcel.content))
+        mood = self.moods.pop(0) if self.moods else "take"
+        if mood == "refuse":
+            return Refused("no")
+        if mood == "trouble":
+            return Failed(TroubleKind.UNREACHABLE, "down")
+        self.took.setdefault(parcel.group_id, set()).add(parcel.content)
+        self.fate.instant()
+        if mood == "lost":
+            return Failed(TroubleKind.UNREACHABLE, "no answer", is_sure=False)
+        return Took(f"{self.name}-{parcel.group_id}")
+
+    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+        return None
+
+    async def probe(self) -> SinkTrouble | None:
+        return None
+
+    async def close(self) -> None:
+        """Outlives it."""

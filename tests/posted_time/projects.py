@@ -1,0 +1,97 @@
+"""Projects with a ledger, and routes and deliveries of them."""
+
+from __future__ import annotations
+
+import sqlite3
+import textwrap
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from syncengine.delivery_file import DurationSection, Unmatched
+from syncengine.errors import Diagnostic, Problems
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.narrative import TEMPLATE, Narrative
+from syncengine.posted_time.route import Route, Settings
+from syncengine.posted_time.routing import build
+from syncengine.posted_time.templates import Compiler
+from syncengine.settings import Project, load_project
+
+LEDGER = """
+CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE);
+CREATE TABLE time (
+    id TEXT NOT NULL, matter INTEGER NOT NULL REFERENCES matter (id), secs INTEGER NOT NULL CHECK (secs > 0), note TEXT
+);
+INSERT INTO matter VALUES (7, 'ACME-0042'), (8, 'ACME-0043');
+"""
+"""Without a unique key: if a group came twice, it would be there twice."""
+
+SQL_SINK = """\
+- name: ledger
+  sql:
+    source: ledger
+    statement: INSERT INTO time (id, matter, secs, note) VALUES (:id, :matter, :secs, :note)
+    params:
+      id: "{{ group.groupId }}"
+      matter: "{{ lookup.matter.id }}"
+      secs: "{{ duration.seconds }}"
+      note: "{{ narrative }}"
+  externalId: "L-{{ group.groupId }}"
+"""
+LOOKUPS = """\
+lookups:
+  - name: matter
+    sql: {source: ledger, query: SELECT id FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}}
+    missing: Matter {{ tag.name or "without a tag" }} is not in the ledger.
+"""
+
+
+def ledger(folder: Path) -> Path:
+    """A database with two matters."""
+    path = folder / "ledger.db"
+    if not path.exists():
+        with closing(sqlite3.connect(path)) as connection:
+            connection.executescript(LEDGER)
+    return path
+
+
+def rows(folder: Path, query: str = "SELECT id, matter, secs FROM time ORDER BY rowid") -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(folder / "ledger.db", timeout=20)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def project(folder: Path, posted_time: str, sources: str = "ledger: {sql: ledger.db}", **environ: str) -> Project:
+    """A project whose `postedTime` is this text."""
+    ledger(folder)
+    text = f"version: 1\nsources:\n{textwrap.indent(sources, '  ')}\npostedTime:\n{textwrap.indent(posted_time, '  ')}"
+    (folder / "syncengine.yaml").write_text(text, encoding="utf-8")
+    return load_project(folder=folder, environ=environ)
+
+
+def delivering(
+    folder: Path, deliver: str = SQL_SINK, more: str = LOOKUPS, *, now: Callable[[], float] = time.time, **given: Any
+) -> Delivery:
+    """A delivery into these sinks."""
+    found = project(folder, f"{more}deliver:\n{textwrap.indent(deliver, '  ')}", **given)
+    return Delivery.of(found, {}, now=now)
+
+
+def problems(
+    folder: Path, posted_time: str, environ: Mapping[str, str] | None = None, **given: str
+) -> list[Diagnostic]:
+    """What is said of a project that cannot work."""
+    try:
+        built = build(project(folder, posted_time, **given), environ or {}, now=time.time)
+    except Problems as refused:
+        return list(refused.found)
+    built.databases.close()
+    return []
+
+
+def bare_route() -> Route:
+    """A route without sinks."""
+    compiler = Compiler(Path(), "syncengine.yaml")
+    duration = DurationSection.model_construct(from_=None, weighting=None, round_up_to=None)
+    return Route(Settings(None, duration, Unmatched.ACCEPT), (), (), Narrative(compiler.builtin(TEMPLATE)), ())

@@ -1,0 +1,79 @@
+"""A real HTTP sink on loopback that answers as it is told, and keeps what it got."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Got:
+    """One request."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class Receiver:
+    """`answer` makes status and JSON of a request; None: the connection is cut without one, the request kept."""
+
+    url: str = ""
+    got: list[Got] = field(default_factory=list)
+    answer: Callable[[Got], tuple[int, Any] | None] = lambda got: (201, {"id": 4711})
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Bodies by Idempotency-Key: what a receiver that honours the key has."""
+        return {got.headers["idempotency-key"]: got.body for got in self.got if got.method == "POST"}
+
+
+@contextmanager
+def receiving(port: int = 0) -> Iterator[Receiver]:
+    receiver = Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_one(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            got = Got(self.command, self.path, headers, body)
+            receiver.got.append(got)
+            answer = receiver.answer(got)
+            if answer is None:
+                self.close_connection = True
+                return
+            status, document = answer
+            data = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("do_"):
+                return self.handle_one
+            raise AttributeError(name)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    receiver.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield receiver
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

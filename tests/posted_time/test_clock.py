@@ -1,0 +1,60 @@
+"""A row's clock is the user's: its zone, else its offset, else the group's, else UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from syncengine.posted_time.clock import group_start, placed
+from tests.posted_time.samples import group, row
+
+NOON = {"activityHour": 2024050212, "firstObservedInHour": 30}
+
+
+@pytest.mark.parametrize(
+    ("zone", "expected"),
+    [
+        ({"timezone_name": "Asia/Kolkata", "timezone_offset_min": 0}, "2024-05-02T18:00:00+05:30"),
+        ({"timezone_name": "No/Where", "timezone_offset_min": -300}, "2024-05-02T07:30:00-05:00"),
+        ({"timezone_name": None, "timezone_offset_min": None}, "2024-05-02T13:30:00+01:00"),
+        ({"timezone_name": "../etc", "timezone_offset_min": 99999}, "2024-05-02T13:30:00+01:00"),
+    ],
+)
+def test_the_nearest_zone_that_there_is_counts(zone: dict[str, Any], expected: str) -> None:
+    """The group is an hour east of Greenwich."""
+    (found,) = placed(group(tzOffsetMins=60, timeRows=[row(**NOON, **zone)])).time_rows
+    assert found.start is not None
+    assert found.start.isoformat() == expected
+
+
+def test_a_set_zone_wins() -> None:
+    """`postedTime.timezone`."""
+    (found,) = placed(group(timeRows=[row(**NOON)]), ZoneInfo("America/New_York")).time_rows
+    assert found.start is not None
+    assert found.start.isoformat() == "2024-05-02T08:30:00-04:00"
+
+
+def test_a_group_starts_with_its_first_row() -> None:
+    """However the rows are ordered; one without an hour does not count."""
+    rows = [row(activityHour=2024050210), row(activityHour=None), row(activityHour=2024050208)]
+    found = group_start(group(timeRows=rows))
+    assert found is not None
+    assert found.isoformat() == "2024-05-02T10:05:00+02:00"
+
+
+@pytest.mark.parametrize("hour", [0, -1, 20240502, 2024130101, 99999999999, 2024050225])
+def test_an_hour_that_is_none_is_no_start(hour: int) -> None:
+    """It is told as missing."""
+    (found,) = placed(group(timeRows=[row(activityHour=hour)])).time_rows
+    assert found.start is None
+
+
+def test_without_rows_the_local_date_is_the_start() -> None:
+    """And without that there is none."""
+    found = group_start(group(timeRows=[], localDate="2024-05-02", tzOffsetMins=120))
+    assert found is not None
+    assert found.isoformat() == "2024-05-02T00:00:00+02:00"
+    assert group_start(group(timeRows=[], localDate="soon")) is None
+    assert group_start(group(timeRows=[])) is None

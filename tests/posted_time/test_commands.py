@@ -1,0 +1,281 @@
+"""`time inbox`, `show`, `preview`, `retry`, `redeliver`: the real program, in a project with a ledger and an inbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.posted_time.delivery import Delivery
+from syncengine.store.holder import Holder
+from syncengine.store.inbox import open_inbox
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
+from tests.posted_time.samples import raw
+from tests.posted_time.test_delivery import rows_of_matter
+from tests.posted_time.test_sinks import JSONL, lines, run
+
+ROOT = Path(__file__).parents[2]
+SECRET = "s3cr3t-V4lue"
+
+
+@dataclass(frozen=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended:
+    """`syncengine time …` in that folder."""
+    command = [sys.executable, "-m", "syncengine", "-C", str(folder), "time", *words]
+    environment = {**os.environ, "NO_COLOR": "1", **environ}
+    ended = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False
+    )
+    assert "Traceback" not in ended.stderr
+    return Ended(ended.returncode, ended.stdout, ended.stderr)
+
+
+def filled(folder: Path) -> None:
+    """An inbox with a success, a refusal and a conflict."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw("g1"), mechanism="fetch")
+        opened.inbox.acknowledged("g1", "SUCCESS")
+        await opened.take(raw("g2", tags=[{"name": "NO-1"}]), mechanism="fetch")
+        await opened.take(raw("g3"), mechanism="fetch")
+        await opened.take(raw("g3", totalDurationSecs=1), mechanism="fetch")
+
+    run(delivering(folder, JSONL + SQL_SINK), story)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    filled(tmp_path)
+    return tmp_path
+
+
+# --- looking
+
+
+def test_the_inbox_shows_what_waits_and_what_failed(folder: Path) -> None:
+    """With the sentence; what is done is not among it."""
+    ended = program(folder, "inbox")
+    assert ended.code == 0
+    assert [line.split()[:2] for line in ended.out.splitlines() if line.startswith("g")] == [
+        ["g3", "conflict"],
+        ["g2", "refused"],
+    ]
+    assert "Matter NO-1 is not in the ledger." in ended.out
+    assert "2 groups." in ended.out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), ["g3", "g2"]),
+        (("--state", "acknowledged"), ["g1"]),
+        (("--state", "acknowledged", "--state", "refused"), ["g2", "g1"]),
+        (("--user", "JO@example.com"), ["g3", "g2"]),
+        (("--user", "somebody"), []),
+        (("--tag", "NO-1"), ["g2"]),
+        (("--since", "1h"), ["g3", "g2"]),
+        (("--since", "2001-01-01"), ["g3", "g2"]),
+        (("--since", "2999-01-01T00:00:00Z"), []),
+    ],
+)
+def test_the_inbox_can_be_searched(folder: Path, words: Sequence[str], expected: list[str]) -> None:
+    """By state, user, tag and time; as JSON."""
+    document = program(folder, "inbox", *words, "--format", "json").document
+    assert document["format"] == "syncengine.inbox/v1"
+    assert [group["groupId"] for group in document["groups"]] == expected
+
+
+def test_a_group_tells_its_whole_story(folder: Path) -> None:
+    """For people and for machines."""
+    text = program(folder, "show", "g1").out
+    for part in ("state: acknowledged", "archive", "reference L-g1", "offered: fetch", "the service accepted SUCCESS"):
+        assert part in text
+    document = program(folder, "show", "g3", "--format", "json").document
+    assert (document["state"], document["group"]["totalDurationSecs"]) == ("conflict", 3600)
+    assert [event["kind"] for event in document["story"]] == [
+        "offered",
+        "attempt",
+        "attempt",
+        "verdict",
+        "offered",
+        "conflict",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "nobody"), 1),
+        (("inbox", "--state", "lost"), 64),
+        (("inbox", "--since", "soon"), 64),
+        (("preview",), 64),
+        (("preview", "x", "--sample"), 64),
+        (("preview", "nobody"), 1),
+        (("retry",), 64),
+        (("retry", "nobody"), 1),
+        (("retry", "g3"), 1),
+        (("redeliver", "--sink", "nobody", "--since", "1d"), 64),
+        (("redeliver", "--sink", "ledger"), 64),
+    ],
+)
+def test_what_cannot_be_done_is_told(folder: Path, words: Sequence[str], code: int) -> None:
+    """With JSON whole where that was asked for, and nothing changed."""
+    before = rows(folder)
+    ended = program(folder, *words, "--format", "json")
+    assert (ended.code, bool(ended.document["diagnostics"])) == (code, True)
+    assert rows(folder) == before
+
+
+def test_looking_at_no_inbox_makes_none(tmp_path: Path) -> None:
+    """Nothing is there, and nothing is afterwards."""
+    project(tmp_path, f"{LOOKUPS}deliver: []\n")
+    assert program(tmp_path, "inbox").out == "Nothing waits, and nothing failed.\n"
+    assert not (tmp_path / ".syncengine").exists()
+
+
+# --- preview
+
+
+def test_a_preview_renders_everything_and_touches_nothing(folder: Path) -> None:
+    """Of a made-up group, a file, stdin, or a group of the inbox."""
+    before = (rows(folder), lines(folder))
+    (folder / "group.json").write_text(json.dumps(raw("g9", description="A long day")))
+    for words, stdin in (
+        (("--sample",), ""),
+        (("group.json",), ""),
+        (("-",), json.dumps([raw("g9", description="A long day")])),
+        (("g1",), ""),
+    ):
+        document = program(folder, "preview", *words, "--format", "json", stdin=stdin).document
+        assert document["outcome"] == "SUCCESS"
+        assert [sink["sink"] for sink in document["sinks"]] == ["archive", "ledger"]
+        assert document["sinks"][1]["content"]["params"]["matter"] == "<matter.id>"
+    text = program(folder, "preview", "group.json").out
+    assert "  | A long day\n" in text
+    assert "params.secs = 3600" in text
+    assert before == (rows(folder), lines(folder))
+
+
+def test_a_preview_is_offline(tmp_path: Path) -> None:
+    """Neither the database nor the secrets need be there."""
+    deliver = SQL_SINK + "- {name: pms, http: {url: {env: NO_URL}, headers: {Authorization: {env: NO_TOKEN}}}}\n"
+    text = f"{LOOKUPS}deliver:\n" + "".join(f"  {line}\n" for line in deliver.splitlines())
+    project(tmp_path, text, "ledger: {sql: {env: NO_DATABASE}}")
+    document = program(tmp_path, "preview", "--sample", "--format", "json").document
+    assert [sink["sink"] for sink in document["sinks"]] == ["ledger", "pms"]
+
+
+def test_a_preview_says_what_would_be_refused(folder: Path) -> None:
+    """As the user would be told."""
+    text = "refuse:\n  - {when: not tag, message: Assign a tag.}\ndeliver: [{name: a, jsonl: {path: a}}]\n"
+    project(folder, text)
+    (folder / "group.json").write_text(json.dumps(raw(tags=[])))
+    document = program(folder, "preview", "group.json", "--format", "json").document
+    assert (document["outcome"], document["message"], document["sinks"]) == ("FAILURE", "Assign a tag.", [])
+
+
+def test_a_preview_tells_which_template_fails(folder: Path) -> None:
+    """With file and line."""
+    project(
+        folder, "deliver:\n  - name: a\n    jsonl: {path: a, json: {x: '{{ user.experienceWeightingPercent * 2 }}'}}\n"
+    )
+    (folder / "group.json").write_text(json.dumps(raw()))
+    document = program(folder, "preview", "group.json", "--format", "json").document
+    assert (document["outcome"], "syncengine.yaml:7" in document["message"]) == ("RETRIABLE_FAILURE", True)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", '[{"a": 1}, {"a": 2}]', "\x00"])
+def test_a_file_that_is_no_group_is_told_with_its_place(text: str, folder: Path) -> None:
+    """A sentence."""
+    (folder / "group.json").write_text(text)
+    ended = program(folder, "preview", "group.json")
+    assert (ended.code, "group.json" in ended.err) == (1, True)
+
+
+def test_a_project_that_is_wrong_is_told_with_line_and_column(tmp_path: Path) -> None:
+    """By `preview` too, which opens nothing."""
+    text = "deliver:\n  - {name: a, when: tga, jsonl: {path: a}}\n"
+    assert problems(tmp_path, text)
+    ended = program(tmp_path, "preview", "--sample")
+    assert (ended.code, "syncengine.yaml:6:23: error[unknown-name]" in ended.err) == (8, True)
+
+
+# --- again
+
+
+def test_a_refused_group_is_retried_once_its_cause_is_gone(folder: Path) -> None:
+    """And the service is told SUCCESS by the next status update."""
+    assert program(folder, "retry", "g2").code == 3
+    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+    ended = program(folder, "retry", "--state", "refused", "--format", "json")
+    assert (ended.code, [group["state"] for group in ended.document["groups"]]) == (0, ["accepted"])
+    assert ("g2", 9, 3600) in rows(folder)
+    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
+        assert ("g2", "SUCCESS") in [(w.group_id, w.status) for w in inbox.waiting()]
+
+
+def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
+    """`--accept`: what the sinks have is right."""
+    refused = program(folder, "retry", "g3")
+    assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
+    assert program(folder, "retry", "g3", "--accept").code == 0
+    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
+        entry = inbox.entry("g3")
+    assert entry is not None
+    assert (entry.state, entry.outcome, entry.waiting) == ("accepted", "SUCCESS", True)
+
+
+def test_redelivery_is_a_rehearsal_without_y(folder: Path) -> None:
+    """Then a sink takes again what it lost, and only that."""
+    rows_of_matter(folder, "DELETE FROM time WHERE id = 'g1'")
+    rows_of_matter(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
+    rehearsed = program(folder, "redeliver", "--sink", "ledger", "--since", "1d", "--format", "json")
+    assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1", "g3"])
+    assert [row[0] for row in rows(folder)] == ["g3"]
+    assert program(folder, "redeliver", "--sink", "ledger", "--since", "1d", "-y").code == 0
+    assert sorted(row[0] for row in rows(folder)) == ["g1", "g3"]
+    assert len(lines(folder)) == 2
+
+
+def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
+    """`serve` delivers it in its next round."""
+    rows_of_matter(folder, "INSERT INTO matter VALUES (9, 'NO-1')")
+
+    async def serving(opened: Delivery) -> None:
+        with opened.inbox.lease(Holder.here("serve", {})):
+            ended = program(folder, "retry", "g2")
+            assert (ended.code, "the inbox is locked by" in ended.err, "Asked for" in ended.out) == (0, True, True)
+            assert ("g2", 9, 3600) not in rows(folder)
+            assert await opened.catch_up() == 1
+
+    run(delivering(folder, JSONL + SQL_SINK), serving)
+    assert ("g2", 9, 3600) in rows(folder)
+
+
+def test_no_output_carries_a_secret(folder: Path) -> None:
+    """Neither a header's nor a database's, in any of the formats."""
+    http = "- {name: pms, http: {url: {env: PMS}, headers: {Authorization: {env: TOKEN}}, json: {a: 1}}}\n"
+    project(folder, "deliver:\n  " + http)
+    environ = {"PMS": f"http://u:{SECRET}@127.0.0.1:1", "TOKEN": SECRET}
+    for words in (("preview", "--sample"), ("retry", "g2"), ("show", "g2"), ("inbox",)):
+        for format in ("text", "json"):
+            ended = program(folder, *words, "--format", format, **environ)
+            assert SECRET not in ended.out + ended.err
+    assert SECRET.encode() not in (folder / ".syncengine/state.db").read_bytes()

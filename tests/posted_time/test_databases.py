@@ -1,0 +1,196 @@
+"""SQL sinks on every database that is offered; and what a database's errors mean, whichever driver tells them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy import exc
+
+from syncengine.errors import Problems
+from syncengine.posted_time import receipts
+from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
+from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
+from tests.posted_time.projects import project
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import run, taking
+
+POSTGRESQL = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
+"""A SQLAlchemy URL of a database that may be emptied."""
+
+SINK = """\
+deliver:
+  - name: ledger
+    sql:
+      source: ledger
+      statement: INSERT INTO hours (id, tag, secs, day, hours) VALUES (:id, :tag, :secs, :day, :hours) {returning}
+      params: {id: "{{ group.groupId }}", tag: "{{ tag.name }}", secs: "{{ duration.seconds }}",
+               day: "{{ start }}", hours: "{{ duration.hours }}"}
+    externalId: "{{ returned.number }}"
+"""  # fmt: skip
+COLUMNS = "id TEXT, tag VARCHAR(10) NOT NULL, secs INTEGER CHECK (secs > 0), day TIMESTAMP, hours NUMERIC"
+TABLES = {
+    "sqlite": f"CREATE TABLE hours (number INTEGER PRIMARY KEY, {COLUMNS})",
+    "postgresql": f"CREATE TABLE hours (number SERIAL PRIMARY KEY, {COLUMNS})",
+}
+
+
+@pytest.fixture(params=["sqlite", *(["postgresql"] if POSTGRESQL else [])])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
+    """A ledger with an empty table."""
+    if request.param == "sqlite":
+        sqlite3.connect(tmp_path / "hours.db").close()
+    made = sa.create_engine(f"sqlite:///{tmp_path / 'hours.db'}" if request.param == "sqlite" else POSTGRESQL or "")
+    with made.begin() as connection:
+        for table in ("hours", receipts.RECEIPTS.name):
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))
+        connection.execute(sa.text(TABLES[request.param]))
+    yield made
+    made.dispose()
+
+
+def delivery(folder: Path, engine: sa.Engine, text: str = SINK, returning: str = "RETURNING number") -> Delivery:
+    url = engine.url.render_as_string(hide_password=False)
+    found = project(folder, text.replace("{returning}", returning), "ledger: {sql: {env: URL}}", URL=url)
+    return Delivery.of(found, {"URL": url})
+
+
+def rows(engine: sa.Engine, query: str = "SELECT id, secs FROM hours ORDER BY number") -> list[tuple[object, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.execute(sa.text(query))]
+
+
+def test_a_group_is_delivered_once_and_its_reference_is_the_databases(engine: sa.Engine, tmp_path: Path) -> None:
+    """`returned` is what the statement returned; another process, with another inbox, is told the same."""
+    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(Outcome.SUCCESS, None, "1")] * 2
+    (tmp_path / ".syncengine/state.db").unlink()
+    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(Outcome.SUCCESS, None, "1")]
+    assert rows(engine) == [("g1", 3600)]
+    assert [float(str(h)) for (h,) in rows(engine, "SELECT hours FROM hours")] == [1.0]
+
+
+def test_a_statement_need_not_return_anything(engine: sa.Engine, tmp_path: Path) -> None:
+    """Then there is no reference."""
+    assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(Outcome.SUCCESS, None, None)]
+
+
+def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path) -> None:
+    """A check, a NOT NULL; and nothing of the driver's words."""
+    verdicts = taking(
+        delivery(tmp_path, engine), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2", tags=[]), raw("g3")
+    )
+    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.REFUSED, Outcome.SUCCESS]
+    assert {v.message for v in verdicts[:2]} == {"ledger refused this time: something in it does not fit there."}
+    assert rows(engine) == [("g3", 3600)]
+
+
+@pytest.mark.parametrize("change", [("INTO hours", "INTO ours"), ("(id, tag", "(ident, tag"), ("INSERT", "INSRT")])
+def test_a_statement_that_cannot_run_is_refused_at_start(
+    engine: sa.Engine, change: tuple[str, str], tmp_path: Path
+) -> None:
+    """Nothing is written to find that out."""
+    with pytest.raises(Problems) as refused:
+        delivery(tmp_path, engine, SINK.replace(*change))
+    assert [d.code for d in refused.value.found] == ["bad-statement"]
+    assert rows(engine) == []
+
+
+def test_two_processes_sign_for_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
+    """Each has an inbox of its own: two runners without a lease between them."""
+    import asyncio
+
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    deliveries = [delivery(folder, engine) for folder in folders]
+
+    async def story(first: Delivery) -> list[Verdict]:
+        async with deliveries[1] as second:
+            both = (opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(5) for opened in (first, second))
+            return await asyncio.gather(*both)
+
+    verdicts = run(deliveries[0], story)
+    assert {v.outcome for v in verdicts} == {Outcome.SUCCESS}
+    assert sorted(str(row[0]) for row in rows(engine)) == [f"g{n}" for n in range(5)]
+
+
+class _Stated(Exception):
+    """As drivers of PostgreSQL raise them."""
+
+    def __init__(self, state: str | None, text: str = "x") -> None:
+        super().__init__(text)
+        self.sqlstate = state
+
+
+STATES = {
+    "22001": None,
+    "22003": None,
+    "23505": None,
+    "23503": None,
+    "28P01": TroubleKind.AUTHENTICATION,
+    "42501": TroubleKind.PERMISSIONS,
+    "25006": TroubleKind.PERMISSIONS,
+    "08006": TroubleKind.UNREACHABLE,
+    "57P01": TroubleKind.UNREACHABLE,
+    "53300": TroubleKind.UNREACHABLE,
+    "3D000": TroubleKind.UNREACHABLE,
+    "40P01": TroubleKind.UNKNOWN,
+    "40001": TroubleKind.UNKNOWN,
+    "42P01": TroubleKind.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize(("state", "expected"), STATES.items())
+def test_a_sqlstate_says_what_is_wrong(state: str, expected: TroubleKind | None) -> None:
+    """Constraints and values are the user's matter; the rest is trouble of a kind."""
+    error = exc.DBAPIError("INSERT", None, _Stated(state))
+    assert meaning(error) is expected
+
+
+def test_after_a_deadlock_the_database_is_not_down() -> None:
+    """Only this transaction has to be repeated."""
+    assert not is_down(exc.DBAPIError("x", None, _Stated("40P01")), TroubleKind.UNKNOWN)
+    assert is_down(exc.DBAPIError("x", None, _Stated("08006")), TroubleKind.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (exc.OperationalError("x", None, _Stated(None, "password authentication failed for user")), "AUTHENTICATION"),
+        (exc.OperationalError("x", None, _Stated(None, "Access denied for user 'x'@'y'")), "AUTHENTICATION"),
+        (exc.OperationalError("x", None, _Stated(None, "connection refused")), "UNREACHABLE"),
+        (exc.TimeoutError("pool"), "UNREACHABLE"),
+        (exc.ProgrammingError("x", None, _Stated(None)), "UNKNOWN"),
+        (OSError("x"), "UNREACHABLE"),
+    ],
+)
+def test_without_a_sqlstate_the_family_decides(error: Exception, expected: str) -> None:
+    """Drivers that tell none, and connections that never came about."""
+    assert isinstance(error, FAILURES)
+    assert meaning(error) is TroubleKind[expected]
+
+
+def test_an_integrity_error_of_any_driver_is_the_users_matter() -> None:
+    """By its family."""
+    assert meaning(exc.IntegrityError("x", None, _Stated(None))) is None
+    assert meaning(exc.DataError("x", None, _Stated(None))) is None
+
+
+@pytest.mark.parametrize("kind", TroubleKind)
+def test_every_kind_of_trouble_has_a_sentence(kind: TroubleKind) -> None:
+    """For people."""
+    assert sentence("ledger", kind).startswith("ledger ")
+
+
+def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
+    """SQLite's own codes."""
+    path = tmp_path / "x.db"
+    path.write_text("this is not a database, though it is long enough to look at it twice" * 20)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.DatabaseError) as raised:
+        connection.execute("SELECT * FROM sqlite_master")
+    assert meaning(raised.value) is TroubleKind.UNREACHABLE

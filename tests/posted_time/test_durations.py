@@ -1,0 +1,95 @@
+"""Seconds are counted in whole numbers, weighted and rounded as the project says."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from syncengine.delivery_file import DurationFrom, DurationSection, Weighting
+from syncengine.posted_time.durations import duration_of, half_up, hours, in_words, round_up, rounded
+from tests.posted_time.samples import group, row
+
+
+def settings(**given: Any) -> DurationSection:
+    return DurationSection.model_construct(**{"from_": None, "weighting": None, "round_up_to": None, **given})
+
+
+def weighted(percent: Any, **given: Any) -> dict[str, Any]:
+    return {"user": {"name": "Jo", "experienceWeightingPercent": percent}, **given}
+
+
+def test_total_is_what_was_posted_and_worked_is_the_rows() -> None:
+    """Both are kept apart, and `from` chooses."""
+    edited = group(totalDurationSecs=5000, timeRows=[row(durationSecs=1000), row(durationSecs=2000)])
+    found = duration_of(edited, settings())
+    assert (found.seconds, found.total_seconds, found.worked_seconds, found.is_edited) == (5000, 5000, 3000, True)
+    assert duration_of(edited, settings(from_=DurationFrom.ROWS)).seconds == 3000
+
+
+def test_what_is_missing_is_made_up_for() -> None:
+    """No total: the rows. No rows: the total, even if rows were asked for. Neither: nothing."""
+    assert duration_of(group(totalDurationSecs=None), settings()).seconds == 3600
+    assert duration_of(group(timeRows=[]), settings(from_=DurationFrom.ROWS)).seconds == 3600
+    assert duration_of(group(totalDurationSecs=None, timeRows=[]), settings()).seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("percent", "seconds", "expected"),
+    [(7, 100, 7), (50, 101, 51), (33, 100, 33), (1, 49, 0), (1, 50, 1), (100, 99, 99)],
+)
+def test_weighting_is_whole_numbers(percent: int, seconds: int, expected: int) -> None:
+    """100 s at 7 % is 7 s, not 7.000000000000001 rounded up; a half goes up."""
+    rows = [row(durationSecs=seconds)]
+    found = duration_of(group(**weighted(percent, totalDurationSecs=seconds, timeRows=rows)), settings())
+    assert found.seconds == expected
+
+
+@pytest.mark.parametrize("percent", [None, 0, -5, 101, "x", 12.5, True])
+def test_a_weighting_that_is_none_does_not_weight(percent: object) -> None:
+    """None, 0 and what is out of range."""
+    assert duration_of(group(**weighted(percent)), settings(weighting=Weighting.ALWAYS)).seconds == 3600
+
+
+def test_an_edited_total_is_weighted_only_always() -> None:
+    """Who typed a total meant that total."""
+    edited = group(**weighted(50, totalDurationSecs=4000))
+    untouched = group(**weighted(50))
+    by = {w: (duration_of(edited, settings(weighting=w)).seconds, duration_of(untouched, settings(weighting=w)).seconds)
+          for w in Weighting}  # fmt: skip
+    assert by == {
+        Weighting.ALWAYS: (2000, 1800),
+        Weighting.NEVER: (4000, 3600),
+        Weighting.UNLESS_EDITED: (4000, 1800),
+    }
+
+
+def test_rounding_up_comes_last() -> None:
+    """And hours are of what is delivered."""
+    found = duration_of(group(**weighted(50)), settings(round_up_to=360.0, weighting=Weighting.ALWAYS))
+    assert (found.seconds, found.hours) == (1800, Decimal("0.5"))
+    assert duration_of(group(totalDurationSecs=3601), settings(round_up_to=360.0)).seconds == 3960
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0s"), (59, "59s"), (60, "1m"), (10000, "2h 46m 40s"), (86400, "1d"), (93784, "1d 2h 3m 4s"), (-60, "-1m")],
+)
+def test_durations_in_words_keep_days(seconds: int, words: str) -> None:
+    """A week of 40 hours reads as days and hours."""
+    assert in_words(seconds) == words
+
+
+def test_halves_go_up() -> None:
+    """Not to the even neighbour, and 2.675 is 2.675."""
+    assert [half_up(Decimal(text)) for text in ("0.5", "1.5", "2.5", "-2.5", "2.49")] == [1, 2, 3, -3, 2]
+    assert (rounded(2.675, 2), hours(10000, 3), hours(1, 2)) == (Decimal("2.68"), Decimal("2.778"), Decimal("0.00"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "unit", "expected"), [(0, 360, 0), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)]
+)
+def test_rounding_up_to_a_unit(seconds: int, unit: int, expected: int) -> None:
+    """Six minutes are six minutes; no unit, no rounding."""
+    assert round_up(seconds, unit) == expected

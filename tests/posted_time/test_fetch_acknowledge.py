@@ -1,0 +1,110 @@
+"""Acknowledging what was fetched: each verdict of the inbox until the service has accepted it, whatever it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Waiting
+from syncengine.service.client import Client, Conduct
+from syncengine.store.inbox import Offer, open_inbox
+from tests.service.scripted import CUT, OK, Reply, saying, serving
+from tests.service.talking import key
+
+from .line import SWIFT, until
+
+Verdict = tuple[str, str, str | None, str | None]
+POSTED: Verdict = ("a", "SUCCESS", None, "4711")
+REFUSED: Verdict = ("b", "FAILURE", "Assign a tag.", None)
+TROUBLED: Verdict = ("c", "RETRIABLE_FAILURE", "The ledger cannot be reached.", None)
+
+
+def decided(state: str, verdicts: Sequence[Verdict]) -> None:
+    """Groups in an inbox, with these verdicts."""
+    with open_inbox(state, write=True) as inbox:
+        for id, outcome, message, external_id in verdicts:
+            entry = inbox.receive(Offer(id, "d", "{}", "fetch"))
+            inbox.decide(entry, outcome, message, external_id, waits=True)
+
+
+def acknowledge(
+    folder: Path, script: Sequence[Reply], *verdicts: Verdict, ends: Any, has_webhook: bool = False
+) -> tuple[list[Event], list[Any], dict[str, str]]:
+    """Run the loop until `ends` holds: what it told, what the service heard, the states of the groups after it."""
+    state = str(folder / "state.db")
+    decided(state, verdicts)
+
+    async def play() -> tuple[list[Event], list[Any]]:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        conduct = Conduct(attempts=1, breaks=False)
+        with open_inbox(state, write=True) as inbox:
+            async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
+                loop = Acknowledging(client, inbox, told.append, stop, has_webhook, SWIFT)
+                running = asyncio.ensure_future(loop.run())
+                await until(told, ends)
+                stop.set()
+                await running
+                return told, [orjson.loads(heard.body) for heard in server.heard]
+
+    told, heard = asyncio.run(play())
+    with open_inbox(state, write=False) as inbox:
+        assert list(inbox.waiting()) == []
+        return told, heard, {entry.group_id: entry.state for entry in inbox.entries()}
+
+
+def ended(count: int) -> Any:
+    return lambda told: sum(isinstance(event, Acknowledged | GivenUp) for event in told) >= count
+
+
+def test_each_verdict_is_told_with_all_that_is_known(tmp_path: Path) -> None:
+    """SUCCESS with the sink's reference, FAILURE and RETRIABLE_FAILURE with their sentences; each once."""
+    _, heard, states = acknowledge(tmp_path, (OK,), POSTED, REFUSED, TROUBLED, ends=ended(3))
+    assert heard == [
+        {"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"},
+        {"timeGroupId": "b", "status": "FAILURE", "message": "Assign a tag."},
+        {"timeGroupId": "c", "status": "RETRIABLE_FAILURE", "message": "The ledger cannot be reached."},
+    ]
+    assert states == {"a": "acknowledged", "b": "acknowledged", "c": "troubled"}
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [CUT, saying({}, 500), saying("no", 400), saying({}, 401), saying({}, 409), Reply(429, b"", {"Retry-After": "0"})],
+    ids=["lost", "500", "400", "401", "409", "429"],
+)
+def test_a_status_that_was_not_accepted_is_sent_again_as_it_was(tmp_path: Path, lost: Reply) -> None:
+    """Lost, dropped or refused three times: the fourth is accepted, and every one said the same."""
+    told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED, ends=ended(1))
+    assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
+    assert sum(isinstance(event, Waiting) for event in told) == 3
+    assert states == {"a": "acknowledged"}
+
+
+def test_an_unknown_group_is_given_up_and_stays_visible(tmp_path: Path) -> None:
+    """404: it is not asked for again, and the inbox shows it."""
+    told, heard, states = acknowledge(tmp_path, (saying("who?", 404), OK), POSTED, REFUSED, ends=ended(2))
+    assert [type(event) for event in told] == [GivenUp, Acknowledged]
+    assert len(heard) == 2
+    assert states == {"a": "given-up", "b": "acknowledged"}
+
+
+def test_one_status_that_is_refused_keeps_no_other_waiting(tmp_path: Path) -> None:
+    """The second is accepted while the first is still refused."""
+    script = (saying("no", 400), OK, saying("no", 400), OK)
+    told, heard, _ = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2))
+    assert [event.group_id for event in told if isinstance(event, Acknowledged)] == ["b", "a"]
+    assert [body["timeGroupId"] for body in heard] == ["a", "b", "a", "a"]
+
+
+def test_what_was_fetched_before_a_webhook_came_is_given_up(tmp_path: Path) -> None:
+    """409 where this project has a webhook: the service takes no status any more, and the inbox says so."""
+    told, heard, states = acknowledge(tmp_path, (saying({}, 409),), POSTED, ends=ended(1), has_webhook=True)
+    assert isinstance(told[0], GivenUp)
+    assert (len(heard), states) == (1, {"a": "given-up"})

@@ -1,0 +1,255 @@
+"""The fetch loop: what it takes, when it waits, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.events import Event, Offered, Taken, Unusable, Waiting
+from syncengine.posted_time.fetch import Fetching, WebhookRegistered
+from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
+from syncengine.service.client import Client, Conduct
+from syncengine.store.lock import LockLost
+from tests.service.scripted import CUT, Reply, Scripted, saying, serving
+from tests.service.talking import key
+
+from .line import SWIFT, group, line, until
+
+NOTHING = saying([])
+Scene = Callable[[Scripted, Fetching, list[Event], asyncio.Event], Awaitable[Any]]
+
+
+def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | None = None) -> Any:
+    """Run the loop against a scripted service until the scene is over."""
+
+    async def play() -> Any:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        conduct = Conduct(attempts=1, breaks=False)
+        async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
+            loop = Fetching(client, delivery, lambda: limit, tell=told.append, stop=stop, pace=SWIFT)
+            return await scene(server, loop, told, stop)
+
+    return asyncio.run(play())
+
+
+async def run_until(
+    loop: Fetching, stop: asyncio.Event, told: list[Event], there: Callable[[list[Event]], bool]
+) -> None:
+    running = asyncio.ensure_future(loop.run())
+    await until(told, there)
+    stop.set()
+    await running
+
+
+def taken(told: list[Event]) -> list[tuple[str, Outcome]]:
+    return [(event.group_id, event.verdict.outcome) for event in told if isinstance(event, Taken)]
+
+
+class Desk:
+    """A delivery that takes everything and keeps no books: for rules of the loop that no sink has a part in."""
+
+    def __init__(self, *troubles: SinkTrouble, raising: Exception | None = None) -> None:
+        self.troubles: Sequence[SinkTrouble] = troubles
+        self.raising = raising
+        self.took: list[str] = []
+
+    async def take(self, raw: Any, *, mechanism: str) -> Verdict:
+        self.took.append(raw["groupId"])
+        if self.raising is not None:
+            raising, self.raising = self.raising, None
+            raise raising
+        return Verdict(Outcome.SUCCESS)
+
+
+def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: Path) -> None:
+    """Two groups, one without a tag: one row in the ledger, both in the inbox with their verdict."""
+    posted = line(tmp_path)
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> None:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
+
+    async def play() -> list[tuple[str, Outcome]]:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        script = (saying([group("a"), group("b", tags=[])]), NOTHING)
+        async with serving(*script) as server, Client(server.url, key) as client, posted.delivery() as delivery:
+            loop = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
+            await scene(server, loop, told, stop)
+        return taken(told)
+
+    assert asyncio.run(play()) == [("a", Outcome.SUCCESS), ("b", Outcome.REFUSED)]
+    assert posted.rows() == ["a"]
+    assert posted.states() == {"a": "accepted", "b": "refused"}
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        CUT,
+        saying({}, 500),
+        saying({}, 503),
+        Reply(429, b"", {"Retry-After": "0"}),
+        Reply(200, b"<html>"),
+        saying({}, 401),
+    ],
+    ids=["cut", "500", "503", "429", "html", "401"],
+)
+def test_trouble_is_waited_for_and_then_it_goes_on(trouble: Reply) -> None:
+    """Each is told with what came; the groups that come after it are taken."""
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
+        return told
+
+    desk = Desk()
+    told = fetching((trouble, trouble, saying([group("a")]), NOTHING), desk, scene)
+    assert [type(event) for event in told][:4] == [Waiting, Waiting, Offered, Taken]
+    assert desk.took == ["a"]
+
+
+def test_an_empty_answer_is_no_trouble() -> None:
+    """Nothing is told but that there was nothing."""
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> set[type]:
+        await run_until(loop, stop, told, lambda seen: len(seen) >= 3)
+        return {type(event) for event in told}
+
+    assert fetching((NOTHING,), Desk(), scene) == {Offered}
+
+
+@pytest.mark.parametrize("status", [None, 504, 408])
+def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(status: int | None) -> None:
+    """The service, or a gateway before it, was quiet for as long as it holds a fetch: the next one follows at once."""
+    slow = asyncio.Event()
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        if status is not None:
+            asyncio.get_running_loop().call_later(0.75 * SWIFT.fetch, slow.set)
+        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
+        return told
+
+    told = fetching((Reply(status or 200, until=slow), saying([group("a")]), NOTHING), Desk(), scene)
+    assert [type(event) for event in told][:2] == [Offered, Taken]
+
+
+def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:
+    """409: it says what is in the way and how to end it, and asks no second time."""
+
+    async def scene(server: Scripted, loop: Fetching, _: list[Event], __: asyncio.Event) -> int:
+        with pytest.raises(WebhookRegistered, match=r"has a webhook.*unregister webhook"):
+            await loop.run()
+        return len(server.heard)
+
+    assert fetching((saying("webhook there", 409),), Desk(), scene) == 1
+
+
+def test_nothing_is_fetched_while_a_sink_is_down() -> None:
+    """Once it is up again the loop fetches; before, the service is not asked at all."""
+    desk = Desk(SinkTrouble("ledger", TroubleKind.UNREACHABLE, "The ledger cannot be reached."))
+
+    async def scene(server: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> int:
+        running = asyncio.ensure_future(loop.run())
+        await asyncio.sleep(5 * SWIFT.empty)
+        asked = len(server.heard)
+        desk.troubles = ()
+        await until(told, lambda seen: bool(taken(seen)))
+        stop.set()
+        await running
+        return asked
+
+    assert fetching((saying([group("a")]), NOTHING), desk, scene) == 0
+
+
+def test_a_group_without_an_id_is_told_and_passed_over() -> None:
+    """The others of the same answer are taken."""
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[type]:
+        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
+        return [type(event) for event in told][:3]
+
+    assert fetching((saying([{"tags": []}, group("a")]), NOTHING), Desk(), scene) == [Offered, Unusable, Taken]
+
+
+@pytest.mark.parametrize("error", [SyncengineError("the state is busy"), KeyError("secret-in-a-key")])
+def test_an_inbox_that_cannot_have_a_group_is_waited_for(error: Exception) -> None:
+    """The rest of the answer is left: it is offered again. No other library's words are told."""
+    desk = Desk(raising=error)
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
+        return told
+
+    told = fetching((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, scene)
+    assert desk.took == ["a", "b"]
+    waiting = next(event for event in told if isinstance(event, Waiting))
+    assert waiting.what == "take"
+    assert "secret" not in waiting.why
+
+
+def test_a_lost_lease_ends_the_loop() -> None:
+    """Another process has the inbox: nothing more is taken by this one."""
+    desk = Desk(raising=LockLost("taken over"))
+
+    async def scene(_: Scripted, loop: Fetching, __: list[Event], ___: asyncio.Event) -> None:
+        with pytest.raises(LockLost):
+            await loop.run()
+
+    fetching((saying([group("a"), group("b")]),), desk, scene)
+    assert desk.took == ["a"]
+
+
+def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
+    """The loop ends although the service would hold its fetch for a minute."""
+
+    async def scene(server: Scripted, loop: Fetching, _: list[Event], stop: asyncio.Event) -> int:
+        asked = asyncio.Event()
+        server.on_request = asked.set
+        running = asyncio.ensure_future(loop.run())
+        await asked.wait()
+        stop.set()
+        await asyncio.wait_for(running, 30)
+        return len(server.heard)
+
+    assert fetching((Reply(until=asyncio.Event()),), Desk(), scene) == 1
+
+
+def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:
+    """What was not begun is offered again: it is in no inbox."""
+
+    class Slow(Desk):
+        async def take(self, raw: Any, *, mechanism: str) -> Verdict:
+            stopping.set()
+            return await super().take(raw, mechanism=mechanism)
+
+    stopping = asyncio.Event()
+    desk = Slow()
+
+    async def play() -> list[Event]:
+        told: list[Event] = []
+        async with serving(saying([group("a"), group("b")])) as server, Client(server.url, key) as client:
+            await Fetching(client, desk, lambda: None, tell=told.append, stop=stopping, pace=SWIFT).run()
+        return told
+
+    assert taken(asyncio.run(play())) == [("a", Outcome.SUCCESS)]
+    assert desk.took == ["a"]
+
+
+def test_the_limit_is_asked_anew_before_each_fetch() -> None:
+    """A sink that was in trouble is tried with one group."""
+    limits = iter([1, 25, 25, 25, 25, 25, 25, 25])
+
+    async def play() -> list[str]:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        async with serving(NOTHING) as server, Client(server.url, key) as client:
+            loop = Fetching(client, Desk(), lambda: next(limits), tell=told.append, stop=stop, pace=SWIFT)
+            await run_until(loop, stop, told, lambda seen: len(seen) >= 2)
+            return [heard.path.partition("?")[2] for heard in server.heard][:2]
+
+    assert asyncio.run(play()) == ["limit=1", "limit=25"]

@@ -1,0 +1,140 @@
+"""Whatever is offered, refused, lost, or killed: sinks have a group before the service hears SUCCESS of it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from syncengine.posted_time.databases import Databases
+from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
+from syncengine.posted_time.route import Route, Stop
+from syncengine.posted_time.routing import Built
+from syncengine.store.database import open_database
+from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
+from tests.posted_time.projects import bare_route
+from tests.posted_time.samples import raw
+
+GROUPS = st.sampled_from(["a", "b"])
+CONTENTS = st.sampled_from([100, 200])
+MOODS = st.lists(st.sampled_from(["take", "take", "refuse", "trouble", "lost"]), max_size=2)
+DEATHS = st.none() | st.integers(0, 14)
+OFFERS = st.tuples(st.just("offer"), GROUPS, CONTENTS, MOODS, MOODS, DEATHS)
+ANSWERS = st.tuples(st.just("acknowledge"), st.booleans(), DEATHS)
+HISTORIES = st.lists(OFFERS | OFFERS | ANSWERS, max_size=9)
+
+
+class World:
+    """A state's file, two sinks, and what the service was told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "state.db")
+        self.fate = Fate()
+        self.sinks = (Moody("one", self.fate), Moody("two", self.fate))
+        self.told: dict[str, str] = {}
+
+    def live(self, work: Callable[[Delivery], Awaitable[Verdict | None]], deaths: int | None) -> Verdict | None:
+        """One process's life: None when it died."""
+        inbox = MortalInbox(open_database(self.path, write=True, new_lineage=lambda: "x"), lambda: 1.0)
+        inbox.fate = self.fate
+        bare = bare_route()
+        route = Route(bare.settings, (), (), bare.narrative, tuple(Stop(sink, None) for sink in self.sinks))
+        delivery = Delivery(Built(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
+        self.fate.left = deaths
+
+        async def living() -> Verdict | None:
+            return await work(delivery)
+
+        try:
+            return asyncio.run(living())
+        except Dead:
+            return None
+        finally:
+            self.fate.left = None
+            inbox.close()
+
+    def offer(self, group: str, content: int, deaths: int | None = None) -> Verdict | None:
+        verdict = self.live(
+            lambda delivery: delivery.take(raw(group, totalDurationSecs=content), mechanism="fetch"), deaths
+        )
+        if verdict is not None and verdict.outcome is Outcome.SUCCESS:
+            self.check_taken(group)
+        return verdict
+
+    def acknowledge(self, *, is_heard: bool, deaths: int | None = None) -> None:
+        """Status updates; the service may get one and its answer may be lost."""
+
+        async def telling(delivery: Delivery) -> None:
+            for update in delivery.inbox.waiting():
+                if update.status == "SUCCESS":
+                    self.check_taken(update.group_id)
+                self.told[update.group_id] = update.status
+                if is_heard:
+                    delivery.inbox.acknowledged(update.group_id, update.status)
+
+        self.live(telling, deaths)
+
+    def check_taken(self, group: str) -> None:
+        """Before anybody hears SUCCESS, every sink has it."""
+        assert all(group in sink.took for sink in self.sinks)
+
+    def check(self) -> None:
+        """At every moment: no sink holds two contents of one group; what the service took for success is there."""
+        for sink in self.sinks:
+            assert all(len(contents) == 1 for contents in sink.took.values()), sink.took
+        for group, status in self.told.items():
+            if status == "SUCCESS":
+                self.check_taken(group)
+
+
+def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
+    """A sink was down; the next attempt dies at some instant; then the user changes what was posted."""
+    return [
+        ("offer", "a", 100, ["trouble"], [], None),
+        ("offer", "a", 100, [], [], instants),
+        ("offer", "a", 200, [], [], None),
+    ]
+
+
+@example(_dies_after_trouble(4))
+@example(_dies_after_trouble(5))
+@example(_dies_after_trouble(6))
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(HISTORIES)
+def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tuple[object, ...]]) -> None:
+    """At least once to each, one content each, and in the end everything that can be delivered is."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        offered: dict[str, int] = {}
+        for event in history:
+            match event:
+                case ("offer", str(group), int(content), list(first), list(second), deaths):
+                    world.sinks[0].moods[:], world.sinks[1].moods[:] = first, second
+                    world.offer(group, content, deaths if isinstance(deaths, int) else None)
+                    offered[group] = content
+                case ("acknowledge", bool(is_heard), deaths):
+                    world.acknowledge(is_heard=is_heard, deaths=deaths if isinstance(deaths, int) else None)
+            world.check()
+        _come_to_rest(world, offered)
+
+
+def _come_to_rest(world: World, offered: dict[str, int]) -> None:
+    """The service offers what it has until it is told: SUCCESS, or FAILURE where a sink holds other content."""
+    for sink in world.sinks:
+        sink.moods.clear()
+    for group, content in offered.items():
+        verdict = world.offer(group, content)
+        assert verdict is not None
+        assert verdict.outcome is not Outcome.TROUBLE
+        held = {text for sink in world.sinks for text in sink.took.get(group, ())}
+        assert (verdict.outcome is Outcome.SUCCESS) == (held == {str(content)})
+        before = [list(sink.calls) for sink in world.sinks]
+        assert world.offer(group, content) == verdict
+        assert [sink.calls for sink in world.sinks] == before
+    world.acknowledge(is_heard=True)
+    world.check()
+    assert world.told.keys() >= offered.keys()

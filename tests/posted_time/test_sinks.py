@@ -1,0 +1,388 @@
+"""Each sink takes a group once, says truly whose matter a refusal is, and lets no driver's word or secret out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
+from tests.posted_time.receiver import Got, Receiver, receiving
+from tests.posted_time.samples import raw, row
+
+T = TypeVar("T")
+JSONL = "- {name: archive, jsonl: {path: out/time.jsonl}}\n"
+
+
+def http_sink(url: str, more: str = "", settings: str = "") -> str:
+    return (
+        f"- name: pms\n  http: {{url: '{url}/api', path: '/time/{{{{ tag.name }}}}',"
+        f" json: {{id: '{{{{ group.groupId }}}}', secs: '{{{{ duration.seconds }}}}', flag: true, tags: [a, 1]}}"
+        f"{more}}}\n"
+        f"  externalId: '{{{{ response.id }}}}'\n{settings}"
+    )
+
+
+def run(delivery: Delivery, work: Callable[[Delivery], Awaitable[T]]) -> T:
+    async def running() -> T:
+        async with delivery:
+            return await work(delivery)
+
+    return asyncio.run(running())
+
+
+def taking(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
+    async def take(opened: Delivery) -> list[Verdict]:
+        return [await opened.take(group, mechanism="fetch") for group in groups]
+
+    return run(delivery, take)
+
+
+# --- SQL
+
+
+def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
+    """And the sink's reference is what the service is told."""
+    (verdict,) = taking(delivering(tmp_path), raw())
+    assert verdict == Verdict(Outcome.SUCCESS, None, "L-g1")
+    assert rows(tmp_path) == [("g1", 7, 3600)]
+    assert rows(tmp_path, "SELECT group_id, sink, revision, external_id FROM syncengine_receipts") == [
+        ("g1", "ledger", 1, "L-g1")
+    ]
+
+
+def test_a_group_whose_inbox_was_lost_is_known_by_its_receipt(tmp_path: Path) -> None:
+    """Also another state, or another machine: the truth is in the target."""
+    taking(delivering(tmp_path), raw())
+    for lost in tmp_path.glob(".syncengine/*"):
+        lost.unlink()
+    assert taking(delivering(tmp_path), raw()) == [Verdict(Outcome.SUCCESS, None, "L-g1")]
+    assert rows(tmp_path) == [("g1", 7, 3600)]
+
+
+def test_without_receipts_it_is_at_least_once(tmp_path: Path) -> None:
+    """As the setting says."""
+    sink = SQL_SINK.replace("source: ledger", "source: ledger\n    receipts: false")
+    taking(delivering(tmp_path, sink), raw())
+    (tmp_path / ".syncengine/state.db").unlink()
+    taking(delivering(tmp_path, sink), raw())
+    assert len(rows(tmp_path)) == 2
+    assert rows(tmp_path, "SELECT name FROM sqlite_master WHERE name LIKE 'syncengine%'") == []
+
+
+def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
+    """Little Bobby's time."""
+    bobby = "x'); DROP TABLE time; --"
+    taking(delivering(tmp_path), raw(bobby, description=bobby))
+    assert rows(tmp_path) == [(bobby, 7, 3600)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"totalDurationSecs": 0, "timeRows": []}, {"timeRows": [row(durationSecs=0)], "totalDurationSecs": 0}],
+)
+def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path) -> None:
+    """FAILURE, in our words; nothing is left of the attempt."""
+    (verdict,) = taking(delivering(tmp_path), raw(**change))
+    assert verdict == Verdict(Outcome.REFUSED, "ledger refused this time: something in it does not fit there.")
+    assert rows(tmp_path) == []
+    assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
+
+
+def test_a_refusal_can_have_a_sentence_of_the_project(tmp_path: Path) -> None:
+    """With what the group has to say."""
+    sink = SQL_SINK + "  refused: Nothing is booked on {{ tag.name }} for free.\n"
+    (verdict,) = taking(delivering(tmp_path, sink), raw(totalDurationSecs=0, timeRows=[]))
+    assert verdict.message == "Nothing is booked on ACME-0042 for free."
+
+
+def test_a_foreign_key_is_the_users_matter(tmp_path: Path) -> None:
+    """SQLite enforces it for us, as other databases do."""
+    sink = SQL_SINK.replace("{{ lookup.matter.id }}", "99")
+    (verdict,) = taking(delivering(tmp_path, sink, ""), raw())
+    assert verdict.outcome is Outcome.REFUSED
+
+
+def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
+    """RETRIABLE_FAILURE; the sink is known to be down, and nothing more is fetched, until a probe finds it well."""
+    delivery = delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}")
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            verdict = await opened.take(raw(), mechanism="fetch")
+            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "matter cannot be reached.")
+            assert [(t.sink, t.kind) for t in opened.troubles] == [("matter", TroubleKind.UNREACHABLE)]
+            assert {t.sink for t in await opened.check_sinks()} == {"matter", "ledger"}
+        assert await opened.check_sinks() == ()
+        assert opened.troubles == ()
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+    run(delivery, story)
+    assert rows(tmp_path) == [("g1", 7, 3600)]
+
+
+def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path: Path) -> None:
+    """That the database answers proves nothing: it is tried with a group, and reported until one got through."""
+    delivery = delivering(tmp_path)
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.execute("ALTER TABLE time RENAME TO hours")
+        verdict = await opened.take(raw(), mechanism="fetch")
+        assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger does not work as expected.")
+        assert opened.troubles
+        assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.UNKNOWN]
+        assert opened.troubles == ()
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.execute("ALTER TABLE hours RENAME TO time")
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert await opened.check_sinks() == ()
+
+    run(delivery, story)
+
+
+# --- HTTP
+
+
+def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
+    """Numbers are numbers, and secrets come from where they stand."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, ", headers: {Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}'}")
+        (tmp_path / "x").mkdir()
+        delivery = delivering_with(tmp_path, sink, TOKEN="Bearer s3cr3t")
+        assert taking(delivery, raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+    (got,) = receiver.got
+    assert (got.method, got.path) == ("POST", "/api/time/ACME-0042")
+    assert got.body == {"id": "g1", "secs": 3600, "flag": True, "tags": ["a", 1]}
+    assert got.headers["idempotency-key"] == "g1/pms"
+    assert (got.headers["authorization"], got.headers["x-tag"]) == ("Bearer s3cr3t", "T ACME-0042")
+    assert got.headers["content-type"] == "application/json"
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or b"s3cr3t" not in file.read_bytes()
+
+
+def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
+    from tests.posted_time.projects import project
+
+    found = project(folder, "deliver:\n" + "".join(f"  {line}\n" for line in deliver.splitlines()))
+    return Delivery.of(found, environ)
+
+
+STATUSES = {
+    200: (Outcome.SUCCESS, None),
+    204: (Outcome.SUCCESS, None),
+    302: (Outcome.TROUBLE, TroubleKind.UNKNOWN),
+    400: (Outcome.REFUSED, None),
+    401: (Outcome.TROUBLE, TroubleKind.AUTHENTICATION),
+    403: (Outcome.TROUBLE, TroubleKind.PERMISSIONS),
+    404: (Outcome.REFUSED, None),
+    408: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
+    409: (Outcome.REFUSED, None),
+    418: (Outcome.REFUSED, None),
+    422: (Outcome.REFUSED, None),
+    429: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
+    500: (Outcome.TROUBLE, TroubleKind.UNKNOWN),
+    503: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
+}
+
+
+@pytest.mark.parametrize(("status", "expected"), STATUSES.items())
+def test_a_status_says_whose_matter_it_is(
+    status: int, expected: tuple[Outcome, TroubleKind | None], tmp_path: Path
+) -> None:
+    """The user's, or trouble of a kind; the receiver's words are shown to nobody."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (status, {"error": "java.lang.NullPointerException"})
+        delivery = delivering_with(tmp_path, http_sink(receiver.url))
+        (verdict,) = taking(delivery, raw())
+    kinds = [trouble.kind for trouble in delivery.troubles]
+    assert (verdict.outcome, kinds) == (expected[0], [expected[1]] if expected[1] else [])
+    assert "java" not in (verdict.message or "")
+
+
+def test_more_statuses_can_be_the_users_matter(tmp_path: Path) -> None:
+    """`refuseOn`, and a sentence made of the answer."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (503, {"why": "closed"})
+        sink = http_sink(receiver.url, settings="  refuseOn: [503]\n  refused: The period is {{ response.why }}.\n")
+        (verdict,) = taking(delivering_with(tmp_path, sink), raw())
+    assert verdict == Verdict(Outcome.REFUSED, "The period is closed.")
+
+
+def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
+    """The receiver has the group; that it gave no reference must not undo it."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (200, None)
+        (verdict,) = taking(delivering_with(tmp_path, http_sink(receiver.url)), raw())
+    assert verdict == Verdict(Outcome.SUCCESS, None, None)
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> None:
+    """The receiver tells by the key that it has the group."""
+    with receiving() as receiver:
+        answers = iter([None, (201, {"id": 9})])
+        receiver.answer = lambda got: next(answers)
+        delivery = delivering_with(tmp_path, http_sink(receiver.url))
+        verdicts = taking(delivery, raw(), raw())
+    assert [v.outcome for v in verdicts] == [Outcome.TROUBLE, Outcome.SUCCESS]
+    assert verdicts[1].external_id == "9"
+    assert [got.headers["idempotency-key"] for got in receiver.got] == ["g1/pms", "g1/pms"]
+
+
+def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None:
+    """Found by the probe too, and well again by the probe."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    delivery = delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))
+
+    async def story(opened: Delivery) -> None:
+        (down,) = await opened.check_sinks()
+        assert (down.sink, down.kind, down.message) == ("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        with receiving(port):
+            assert await opened.check_sinks() == ()
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+    run(delivery, story)
+
+
+@pytest.mark.parametrize("health", [True, False])
+def test_a_probe_is_believed_as_far_as_it_goes(health: bool, tmp_path: Path) -> None:
+    """A health path is proof. Without one, a receiver that answered 500 is down until it took a group; one may try."""
+    with receiving() as receiver:
+        ill = True
+
+        def answer(got: Got) -> tuple[int, Any]:
+            return (500, {}) if ill and got.method == "POST" else (200, {"id": 1})
+
+        receiver.answer = answer
+        delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health" if health else ""))
+
+        async def story(opened: Delivery) -> None:
+            nonlocal ill
+            await opened.take(raw(), mechanism="fetch")
+            assert opened.troubles
+            reported = await opened.check_sinks()
+            assert (bool(reported), opened.troubles) == (not health, ())
+            ill = False
+            await opened.take(raw(), mechanism="fetch")
+            assert await opened.check_sinks() == ()
+
+        run(delivery, story)
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
+def test_a_health_path_tells_of_trouble(status: int, kind: TroubleKind, tmp_path: Path) -> None:
+    """Before anything is delivered."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (status, {})
+        delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))
+        assert [t.kind for t in run(delivery, Delivery.check_sinks)] == [kind]
+    assert receiver.got[0].path == "/api/health"
+
+
+@pytest.mark.parametrize("name", ["../../admin", "a\r\nX-Evil: 1", "..", "x/../y"])
+def test_a_tag_cannot_lead_a_request_astray(name: str, tmp_path: Path) -> None:
+    """A path below the URL is what it stays, and a header one header; the group waits for whoever runs this."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, ", headers: {X-Tag: '{{ tag.name }}'}")
+        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
+    assert (verdict.outcome, receiver.got) == (Outcome.TROUBLE, [])
+
+
+def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
+    """So that a rotated token is found without a restart."""
+    (tmp_path / "token").write_text("one")
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
+
+        async def story(opened: Delivery) -> None:
+            await opened.take(raw("g1"), mechanism="fetch")
+            (tmp_path / "token").write_text("two")
+            await opened.take(raw("g2"), mechanism="fetch")
+
+        run(delivering_with(tmp_path, sink), story)
+    assert [got.headers["authorization"] for got in receiver.got] == ["one", "two"]
+
+
+# --- JSONL
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "out/time.jsonl").read_text().splitlines()]
+
+
+def test_a_line_is_the_group_and_what_was_made_of_it(tmp_path: Path) -> None:
+    """By the interface's names, without the caller key; the file is its owner's."""
+    taking(delivering(tmp_path, JSONL, ""), raw("g1"), raw("g2"))
+    first, second = lines(tmp_path)
+    assert (first["groupId"], second["groupId"]) == ("g1", "g2")
+    assert (first["seconds"], first["timeRows"][0]["activity"], "callerKey" in first) == (3600, "Word", False)
+    assert first["narrative"].startswith("09:05 Word: Reply.docx (1h)")
+    assert (tmp_path / "out/time.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_line_can_be_what_the_project_says(tmp_path: Path) -> None:
+    """`json`."""
+    sink = "- {name: archive, jsonl: {path: out/time.jsonl, json: {id: '{{ group.groupId }}', n: [1, null]}}}\n"
+    taking(delivering(tmp_path, sink, ""), raw())
+    assert lines(tmp_path) == [{"id": "g1", "n": [1, None]}]
+
+
+TAILS = {
+    "torn": ('{"id": "x"}\n{"id": "to', [{"id": "x"}]),
+    "torn at the beginning": ('{"id', []),
+    "whole without its end": ('{"id": "x"}\n{"id": "y"}', [{"id": "x"}, {"id": "y"}]),
+    "torn within a letter": ('{"id": "x"}\n{"id": "\udcc3', [{"id": "x"}]),
+    "long and torn": ('{"id": "' + "x" * 3_000_000, []),
+}
+
+
+@pytest.mark.parametrize(("tail", "before"), TAILS.values(), ids=TAILS.keys())
+def test_a_torn_line_is_repaired_before_the_next(tail: str, before: list[dict[str, Any]], tmp_path: Path) -> None:
+    """Power went away while it was written."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.jsonl").write_bytes(tail.encode("utf-8", "surrogateescape"))
+    taking(delivering(tmp_path, JSONL, ""), raw())
+    found = lines(tmp_path)
+    assert (found[:-1], found[-1]["groupId"]) == (before, "g1")
+
+
+def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
+    """A file stands where the folder would have to be."""
+    (tmp_path / "out").write_text("")
+    delivery = delivering(tmp_path, JSONL, "")
+
+    async def story(opened: Delivery) -> None:
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        assert [t.message for t in await opened.check_sinks()] == ["archive cannot be written."]
+        (tmp_path / "out").unlink()
+        assert await opened.check_sinks() == ()
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+    run(delivery, story)
+
+
+def test_all_kinds_of_sinks_share_one_delivery(tmp_path: Path) -> None:
+    """In order; the first reference that there is goes to the service."""
+    ledger(tmp_path)
+    with receiving() as receiver:
+        keep(receiver)
+        deliver = JSONL + http_sink(receiver.url) + SQL_SINK
+        assert taking(delivering(tmp_path, deliver, LOOKUPS), raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+        assert (len(lines(tmp_path)), len(receiver.kept), len(rows(tmp_path))) == (1, 1, 1)
+
+
+def keep(receiver: Receiver) -> None:
+    """As it does by itself."""
+    receiver.answer = lambda got: (201, {"id": 4711})

@@ -1,0 +1,134 @@
+"""What cannot work is an error at start, with its place; what does not answer at start is trouble, and no error."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sqlite3
+import textwrap
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import Problems
+from syncengine.posted_time.verdict import TroubleKind
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
+
+DELIVER = "deliver:\n" + textwrap.indent(SQL_SINK, "  ")
+HTTP = "deliver:\n  - {name: pms, http: {url: 'http://h', path: '%s', headers: {X-A: '%s'}, json: {a: ['%s']}}}\n"
+
+
+def test_a_project_that_works_has_no_problem(tmp_path: Path) -> None:
+    """The ledger of these tests."""
+    assert problems(tmp_path, LOOKUPS + DELIVER) == []
+
+
+WRONG: dict[str, tuple[str, str, int]] = {
+    "refuse": ("refuse:\n  - {when: not tga, message: x}\n", "unknown-name", 6),
+    "the message": ("refuse:\n  - {when: not tag, message: '{{ x }}'}\n", "unknown-name", 6),
+    "a lookup's column": (LOOKUPS + DELIVER.replace("lookup.matter.id", "lookup.matter.ident"), "unknown-name", 16),
+    "a lookup's name": (LOOKUPS + DELIVER.replace("lookup.matter.id", "lookup.mattre.id"), "unknown-name", 16),
+    "a lookup that is not there": (DELIVER, "unknown-name", 12),
+    "a table": (LOOKUPS + DELIVER.replace("INTO time", "INTO times"), "bad-statement", 13),
+    "a column": (LOOKUPS + DELIVER.replace("secs, note)", "secs, notes)"), "bad-statement", 13),
+    "a lookup's table": (LOOKUPS.replace("FROM matter", "FROM matters") + DELIVER, "bad-statement", 7),
+    "a parameter too few": (LOOKUPS + DELIVER.replace('        note: "{{ narrative }}"\n', ""), "bad-params", 13),
+    "a parameter too many": (LOOKUPS + DELIVER.replace(", :note)", ", NULL)"), "bad-params", 13),
+    "a template in a statement": (LOOKUPS + DELIVER.replace(":note)", "'{{ narrative }}')"), "bad-params", 13),
+    "an external id": (LOOKUPS + DELIVER.replace("L-{{ group.groupId }}", "{{ answer.id }}"), "unknown-name", 19),
+    "a filter": (LOOKUPS + DELIVER.replace("duration.seconds", "duration.seconds | hour"), "bad-template", 17),
+    "a path": (HTTP % ("/{{ tag.x }}", "x", "x"), "unknown-name", 6),
+    "a header": (HTTP % ("/", "{{ tag.x }}", "x"), "unknown-name", 6),
+    "a body": (HTTP % ("/", "x", "{{ tag.x }}"), "unknown-name", 6),
+    "a narrative": ("narrative: {template: no.j2}\n", "unreadable-file", 0),
+}
+
+
+@pytest.mark.parametrize(("text", "code", "line"), WRONG.values(), ids=WRONG.keys())
+def test_what_cannot_work_is_refused_where_it_stands(text: str, code: str, line: int, tmp_path: Path) -> None:
+    """Every kind of template, name, table and parameter."""
+    (found, *_) = problems(tmp_path, text)
+    assert (found.code, found.line or 0) == (code, line), found
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    """In the order of the file."""
+    text = "refuse:\n  - {when: not tga, message: '{{ x }}'}\n" + LOOKUPS + DELIVER.replace("INTO time", "INTO times")
+    assert [(d.code, d.line) for d in problems(tmp_path, text)] == [
+        ("unknown-name", 6),
+        ("unknown-name", 6),
+        ("bad-statement", 15),
+    ]
+
+
+NAMES = {
+    "a source": ("deliver:\n  - {name: a, sql: {source: ledgr, statement: SELECT 1}}\n", "unknown-source"),
+    "a source of another kind": ("deliver:\n  - {name: a, http: {source: ledger}}\n", "unknown-source"),
+    "two sinks": ("deliver:\n  - {name: a, jsonl: {path: a}}\n  - {name: a, jsonl: {path: b}}\n", "duplicate-name"),
+    "no kind": ("deliver:\n  - {name: a}\n", "bad-value"),
+    "two kinds": ("deliver:\n  - {name: a, jsonl: {path: a}, http: {url: 'http://h'}}\n", "bad-value"),
+    "no place": ("deliver:\n  - {name: a, sql: {statement: SELECT 1}}\n", "bad-value"),
+    "a name that no header carries": ("deliver:\n  - {name: ä b, jsonl: {path: a}}\n", "bad-value"),
+    "a webhook without a URL": ("mode: webhook\n", "missing-field"),
+    "a zone": ("timezone: Mars/Olympus\n", "bad-value"),
+    "a status": ("deliver:\n  - {name: a, jsonl: {path: a}, refuseOn: [200]}\n", "bad-value"),
+    "a fetch limit": ("fetchLimit: 0\n", "bad-value"),
+    "a secret header": (
+        "deliver:\n  - {name: a, http: {url: 'http://h', headers: {Authorization: Bearer s3cr3t}}}\n",
+        "secret-in-file",
+    ),
+    "a password": ("deliver:\n  - {name: a, sql: {url: 'mysql://u:s3cr3t@h/d', statement: x}}\n", "secret-in-file"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code"), NAMES.values(), ids=NAMES.keys())
+def test_the_project_file_itself_is_checked_when_it_is_read(text: str, code: str, tmp_path: Path) -> None:
+    """By every command, without opening anything; and without repeating a secret."""
+    with pytest.raises(Problems) as refused:
+        project(tmp_path, text)
+    assert [d.code for d in refused.value.found] == [code]
+    assert "s3cr3t" not in repr(refused.value.found)
+
+
+def test_a_database_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """It is not made either."""
+    (found,) = problems(tmp_path, DELIVER.replace("lookup.matter.id", "tag.name"), sources="ledger: {sql: no.db}")
+    assert (found.code, found.line) == ("bad-source", 8)
+    assert not (tmp_path / "no.db").exists()
+
+
+def test_a_secret_that_is_not_there_is_an_error_that_names_its_variable(tmp_path: Path) -> None:
+    """Where it was expected."""
+    text = DELIVER.replace("lookup.matter.id", "tag.name")
+    (found,) = problems(tmp_path, text, sources="ledger: {sql: {env: LEDGER_URL}}")
+    assert (found.code, "LEDGER_URL" in found.message) == ("missing-setting", True)
+
+
+def test_a_database_that_is_busy_is_trouble_and_no_error(tmp_path: Path) -> None:
+    """`serve` starts, says so, and delivers once it is well."""
+    with closing(sqlite3.connect(ledger(tmp_path), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        delivery = delivering(tmp_path, sources="ledger: {sql: 'sqlite:///ledger.db?timeout=0.1'}")
+        assert {(t.sink, t.kind) for t in delivery.troubles} == {
+            ("matter", TroubleKind.UNREACHABLE),
+            ("ledger", TroubleKind.UNREACHABLE),
+        }
+    asyncio.run(delivery.__aexit__(None, None, None))
+
+
+def test_a_server_that_is_down_is_trouble_and_no_error(tmp_path: Path) -> None:
+    """Nothing listens on this port; its password is in no message."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    text = DELIVER.replace("lookup.matter.id", "tag.name")
+    url = f"postgresql+psycopg://u:s3cr3t@127.0.0.1:{port}/d"
+    pytest.importorskip("psycopg")
+    from syncengine.posted_time.routing import build
+
+    found = project(tmp_path, text, "ledger: {sql: {env: URL}}", URL=url)
+    built = build(found, {"URL": url}, now=lambda: 0.0)
+    built.databases.close()
+    ((name, failed),) = built.troubles
+    assert (name, failed.kind, "s3cr3t" in failed.message) == ("ledger", TroubleKind.UNREACHABLE, False)

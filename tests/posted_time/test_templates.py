@@ -1,0 +1,227 @@
+"""Templates see a group by the interface's names, keep types, and take whatever is missing for none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from syncengine.delivery_shapes import Written
+from syncengine.posted_time.narrative import Narrative
+from syncengine.posted_time.templates import Compiler, RenderTrouble
+from tests.posted_time.projects import bare_route
+from tests.posted_time.samples import group, row
+
+ROUTE = bare_route()
+FULL = ROUTE.variables(group(tzOffsetMins=120, activityType={"code": "A101", "label": "Plan"}, totalDurationSecs=10000))
+EMPTY = ROUTE.variables(group(tags=[], user=None, timeRows=[], totalDurationSecs=None))
+
+
+def compiler(root: Path = Path()) -> Compiler:
+    return Compiler(root, "syncengine.yaml")
+
+
+def value(text: str, variables: dict[str, Any] = FULL) -> Any:
+    compiling = compiler()
+    compiled = compiling.text(Written(text, 3, 5))
+    assert compiled is not None, compiling.found
+    return compiled.value(variables)
+
+
+VALUES = {
+    "{{ group.groupId }}": "g1",
+    "{{ duration.seconds }}": 10000,
+    "{{ tag.externalId }}": None,
+    "{{ not tag }}": False,
+    "{{ tag.name }}-{{ duration.seconds }}": "ACME-0042-10000",
+    "[{{ tag.externalId }}]": "[]",
+    "no marks": "no marks",
+    "0042": "0042",
+    "{{ rows | length }}": 1,
+    "{{ rows[0].timezone_name }}": "Europe/Vienna",
+    "{{ rows | sum(attribute='durationSecs') }}": 3600,
+    "{{ rows | map(attribute='activity') | join }}": "Word",
+    "{{ group['localDate'] }}": None,
+    "{{ activityType.code }}": "A101",
+    "{{ 10000 | duration }}": "2h 46m 40s",
+    "{{ duration.seconds | hours }}": "2.78",
+    "{{ duration.seconds | hours(1) }}": "2.8",
+    "{{ duration.seconds | round_up('6m') }}": 10080,
+    "{{ 2.5 | round }}": 3,
+    "{{ 2.345 | round(2) }}": "2.35",
+    "{{ start | date }}": "2024-05-02",
+    "{{ start | date('%d.%m.%Y') }}": "02.05.2024",
+    "{{ start | time }}": "09:05",
+    "{{ start | local('UTC') | time }}": "07:05",
+    "{{ rows[0].start | time('%H') }}": "09",
+    "{{ 'abcdef' | cut(4) }}": "abc…",
+    "{{ '@_Name_@' | unwrap }}": "Name",
+    "{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}": None,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), VALUES.items())
+def test_what_a_template_comes_to(text: str, expected: object) -> None:
+    """An expression alone keeps its type; decimals are compared as they are written."""
+    found = value(text)
+    assert (str(found) if isinstance(expected, str) else found) == expected
+
+
+MISSING = [
+    "{{ tag.name }}",
+    "{{ user.name | upper if user }}",
+    "{{ tag.name | cut(3) }}",
+    "{{ activityType.label }}",
+    "{{ start | date }}",
+    "{{ rows[0].activity if rows }}",
+    "{{ group.localDate | date }}",
+    "{{ user.experienceWeightingPercent | round }}",
+]
+
+
+@pytest.mark.parametrize("text", MISSING)
+def test_what_a_group_lacks_is_none_all_the_way_down(text: str) -> None:
+    """Without rows, tag, user or date nothing fails."""
+    assert value(text, EMPTY) in (None, "")
+
+
+@pytest.mark.parametrize(
+    "text", ["{{ user.experienceWeightingPercent * 2 }}", "{{ rows[5].activity }}", "{{ 'x'|date }}"]
+)
+def test_data_that_a_template_cannot_take_is_told_with_its_place(text: str) -> None:
+    """A sentence, never a traceback of Jinja2."""
+    with pytest.raises(RenderTrouble, match=r"^the template at syncengine.yaml:3 failed: "):
+        value(text, EMPTY)
+
+
+ESCAPES = [
+    "{{ group.__class__ }}",
+    "{{ ''.__class__.__mro__ }}",
+    "{{ rows.__init__.__globals__ }}",
+    "{{ namespace.__init__.__globals__ }}",
+    "{{ range(100000000) | list }}",
+    "{{ '%s' | format(self._TemplateReference__context) }}",
+]
+
+
+@pytest.mark.parametrize("text", ESCAPES)
+def test_templates_stay_in_their_sandbox(text: str) -> None:
+    """Nothing of Python is reached, and nothing endless is made."""
+    compiling = compiler()
+    compiled = compiling.text(Written(text, 1, 1))
+    if compiled is None:
+        assert compiling.found
+        return
+    with pytest.raises(RenderTrouble):
+        compiled.value(FULL)
+
+
+WRONG = {
+    "{{ tag.nmae }}": (3, "`tag` has no field `nmae`; did you mean `name`?"),
+    "{{ group.user.emial }}": (3, "`user` has no field `emial`; did you mean `email`?"),
+    "{{ tga.name }}": (3, "there is no variable `tga`; did you mean `tag`?"),
+    "{% for r in rows %}\n{{ r.activty }}{% endfor %}": (4, "`a row` has no field `activty`; did you mean `activity`?"),
+    "{% for r in group.timeRows | sort(attribute='start') %}{{ r.x }}{% endfor %}": (3, "has no field `x`"),
+    "{{ (rows | first).x }}": (3, "has no field `x`"),
+    "{{ rows[0].x }}": (3, "has no field `x`"),
+    "{{ tag['nmae'] }}": (3, "`tag` has no field `nmae`"),
+    "{{ narrative }}": (3, "there is no variable `narrative`"),
+    "{{ 1 | hour }}": (3, "No filter named 'hour'"),
+    "{{ tag.name": (3, "unexpected end of template"),
+    "a\nb {% if %}": (4, "the template is wrong"),
+    "{{ duration.secs }}": (3, "`duration` has no field `secs`; did you mean `seconds`?"),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.items())
+def test_what_no_group_can_have_is_an_error_before_any_comes(text: str, expected: tuple[int, str]) -> None:
+    """With line, column, and the name that was meant."""
+    compiling = compiler()
+    assert compiling.text(Written(text, 3, 5)) is None
+    found = [(d.file, d.line, d.column, expected[1] in d.message) for d in compiling.found]
+    assert found == [("syncengine.yaml", expected[0], 5, True)]
+
+
+RIGHT = [
+    "{% set total = 0 %}{% for r in rows %}{% set total = r.durationSecs %}{{ loop.index }}{% endfor %}{{ total }}",
+    "{% macro line(r) %}{{ r.anything }}{% endmacro %}{{ 1 }}",
+    "{% set ns = namespace(n=0) %}{% for i in range(3) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}",
+    "{% for hour, some in rows | groupby('activityHour') %}{{ hour }}{{ some | length }}{% endfor %}",
+    "{% for k in {'a': 1} %}{{ k }}{% endfor %}",
+]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_names_that_a_template_makes_are_known(text: str) -> None:
+    """Sets, loops, macros, namespaces."""
+    assert str(value(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("tag", True), ("not tag", False), ("{{ tag.name == 'ACME-0042' }}", True), ("duration.seconds > 99999", False),
+     ("tag.name in ['x']  # why", None)],
+)  # fmt: skip
+def test_conditions_are_expressions_bare_or_in_braces(text: str, expected: bool | None) -> None:
+    """Their truth counts."""
+    condition = compiler().condition(Written(text, 1, 1))
+    assert (condition and condition.holds(FULL)) is expected
+
+
+@pytest.mark.parametrize("text", ["'no'", "{{ 'no' }}", "{{ tag }} x", "{% if tag %}x{% endif %}", "tag }} {{ user"])
+def test_a_condition_that_is_text_is_an_error(text: str) -> None:
+    """It would always be true."""
+    compiling = compiler()
+    assert compiling.condition(Written(text, 2, 7)) is None
+    assert [(d.code, d.line, d.column) for d in compiling.found] == [("bad-template", 2, 7)]
+
+
+def test_a_narrative_in_a_file_includes_others_and_is_checked_with_them(tmp_path: Path) -> None:
+    """The finding names the file and the line in it."""
+    (tmp_path / "n.j2").write_text("{% include 'part.j2' %}\n{{ tag.name }}\n")
+    (tmp_path / "part.j2").write_text("one\n{{ tag.nope }}\n")
+    compiling = compiler(tmp_path)
+    compiling.file("n.j2")
+    assert [(d.file, d.line, d.code) for d in compiling.found] == [("part.j2", 2, "unknown-name")]
+    (tmp_path / "part.j2").write_text("one\n")
+    template = compiler(tmp_path).file("n.j2")
+    assert template is not None
+    assert Narrative(template, newline="<br>").render(FULL) == "one<br>ACME-0042"
+    assert Narrative(template, max_length=5).render(FULL) == "one\n…"
+
+
+def test_a_template_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """Also one that another includes, and one outside of the project."""
+    (tmp_path / "n.j2").write_text("{% include 'part.j2' %}")
+    compiling = compiler(tmp_path)
+    compiling.file("n.j2")
+    compiling.file("m.j2")
+    assert [(d.file, d.code) for d in compiling.found] == [("part.j2", "unreadable-file"), ("m.j2", "unreadable-file")]
+
+
+def test_our_narrative_tells_rows_and_durations() -> None:
+    """Local times, names, what was worked, posted and charged."""
+    variables = ROUTE.variables(
+        group(
+            description="Reply to the examiner",
+            totalDurationSecs=9000,
+            timeRows=[row(), row(activity="@_Call_@", description=None, activityHour=2024050209)],
+        )
+    )
+    assert ROUTE.narrative.render(variables) == (
+        "Reply to the examiner\n\n09:05 Word: Reply.docx (1h)\n11:05 Call (1h)\n\nWorked: 2h\nPosted: 2h 30m"
+    )
+
+
+def test_our_narrative_respects_narrative_only() -> None:
+    """And so does any other, since rows have lost what they were about."""
+    only = ROUTE.variables(group(description="Reply", narrativeType="NARRATIVE_ONLY"))
+    assert ROUTE.narrative.render(only) == "Reply\n\nWorked: 1h"
+    assert value("{% for r in rows %}{{ r.activity }}{{ r.description }}{% endfor %}", only) == ""
+    assert value("{{ group.timeRows[0].description }}", only) is None
+
+
+def test_our_narrative_of_nothing_is_no_failure() -> None:
+    """A group without anything."""
+    assert ROUTE.narrative.render(EMPTY) == "Worked: 0s"

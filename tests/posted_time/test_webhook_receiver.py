@@ -1,0 +1,211 @@
+"""The webhook receiver over HTTP: the key first, then the body, then the sinks, then the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.events import Answered, Event, Taken
+from syncengine.posted_time.webhook import application
+from syncengine.serve.probes import Server
+
+from .line import Line, group, line
+
+KEY = "caller-7f3a-never-to-be-seen"
+LIMIT = 4096
+
+Scene = Callable[[httpx.AsyncClient, list[Event]], Awaitable[Any]]
+
+
+def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda: KEY) -> Any:
+    """Play a scene against a receiver that listens on loopback and delivers into the ledger."""
+
+    async def play() -> Any:
+        told: list[Event] = []
+        async with posted.delivery() as delivery:
+            app = application(delivery, caller_key, max_body=LIMIT, tell=told.append)
+            server = Server(app, ("127.0.0.1", 0), patience=5)
+            url = await server.start()
+            try:
+                async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+                    return await scene(http, told)
+            finally:
+                await server.stop()
+
+    return asyncio.run(play())
+
+
+@pytest.fixture
+def posted(tmp_path: Path) -> Line:
+    return line(tmp_path)
+
+
+def keyed(id: str, **given: Any) -> dict[str, Any]:
+    return {"callerKey": KEY, **group(id, **given)}
+
+
+def test_a_call_is_answered_2xx_once_the_row_is_there(posted: Line) -> None:
+    """The service is told nothing else: the answer is the acknowledgement, and none waits in the inbox."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        return (await http.post("/hook", json=keyed("a"))).status_code, posted.rows()
+
+    assert receiving(posted, scene) == (200, ["a"])
+    assert posted.states() == {"a": "acknowledged"}
+
+
+def test_a_replay_is_answered_2xx_and_delivered_once(posted: Line) -> None:
+    """The service repeats what it got no answer to, and more: one row, whether one after the other or at once."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> set[int]:
+        first = [(await http.post("/", json=keyed("a"))).status_code for _ in range(3)]
+        second = await asyncio.gather(*(http.post("/", json=keyed("a")) for _ in range(8)))
+        return {*first, *(response.status_code for response in second)}
+
+    assert receiving(posted, scene) == {200}
+    assert posted.rows() == ["a"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"callerKey": ""},
+        {"callerKey": "wrong"},
+        {"callerKey": KEY + " "},
+        {"callerKey": None},
+        {"callerKey": [KEY]},
+    ],
+)
+@pytest.mark.parametrize("id", ["a", "known"])
+def test_a_wrong_key_is_401_and_nothing_is_stored(posted: Line, given: dict[str, Any], id: str) -> None:
+    """Also for a group that is known and was posted: its answer would tell that it is."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        await http.post("/", json=keyed("known"))
+        response = await http.post("/", json={**group(id, tags=[{"name": "OTHER"}]), **given})
+        return response.status_code, response.text
+
+    assert receiving(posted, scene) == (401, "The caller key is wrong.")
+    assert posted.rows() == ["known"]
+    assert posted.states() == {"known": "acknowledged"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"", 400),
+        (b"{", 400),
+        (b"\xff\xfe", 400),
+        (b"[" * 4000, 400),
+        (b"[]", 401),
+        (b'"text"', 401),
+        (b"null", 401),
+        (orjson.dumps({"callerKey": KEY}), 400),
+        (orjson.dumps({"callerKey": KEY, "groupId": 7}), 400),
+        (orjson.dumps({"callerKey": KEY, "groupId": "a", "tags": 7, "timeRows": "x", "user": []}), 400),
+    ],
+    ids=["empty", "half", "no-utf8", "deep", "list", "text", "null", "no-group", "odd-id", "odd-fields"],
+)
+def test_what_is_no_posted_time_is_refused_for_good(posted: Line, body: bytes, status: int) -> None:
+    """No repeat would mend it, so a 4xx that is not 408, with a sentence; and the receiver goes on."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        response = await http.post("/", content=body)
+        after = await http.post("/", json=keyed("after"))
+        return response.status_code, bool(response.text), response.headers["content-type"], after.status_code
+
+    assert receiving(posted, scene) == (status, True, "text/plain; charset=utf-8", 200)
+    assert posted.rows() == ["after"]
+
+
+async def _in_pieces(size: int) -> Any:
+    for _ in range(size // 1024):
+        yield b" " * 1024
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_that_is_too_large_is_not_read(posted: Line, announced: bool) -> None:
+    """413, whether its length was said or only found out; one that just fits is read."""
+
+    async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
+        content = b" " * (100 * LIMIT) if announced else _in_pieces(100 * LIMIT)
+        status = (await http.post("/", content=content)).status_code
+        fitting = orjson.dumps(keyed("a"))
+        fitted = (await http.post("/", content=fitting + b" " * (LIMIT - len(fitting)))).status_code
+        return status, fitted, [event.status for event in told if isinstance(event, Answered)]
+
+    assert receiving(posted, scene) == (413, 200, [413])
+
+
+def test_a_refusal_is_400_with_the_sentence_for_the_user(posted: Line) -> None:
+    """The service shows it to whoever posted."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        response = await http.post("/", json=keyed("a", tags=[]))
+        return response.status_code, response.text
+
+    assert receiving(posted, scene) == (400, "Assign a tag before posting.")
+    assert posted.rows() == []
+
+
+def test_trouble_is_503_and_the_repeat_delivers(posted: Line) -> None:
+    """No driver's words are in the answer."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        posted.closes()
+        first = await http.post("/", json=keyed("a"))
+        posted.opens()
+        second = await http.post("/", json=keyed("a"))
+        return first.status_code, bool(first.text), "no such table" in first.text, second.status_code
+
+    assert receiving(posted, scene) == (503, True, False, 200)
+    assert posted.rows() == ["a"]
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_only_posts_are_answered(posted: Line, method: str) -> None:
+    """405 for anything else."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> int:
+        return (await http.request(method, "/")).status_code
+
+    assert receiving(posted, scene) == 405
+
+
+def test_a_key_that_cannot_be_looked_up_is_trouble_and_no_refusal(posted: Line) -> None:
+    """Its file is away for a moment: 503, and the repeat is delivered."""
+    away = [SyncengineError("the file with the caller key is away")]
+
+    def caller_key() -> str:
+        if away:
+            raise away.pop()
+        return KEY
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> list[int]:
+        return [(await http.post("/", json=keyed("a"))).status_code for _ in range(2)]
+
+    assert receiving(posted, scene, caller_key) == [503, 200]
+
+
+def test_the_caller_key_is_nowhere_in_what_was_written(posted: Line) -> None:
+    """It came inside the body, and is no part of the group that is kept."""
+
+    async def scene(http: httpx.AsyncClient, told: list[Event]) -> list[Event]:
+        await http.post("/", json=keyed("a"))
+        await http.post("/", json={**group("b"), "callerKey": "another-secret-of-theirs"})
+        return told
+
+    told = receiving(posted, scene)
+    assert [type(event) for event in told] == [Taken, Answered]
+    assert KEY not in repr(told)
+    written = posted.files()
+    assert KEY.encode() not in written
+    assert b"another-secret" not in written + repr(told).encode()

@@ -1,0 +1,78 @@
+"""A webhook receiver in a thread: what it was called with, and what it is to answer."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 30.0
+"""How long something that must happen is waited for."""
+
+
+def eventually(look: Callable[[], T]) -> T:
+    """The first true thing that is seen."""
+    end = monotonic() + PATIENCE_SECONDS
+    while not (seen := look()):
+        assert monotonic() < end, "it did not happen"
+        sleep(0.01)
+    return seen
+
+
+@dataclass
+class Receiver:
+    """Answers 200 when it has nothing else to answer; `None`: it cuts the connection."""
+
+    url: str
+    answers: deque[tuple[int, str] | None] = field(default_factory=deque)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    holding: threading.Event = field(default_factory=threading.Event)
+    """Cleared, it keeps its callers waiting."""
+
+    def heard(self, payload: dict[str, Any]) -> tuple[int, str] | None:
+        answer = self.answers.popleft() if self.answers else (200, "")
+        self.calls.append(payload)
+        self.holding.wait()
+        return answer
+
+    def called(self, times: int) -> list[dict[str, Any]]:
+        return eventually(lambda: self.calls if len(self.calls) >= times else [])
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            answer = receiver.heard(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            if answer is None:
+                self.close_connection = True
+                return
+            status, text = answer
+            self.send_response(status)
+            self.send_header("location", receiver.url)
+            self.send_header("content-length", str(len(text.encode())))
+            with suppress(OSError):  # a caller that waits no longer
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+        def log_message(self, *_: Any) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        receiver = Receiver(f"http://127.0.0.1:{server.server_port}/hook")
+        receiver.holding.set()
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            receiver.holding.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,85 @@
+"""The service's rules for connectors: registration and reported failures."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from syncengine.sandbox import posting
+from syncengine.sandbox.connector import MESSAGES
+from syncengine.sandbox.world import SETTINGS, Settings
+
+from .conftest import Asking
+
+REGISTRATION = {
+    "environment": {"clientOs": "linux", "javaVmVersion": 21},
+    "connectorType": "ledger",
+    "connectorVersion": "1.0",
+    "connectorLibraryVersion": "1.0",
+    "clientTimestamp": 1706400000000,
+    "clientTimeZoneOffset": "+10:00",
+}
+
+
+def test_a_registration_is_answered_with_credentials_that_are_new_each_time(service: Asking) -> None:
+    """Specification 2.6; the service's id stays, and the expiry is an ISO 8601 instant."""
+    first, second = (service.told("registerConnector", **REGISTRATION) for _ in range(2))
+    assert first["serviceId"] == second["serviceId"]
+    assert first["serviceKey"] != second["serviceKey"]
+    assert first["serviceSessionToken"] != second["serviceSessionToken"]
+    assert datetime.fromisoformat(first["serviceIdExpiry"]).utcoffset() is not None
+    assert first.keys() == {
+        "serviceId",
+        "serviceKey",
+        "serviceIdExpiry",
+        "serviceSessionToken",
+        "groupName",
+        "regionName",
+        "connectorConfiguration",
+    }
+
+
+def test_what_was_registered_is_kept_without_the_credentials(service: Asking) -> None:
+    """What it was told, not what it told."""
+    answer = service.told("registerConnector", **REGISTRATION)
+    connector = service.state()["connection"]["connector"]
+    assert REGISTRATION.items() <= connector.items()
+    held = str(service.sandbox.world.connection)
+    assert answer["serviceKey"] not in held
+    assert answer["serviceSessionToken"] not in held
+
+
+def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> None:
+    """Specification 2.6: an object of named settings."""
+    chosen = Settings(connector_configuration={"ADD_SUMMARY_TO_NARRATIVE": True})
+    service.sandbox.world.apply({"settings": {SETTINGS: chosen}})
+    assert service.told("registerConnector")["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
+
+
+@pytest.mark.parametrize("body", [{"environment": []}, {"clientTimestamp": "now"}, {"connectorType": 1}])
+def test_a_registration_of_the_wrong_shape_is_refused(service: Asking, body: dict[str, Any]) -> None:
+    """And nothing is registered."""
+    assert service.ask("registerConnector", **body)[0] == 400
+    assert service.state()["connection"]["connector"] is None
+
+
+@pytest.mark.parametrize("kind", MESSAGES)
+def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service: Asking, kind: str) -> None:
+    """Specification §3: with the message of its type, or the one of the report."""
+    assert service.ask("reportHealthFailure", errorType=kind) == (204, None)
+    assert service.sandbox.do(posting.post, {}).body["healthMessage"] == MESSAGES[kind]
+    assert service.ask("reportHealthFailure", errorType=kind, userErrorMessage="Ask Ann.")[0] == 204
+    assert service.sandbox.do(posting.post, {}).body["healthMessage"] == "Ask Ann."
+    assert service.state()["connection"]["health"]["errorType"] == kind
+    assert service.ask("rescindHealthFailure") == (204, None)
+    assert service.sandbox.do(posting.post, {}).body["healthMessage"] is None
+    assert service.ask("rescindHealthFailure")[0] == 204
+
+
+@pytest.mark.parametrize("body", [{"errorType": "BROKEN"}, {"errorType": 1}, {"userErrorMessage": {}}])
+def test_a_failure_that_is_not_understood_is_refused(service: Asking, body: dict[str, Any]) -> None:
+    """Specification 2.7: an enum."""
+    assert service.ask("reportHealthFailure", **body)[0] == 400
+    assert service.state()["connection"]["health"] is None

@@ -1,0 +1,195 @@
+"""The console page without a browser: its form, its doors, and groups of any shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from syncengine.sandbox.console import form, page
+
+from .conftest import Talking
+
+
+@pytest.fixture
+def browser(running: Talking) -> Iterator[httpx.Client]:
+    """What a browser sends, without one."""
+    root = running.connector.base_url.copy_with(path="/")
+    with httpx.Client(base_url=root) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1h", 3600),
+        ("1h 30m", 5400),
+        ("1h30m", 5400),
+        ("2h 46m 40s", 10000),
+        ("45m", 2700),
+        ("45 min", 2700),
+        ("40s", 40),
+        ("0:45", 2700),
+        ("23:59", 86340),
+        ("90", 5400),
+        ("24h", 86400),
+        ("24h 1s", None),
+        ("1441", None),
+        ("0", None),
+        ("0:00", None),
+        ("", None),
+        ("h", None),
+        ("-1h", None),
+        ("1:60", None),
+        ("1.5h", None),
+        ("soon", None),
+        ("٣h٣", None),
+    ],
+)
+def test_a_duration_is_read_as_people_write_it(text: str, seconds: int | None) -> None:
+    """Hours, minutes and seconds, a clock's spelling, or minutes; more than nothing and at most a day."""
+    assert form.duration(text) == seconds
+
+
+@pytest.mark.parametrize(("lines", "shares"), [("", [100]), ("a", [100]), ("a\nb\n\n c", [34, 33, 33])])
+def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int]) -> None:
+    """No second is lost; manual rows carry their names as the service wraps them (service-facts §2)."""
+    rows = form.rows(lines, 100)
+    assert [row["durationSecs"] for row in rows] == shares
+    assert [row["activity"] for row in rows] == [f"@_{name}_@" for name in lines.split() or ["empty"]]
+
+
+@pytest.mark.parametrize(
+    ("zone", "offset", "minutes", "names"),
+    [
+        ("Asia/Tokyo", "540", 540, {"Asia/Tokyo"}),
+        ("America/Argentina/Buenos_Aires", "-180", -180, {"America/Argentina/Buenos_Aires"}),
+        ("", "", 0, {None}),
+        ("<b>", "99999", 0, {None}),
+        ("Etc/GMT+3", "900", 0, {"Etc/GMT+3"}),
+    ],
+)
+def test_the_browser_says_where_it_is(zone: str, offset: str, minutes: int, names: set[str | None]) -> None:
+    """What is no time zone on earth is as if nothing was said."""
+    body = form.read({**form.EMPTY, "zone": zone, "offset": offset, "activities": "a\nb"}).body
+    assert body["tzOffsetMins"] == minutes
+    assert {row.get("timezone_name") for row in body["timeRows"]} == names
+
+
+def test_two_names_are_two_people() -> None:
+    """A sink that looks a person up by id finds another one."""
+    ann, bob = form.user("Ann Bell"), form.user("Bob O'Neil")
+    assert (ann["externalId"], ann["email"], bob["userId"]) == ("ab", "ann.bell@example.com", "user-bob-o-neil")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0, "0s"), (59, "59s"), (3600, "1h"), (10000, "2h 46m 40s"), (360000, "100h"), (None, ""), (-5, "-5"), ("x", "x")],
+)
+def test_a_duration_is_shown_in_hours_minutes_and_seconds(seconds: Any, shown: str) -> None:
+    """Without what is nought; what is no duration is shown as it came."""
+    assert page.duration(seconds) == shown
+
+
+def test_an_instant_beyond_the_calendar_is_shown_as_a_number() -> None:
+    """A connector may be wrong about time; the page is not broken by it."""
+    assert page.instant(0) == "1970-01-01 00:00:00"
+    assert page.instant(10**30) == str(10**30)
+
+
+ODD: list[dict[str, Any]] = [
+    {"user": None, "tags": None, "timeRows": None, "totalDurationSecs": None, "description": None},
+    {"user": {"name": None}, "tags": [{}], "timeRows": []},
+    {"tags": [{"name": None}], "description": 7, "activityType": {}},
+    {"tags": [{"name": {"a": 1}}], "user": {"name": ["b"]}},
+    {"submissionTime": -(10**18)},
+    {"totalDurationSecs": -(10**18)},
+    {"timeRows": [{"durationSecs": 10**18}, {"durationSecs": -1}, {"durationSecs": "long"}]},
+    {"groupId": " \u0000\"'<>&", "description": "\u202e\u0007"},
+]
+
+
+@pytest.mark.parametrize("group", ODD)
+def test_a_group_of_any_shape_is_shown(running: Talking, browser: httpx.Client, group: dict[str, Any]) -> None:
+    """service-facts §2: groups lack what they like to lack."""
+    running.control("/posted-time", group)
+    for path in ("/", "/console/live"):
+        response = browser.get(path)
+        assert (response.status_code, response.text.count("<tr data-group=")) == (200, 1)
+
+
+def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) -> None:
+    """Posted, then the page: loading it again does not post again."""
+    response = browser.post("/console/post", data={"user": "Ann", "duration": "1h", "tag": "T"})
+    assert (response.status_code, response.headers["location"]) == (303, "/")
+    (posted,) = running.state()["postedTime"]
+    assert (posted["group"]["tags"], posted["group"]["totalDurationSecs"]) == ([{"name": "T"}], 3600)
+
+
+def test_everything_wrong_with_a_form_is_said_at_once(running: Talking, browser: httpx.Client) -> None:
+    """400, nothing is posted, and the fields keep what was typed, as text."""
+    response = browser.post("/console/post", data={"user": " ", "duration": "x", "description": "</textarea><b>"})
+    assert response.status_code == 400
+    assert 'id="user-problem"' in response.text
+    assert 'id="duration-problem"' in response.text
+    assert "&lt;/textarea&gt;&lt;b&gt;" in response.text
+    assert running.state()["postedTime"] == []
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example.com", "null", "http://127.0.0.1:1"])
+@pytest.mark.parametrize("path", ["/console/post", "/console/offer"])
+def test_another_site_cannot_post_in_a_persons_name(
+    running: Talking, browser: httpx.Client, origin: str, path: str
+) -> None:
+    """A page elsewhere can send a form here; its origin gives it away."""
+    assert browser.post(path, data={"user": "A", "duration": "1h"}, headers={"origin": origin}).status_code == 403
+    assert running.state()["postedTime"] == []
+
+
+def test_a_form_that_nobody_typed_is_refused(running: Talking, browser: httpx.Client) -> None:
+    """Before all of it is read."""
+    assert browser.post("/console/post", data={"description": "x" * 200_000}).status_code == 413
+    assert browser.post("/console/post", content=b"\xff\xfe%ff").status_code == 400
+    assert running.state()["postedTime"] == []
+
+
+def test_a_group_that_is_not_there_cannot_be_offered(running: Talking, browser: httpx.Client) -> None:
+    """A page that was open during a reset."""
+    assert browser.post("/console/offer", data={"groupId": "no"}).status_code == 404
+    assert browser.post("/console/offer", data={}).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/", "/console/live", "/console/console.js", "/console/console.css"])
+def test_the_page_loads_nothing_from_elsewhere(running: Talking, browser: httpx.Client, path: str) -> None:
+    """And no script that stands in it would run."""
+    response = browser.get(path)
+    assert response.status_code == 200
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "unsafe" not in response.headers["content-security-policy"]
+    assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_does_not_show_keys(running: Talking, browser: httpx.Client) -> None:
+    """Neither the API key of a request nor the key of the webhook, though its registration is shown."""
+    body = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "k-5e1f"}
+    running.post("/postedtime/subscribe", body)
+    answer = running.post("/team/managed/config", {"connectorType": "t"}).json()
+    shown = browser.get("/").text
+    assert "http://127.0.0.1:9/hook" in shown
+    for secret in ("k-5e1f", answer["serviceKey"], answer["serviceSessionToken"]):
+        assert secret not in shown
+
+
+def test_looking_at_the_page_is_no_request_of_the_connector(running: Talking, browser: httpx.Client) -> None:
+    """The log would show nothing else, and faults would meet the page."""
+    running.fault(operation="*", status=500, times=None)
+    assert browser.get("/").status_code == 200
+    assert running.requests() == []
+
+
+def test_a_long_body_is_shown_in_part(running: Talking, browser: httpx.Client) -> None:
+    """A batch of 2,000 tags fifty times over is no page."""
+    running.post("/tag/batch", {"tags": [{"name": f"T{number}", "description": "d" * 300} for number in range(2000)]})
+    assert len(browser.get("/console/live").content) < 200_000

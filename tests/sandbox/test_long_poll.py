@@ -1,0 +1,127 @@
+"""A fetch that is held open until there is posted time (specification §4, fetch rule 1)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from syncengine.sandbox.app import running_sandbox
+
+from .conftest import Talking
+from .receiver import eventually
+
+
+def fetching(running: Talking, pool: ThreadPoolExecutor, count: int = 1) -> list[Future[httpx.Response]]:
+    """Fetches that the sandbox has heard of and holds."""
+    futures = [pool.submit(running.connector.get, "/postedtime", timeout=90) for _ in range(count)]
+    eventually(lambda: len(running.requests()) >= count)
+    return futures
+
+
+def ids(response: httpx.Response) -> list[str]:
+    assert response.status_code == 200, response.text
+    return [group["groupId"] for group in response.json()]
+
+
+def test_a_fetch_is_answered_when_time_is_posted(running: Talking) -> None:
+    """Held by the minute, it has the group all the same: it was recorded, for the fetch had registered."""
+    with ThreadPoolExecutor() as pool:
+        (fetch,) = fetching(running, pool)
+        assert running.state()["connection"]["mechanism"] == "fetch"
+        assert [(entry["open"], entry["status"]) for entry in running.requests()] == [(True, None)]
+        running.control("/posted-time", {"groupId": "g"})
+        assert ids(fetch.result()) == ["g"]
+
+
+def test_a_fetch_without_posted_time_ends_quietly(running: Talking) -> None:
+    """An empty array and 200."""
+    running.control("/settings", {"holdSeconds": 0.01})
+    assert ids(running.connector.get("/postedtime")) == []
+
+
+def test_a_fetch_is_answered_when_a_group_becomes_due_again(running: Talking) -> None:
+    """Nothing changes then, but the time."""
+    running.control("/settings", {"reofferSeconds": 0.2})
+    running.connector.post("/postedtime/registerfetchclient")
+    running.control("/posted-time", {"groupId": "g"})
+    assert ids(running.connector.get("/postedtime")) == ["g"]
+    assert ids(running.connector.get("/postedtime", timeout=90)) == ["g"]
+
+
+def test_of_two_fetches_one_has_the_group(running: Talking) -> None:
+    """The other is told that there is nothing."""
+    with ThreadPoolExecutor() as pool:
+        fetches = fetching(running, pool, 2)
+        running.control("/posted-time", {"groupId": "g"})
+        assert sorted(ids(fetch.result()) for fetch in fetches) == [[], ["g"]]
+
+
+def test_a_client_that_has_left_takes_no_group_with_it(running: Talking) -> None:
+    """A killed connector: the next one is offered the group at once."""
+    url = urlsplit(str(running.connector.base_url))
+    request = f"GET {url.path}postedtime HTTP/1.1\r\nHost: h\r\nx-api-key: sandbox\r\n\r\n"
+    with socket.create_connection((url.hostname, url.port)) as killed:
+        killed.sendall(request.encode())
+        eventually(running.requests)
+    running.connector.get("/team/info")
+    running.control("/posted-time", {"groupId": "g"})
+    assert ids(running.connector.get("/postedtime")) == ["g"]
+    assert len(running.state()["postedTime"][0]["offers"]) == 1
+
+
+def test_a_fetch_ends_when_its_client_is_unregistered(running: Talking) -> None:
+    """With nothing, and without registering anew."""
+    with ThreadPoolExecutor() as pool:
+        (fetch,) = fetching(running, pool)
+        assert running.post("/postedtime/unregisterfetchclient").status_code == 200
+        assert ids(fetch.result()) == []
+        assert running.state()["connection"]["mechanism"] is None
+
+
+@pytest.mark.parametrize(("drop", "offers"), [("before", 0), ("after", 1)])
+def test_an_answer_that_is_lost_has_offered_the_group(running: Talking, drop: str, offers: int) -> None:
+    """Cut after it was processed: the group is fetched, as far as the service knows, and comes again later."""
+    running.post("/postedtime/registerfetchclient")
+    running.control("/posted-time", {"groupId": "g"})
+    running.fault(operation="fetchPostedTime", drop=drop)
+    with pytest.raises(httpx.RemoteProtocolError):
+        running.connector.get("/postedtime")
+    assert len(running.state()["postedTime"][0]["offers"]) == offers
+
+
+def test_a_fault_that_answers_for_the_service_answers_at_once(running: Talking) -> None:
+    """Nothing is held, nobody registered."""
+    running.fault(operation="fetchPostedTime", status=503)
+    assert running.connector.get("/postedtime").status_code == 503
+    assert running.state()["connection"]["mechanism"] is None
+
+
+def test_the_log_shows_the_query(running: Talking) -> None:
+    """The limit that the connector asked with."""
+    running.post("/postedtime/subscribe", {"callbackUrl": "http://127.0.0.1:9/"})
+    assert running.connector.get("/postedtime", params={"limit": 7}).status_code == 409
+    assert running.requests()[-1]["query"] == {"limit": "7"}
+
+
+def test_a_sandbox_stops_although_a_fetch_is_held() -> None:
+    """Its client is answered or cut off; nobody waits a minute."""
+    with running_sandbox() as running:
+        headers = {"x-api-key": running.api_key}
+        ended: list[str] = []
+
+        def fetch() -> None:
+            try:
+                ended.append(httpx.get(f"{running.url}/postedtime", headers=headers, timeout=90).text)
+            except httpx.TransportError:
+                ended.append("cut off")
+
+        waiting = threading.Thread(target=fetch)
+        waiting.start()
+        eventually(lambda: httpx.get(f"{running.control_url}/requests").json()["requests"])
+    waiting.join()
+    assert ended in (["[]"], ["cut off"])

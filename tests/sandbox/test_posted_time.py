@@ -1,0 +1,241 @@
+"""The service's rules for posted time groups: offered, acknowledged, offered again, listed."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syncengine.sandbox.sandbox import Sandbox
+
+from .conftest import Asking, Clock
+
+REOFFER, RETRY = 480, 60
+"""Seconds, as long as nothing else is chosen."""
+
+
+@pytest.fixture
+def fetching(service: Asking) -> Asking:
+    service.told("registerFetchClient")
+    return service
+
+
+def status(service: Asking, id_: str, status: str, **more: Any) -> int:
+    return service.ask("updatePostedTimeStatus", timeGroupId=id_, status=status, **more)[0]
+
+
+def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
+    """Specification 2.5; it is pending, and no caller key is in it: that is for webhooks."""
+    fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
+    code, (group,) = fetching.get("fetchPostedTime")
+    assert (code, group["groupId"], group["description"], group["status"]) == (200, "g", "D", "PENDING")
+    assert (group["totalDurationSecs"], group["localDate"]) == (90, "2026-01-27")
+    assert "callerKey" not in group
+
+
+def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> None:
+    """Specification §4, fetch rule 2: 25 when nothing is said."""
+    fetching.post(*(f"g{number:02}" for number in range(40)))
+    assert fetching.groups("fetchPostedTime", limit=3) == ["g00", "g01", "g02"]
+    assert fetching.groups("fetchPostedTime") == [f"g{number:02}" for number in range(3, 28)]
+    assert fetching.groups("fetchPostedTime", limit=1000) == [f"g{number:02}" for number in range(28, 40)]
+    assert fetching.groups("fetchPostedTime") == []
+
+
+@pytest.mark.parametrize("limit", [0, -1, "x", "", "1.5"])
+def test_a_fetch_with_a_wrong_limit_is_refused_and_registers_nobody(service: Asking, limit: Any) -> None:
+    """service-facts §1: limit < 1 is 400."""
+    assert service.get("fetchPostedTime", limit=limit)[0] == 400
+    assert service.state()["connection"]["mechanism"] is None
+
+
+def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> None:
+    """Specification §3: available for fetching again once the time has elapsed, not before, and each time."""
+    fetching.post("g")
+    assert fetching.groups("fetchPostedTime") == ["g"]
+    fetching.later(REOFFER - 1)
+    assert fetching.groups("fetchPostedTime") == []
+    fetching.later(1)
+    assert fetching.groups("fetchPostedTime") == ["g"]
+    fetching.later(REOFFER)
+    assert fetching.groups("fetchPostedTime") == ["g"]
+    assert len(fetching.posted("g")["offers"]) == 3
+
+
+def test_a_success_is_final_and_keeps_the_reference(fetching: Asking) -> None:
+    """Specification §3: marked successfully posted, externalId recorded; it is never offered again."""
+    fetching.post("g")
+    fetching.groups("fetchPostedTime")
+    assert status(fetching, "g", "SUCCESS", externalId="ledger-1") == 200
+    fetching.later(10 * REOFFER)
+    assert fetching.groups("fetchPostedTime") == []
+    posted = fetching.posted("g")
+    assert (posted["state"], posted["externalId"], posted["due"]) == ("success", "ledger-1", None)
+    assert fetching.get("listPostedTime")[1][0]["status"] == "SUCCESS"
+
+
+def test_a_failure_shows_its_message_and_is_not_offered_again(fetching: Asking) -> None:
+    """Specification 7.2."""
+    fetching.post("g")
+    fetching.groups("fetchPostedTime")
+    assert status(fetching, "g", "FAILURE", message="Assign a tag.") == 200
+    fetching.later(10 * REOFFER)
+    assert fetching.groups("fetchPostedTime") == []
+    assert (fetching.posted("g")["state"], fetching.posted("g")["message"]) == ("failed", "Assign a tag.")
+
+
+def test_a_retriable_failure_is_scheduled_for_retry(fetching: Asking) -> None:
+    """Specification 7.2: offered again after the retry time, not after the re-offer time."""
+    fetching.post("g")
+    fetching.groups("fetchPostedTime")
+    assert status(fetching, "g", "RETRIABLE_FAILURE", message="busy") == 200
+    assert fetching.posted("g")["state"] == "retrying"
+    fetching.later(RETRY - 1)
+    assert fetching.groups("fetchPostedTime") == []
+    fetching.later(1)
+    assert fetching.groups("fetchPostedTime") == ["g"]
+
+
+def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Asking) -> None:
+    """service-facts §2: the same id, with what it holds now; what was told of it before is not forgotten."""
+    fetching.post("g", description="old")
+    fetching.groups("fetchPostedTime")
+    status(fetching, "g", "FAILURE", message="no")
+    fetching.post("g", description="new")
+    assert fetching.get("fetchPostedTime")[1][0]["description"] == "new"
+    status(fetching, "g", "SUCCESS")
+    assert [told["status"] for told in fetching.posted("g")["told"]] == ["FAILURE", "SUCCESS"]
+    assert len(fetching.state()["postedTime"]) == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"status": "SUCCESS"},
+        {"timeGroupId": "g"},
+        {"timeGroupId": "g", "status": "DONE"},
+        {"timeGroupId": "g", "status": ["SUCCESS"]},
+        {"timeGroupId": 7, "status": "SUCCESS"},
+        {"timeGroupId": "g", "status": "FAILURE", "message": 7},
+    ],
+)
+def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, body: dict[str, Any]) -> None:
+    """service-facts §1: 400, and the group stays as it is."""
+    fetching.post("g")
+    fetching.groups("fetchPostedTime")
+    before = fetching.posted("g")
+    assert fetching.ask("updatePostedTimeStatus", **body)[0] == 400
+    assert fetching.posted("g") == before
+
+
+def test_a_status_of_an_unknown_group_is_404(service: Asking) -> None:
+    """service-facts §1; a group that nobody recorded is unknown, too."""
+    service.post("unrecorded")
+    assert status(service, "unrecorded", "SUCCESS") == 404
+    assert status(service, "no", "SUCCESS") == 404
+
+
+def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
+    """Specification §4: also what was posted while nobody recorded; 100 when nothing is said."""
+    for number in range(120):
+        service.post(f"g{number:03}")
+    newest_first = [f"g{number:03}" for number in reversed(range(120))]
+    assert service.groups("listPostedTime") == newest_first[:100]
+    assert service.groups("listPostedTime", limit=500) == newest_first
+    assert service.groups("listPostedTime", limit=1) == newest_first[:1]
+
+
+def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
+    """Specification §4: before that instant, so that a tie at the instant is not in the answer."""
+    service.post("a", submissionTime=10)
+    service.post("b1", "b2", submissionTime=20)
+    service.post("c", submissionTime=30)
+    assert service.groups("listPostedTime", submittedBefore=30) == ["b2", "b1", "a"]
+    assert service.groups("listPostedTime", submittedBefore=20) == ["a"]
+    assert service.groups("listPostedTime", submittedBefore=10) == []
+
+
+def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_times(service: Asking) -> None:
+    """service-facts §2: page with last + 1 ms, and drop what was seen."""
+    for operation in range(146):
+        service.post(*(f"{operation}-{number}" for number in range(5)))
+    seen: dict[str, None] = {}
+    before = service.clock.now + 1
+    while fresh := [
+        group
+        for group in service.get("listPostedTime", limit=50, submittedBefore=before)[1]
+        if group["groupId"] not in seen
+    ]:
+        seen.update(dict.fromkeys(group["groupId"] for group in fresh))
+        before = fresh[-1]["submissionTime"] + 1
+    assert len(seen) == 730
+
+
+def test_the_list_starts_from_now(service: Asking) -> None:
+    """Specification §4: what a clock that is ahead has posted is not listed yet."""
+    service.post("future", submissionTime=10**15)
+    assert service.groups("listPostedTime") == []
+
+
+def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
+    """The list answers pending and posted time; specification 2.5 knows no status for a failed group."""
+    fetching.post("bad", "good", "later")
+    fetching.groups("fetchPostedTime")
+    status(fetching, "bad", "FAILURE")
+    status(fetching, "good", "SUCCESS")
+    status(fetching, "later", "RETRIABLE_FAILURE")
+    listed = fetching.get("listPostedTime")[1]
+    assert {group["groupId"]: group["status"] for group in listed} == {"good": "SUCCESS", "later": "PENDING"}
+
+
+@pytest.mark.parametrize("limit", [0, 501, -1, "x"])
+def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> None:
+    """Specification §8: 1 to 500."""
+    assert service.get("listPostedTime", limit=limit)[0] == 400
+    assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
+
+
+def test_listing_offers_nothing_and_registers_nobody(service: Asking) -> None:
+    """It is only looking."""
+    service.post("g")
+    before = service.state()
+    service.groups("listPostedTime")
+    assert service.state() == before
+
+
+IDS = st.sampled_from("abc")
+STEPS = st.one_of(
+    st.tuples(st.just("post"), IDS),
+    st.tuples(st.just("fetch"), st.integers(1, 3)),
+    st.tuples(st.just("wait"), st.sampled_from([0.5, RETRY, REOFFER])),
+    st.tuples(st.sampled_from(["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"]), IDS),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_after_any_history_just_what_has_no_end_is_offered_again(history: list[tuple[str, Any]]) -> None:
+    """At least once (service-facts §2): nothing is lost, and what was said to be done or refused stays so."""
+    clock = Clock()
+    with closing(Sandbox(clock=clock)) as sandbox:
+        service, open_ = Asking(sandbox, clock), dict[str, bool]()
+        service.told("registerFetchClient")
+        for step, argument in history:
+            if step == "post":
+                service.post(argument)
+                open_[argument] = True
+            elif step == "fetch":
+                assert set(service.groups("fetchPostedTime", limit=argument)) <= _open(open_)
+            elif step == "wait":
+                service.later(argument)
+            elif status(service, argument, step) == 200:
+                open_[argument] = step == "RETRIABLE_FAILURE"
+        service.later(REOFFER)
+        assert set(service.groups("fetchPostedTime", limit=1000)) == _open(open_)
+
+
+def _open(groups: dict[str, bool]) -> set[str]:
+    return {id_ for id_, is_open in groups.items() if is_open}

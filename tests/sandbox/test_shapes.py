@@ -1,0 +1,84 @@
+"""What goes out has the fields and types of the specification's tables (2.5, 2.6), and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from syncengine.sandbox import posting
+from syncengine.sandbox.console import form
+
+from .conftest import Asking
+
+NUMBER = (int, float)
+
+TAG = {"name": str, "path": str, "description": str, "externalId": str}
+USER = {
+    **dict.fromkeys(("userId", "name", "email", "externalId", "businessRole"), str),
+    "experienceWeightingPercent": int,
+}
+ROW = {
+    **dict.fromkeys(("activity", "description", "modifier", "activityTypeCode", "source", "timezone_name"), str),
+    **dict.fromkeys(("activityHour", "firstObservedInHour", "durationSecs", "submittedDate"), int),
+    "timezone_offset_min": int,
+}
+GROUP: Mapping[str, Any] = {
+    **dict.fromkeys(("callerKey", "groupId", "description", "formattedNarrative", "localDate", "groupName"), str),
+    **dict.fromkeys(("narrativeType", "status", "durationSplitStrategy"), str),
+    **dict.fromkeys(("totalDurationSecs", "tzOffsetMins", "timestamp", "submissionTime"), int),
+    "totalDurationHours": NUMBER,
+    "tags": [TAG],
+    "timeRows": [ROW],
+    "activityType": {"code": str, "label": str},
+    "user": USER,
+    "originatingUser": USER,
+}
+REGISTRATION = {
+    **dict.fromkeys(("serviceId", "serviceKey", "serviceIdExpiry", "serviceSessionToken", "groupName"), str),
+    "regionName": str,
+    "connectorConfiguration": {},
+}
+
+
+def misfits(value: Any, shape: Any, place: str = "") -> list[str]:
+    """Where the value is not of the shape: a type, a list of one shape, or the fields that there may be."""
+    if isinstance(shape, list):
+        assert isinstance(value, list)
+        return [found for each in value for found in misfits(each, shape[0], f"{place}[]")]
+    if isinstance(shape, Mapping):
+        assert isinstance(value, dict)
+        unknown = [f"{place}.{name} is unknown" for name in value.keys() - shape.keys()]
+        known = value.keys() & shape.keys()
+        return unknown + [found for name in known for found in misfits(value[name], shape[name], f"{place}.{name}")]
+    return [] if isinstance(value, shape) and not isinstance(value, bool) else [f"{place} is {value!r}"]
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        {},
+        {"tag": "T", "activityType": "A", "originatingUser": {"name": "Ann"}},
+        {"tags": [{"name": "T"}], "totalDurationSecs": 1234, "tzOffsetMins": -120},
+        {"user": None, "tags": None, "timeRows": None, "localDate": None},
+        form.read({**form.EMPTY, "user": "Ann Bell", "tag": "T", "activities": "a\nb"}).body,
+    ],
+)
+def test_a_posted_group_has_the_shape_of_the_specification(service: Asking, posted: dict[str, Any]) -> None:
+    """Fetched and listed, whatever was said of it; a field that is not there is absent, never null."""
+    service.told("upsertTag", name="T", description="D", externalId="4711", defaultActivityTypeCode="A")
+    service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}])
+    service.told("registerFetchClient")
+    service.sandbox.do(posting.post, posted)
+    for operation in ("fetchPostedTime", "listPostedTime"):
+        (group,) = service.get(operation)[1]
+        assert misfits(group, GROUP) == []
+        assert {"groupId", "status", "submissionTime"} <= group.keys()
+
+
+def test_the_answer_to_a_registration_has_the_shape_of_the_specification(service: Asking) -> None:
+    """All of its fields."""
+    answer = service.told("registerConnector")
+    assert misfits(answer, REGISTRATION) == []
+    assert answer.keys() == REGISTRATION.keys()

@@ -1,0 +1,169 @@
+"""Calls of a registered webhook, received by a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .conftest import Talking
+from .receiver import Receiver, eventually, receiving
+
+
+@pytest.fixture
+def receiver(running: Talking) -> Iterator[Receiver]:
+    """Registered with the sandbox, which calls again at once."""
+    running.control("/settings", {"retrySeconds": 0})
+    with receiving() as receiver:
+        body = {"callbackUrl": receiver.url, "callerKey": "the caller's key"}
+        assert running.post("/postedtime/subscribe", body).status_code == 200
+        yield receiver
+
+
+def became(running: Talking, *states: str) -> list[dict[str, Any]]:
+    """The posted time, once it is in these states."""
+
+    def look() -> list[dict[str, Any]]:
+        posted: list[dict[str, Any]] = running.state()["postedTime"]
+        return posted if [each["state"] for each in posted] == list(states) else []
+
+    return eventually(look)
+
+
+def told(posted: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
+    return [(each["http"], each["status"], each["message"]) for each in posted["told"]]
+
+
+def test_the_webhook_is_called_with_the_group_and_its_key(running: Talking, receiver: Receiver) -> None:
+    """Specification §6: the group as payload, the caller key in it."""
+    running.control("/posted-time", {"groupId": "g", "description": "D"})
+    (posted,) = became(running, "success")
+    assert receiver.calls == [{**posted["group"], "callerKey": "the caller's key", "status": "PENDING"}]
+    assert told(posted) == [(200, "SUCCESS", None)]
+
+
+@pytest.mark.parametrize("status", [200, 201, 204, 299])
+def test_a_2xx_is_a_success(running: Talking, receiver: Receiver, status: int) -> None:
+    """service-facts §2."""
+    receiver.answers.append((status, ""))
+    running.control("/posted-time", {})
+    became(running, "success")
+    assert len(receiver.calls) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 422, 428, 429])
+def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
+    running: Talking, receiver: Receiver, status: int
+) -> None:
+    """service-facts §2: any 4xx but 408; the plain-text body is shown."""
+    receiver.answers.append((status, "Assign a tag before posting."))
+    running.control("/posted-time", {})
+    (posted,) = became(running, "failed")
+    assert posted["message"] == "Assign a tag before posting."
+    assert (posted["due"], len(receiver.calls)) == (None, 1)
+
+
+@pytest.mark.parametrize("answer", [(500, "busy"), (503, "busy"), (408, "busy"), (302, "busy"), None])
+def test_anything_else_is_called_again(running: Talking, receiver: Receiver, answer: tuple[int, str] | None) -> None:
+    """service-facts §2: with the same group, until it is taken."""
+    receiver.answers.extend([answer, answer])
+    running.control("/posted-time", {"groupId": "g"})
+    (posted,) = became(running, "success")
+    assert [call["groupId"] for call in receiver.calls] == ["g", "g", "g"]
+    status = answer[0] if answer else None
+    assert [(http, what) for http, what, _ in told(posted)] == [
+        (status, "RETRIABLE_FAILURE"),
+        (status, "RETRIABLE_FAILURE"),
+        (200, "SUCCESS"),
+    ]
+
+
+def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receiver) -> None:
+    """service-facts §2: a number of times; posted again, it is called again."""
+    running.control("/settings", {"webhookCalls": 3})
+    receiver.answers.extend([(500, "no room")] * 3)
+    running.control("/posted-time", {"groupId": "g"})
+    (posted,) = became(running, "failed")
+    assert (len(receiver.calls), posted["message"]) == (3, "given up after 3 calls: no room")
+    running.control("/posted-time", {"groupId": "g"})
+    became(running, "success")
+    assert len(receiver.calls) == 4
+
+
+def test_a_receiver_that_does_not_answer_in_time_is_called_again(running: Talking, receiver: Receiver) -> None:
+    """The first call has no answer, the second one has."""
+    running.control("/settings", {"webhookTimeoutSeconds": 0.05})
+    receiver.holding.clear()
+    running.control("/posted-time", {})
+    receiver.called(2)
+    running.control("/settings", {"webhookTimeoutSeconds": 30})
+    receiver.holding.set()
+    (posted,) = became(running, "success")
+    assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "no answer within 0.05 seconds")
+
+
+def test_a_receiver_that_is_not_there_is_called_again(running: Talking) -> None:
+    """The group waits for it."""
+    with receiving() as gone:
+        url = gone.url
+    assert running.post("/postedtime/subscribe", {"callbackUrl": url}).status_code == 200
+    running.control("/posted-time", {})
+    (posted,) = became(running, "retrying")
+    assert told(posted) == [(None, "RETRIABLE_FAILURE", "no answer: ConnectError")]
+
+
+def test_without_a_key_the_payload_has_none(running: Talking) -> None:
+    """Specification §4: callerKey is optional."""
+    with receiving() as receiver:
+        running.post("/postedtime/subscribe", {"callbackUrl": receiver.url})
+        running.control("/posted-time", {})
+        assert "callerKey" not in receiver.called(1)[0]
+        became(running, "success")
+
+
+def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver: Receiver) -> None:
+    """Specification §6; what it has not taken goes to the fetch client that follows."""
+    running.control("/settings", {"retrySeconds": 60})
+    receiver.answers.append((503, "busy"))
+    running.control("/posted-time", {"groupId": "g"})
+    became(running, "retrying")
+    assert running.post("/postedtime/unsubscribe").status_code == 200
+    running.control("/posted-time/offer", {"groupId": "g"})
+    assert [group["groupId"] for group in running.connector.get("/postedtime").json()] == ["g"]
+    assert len(receiver.calls) == 1
+
+
+def test_many_groups_are_called_each_once(running: Talking, receiver: Receiver) -> None:
+    """Though several calls are under way at once."""
+    ids = [f"g{number}" for number in range(50)]
+    running.control("/posted-time", {"groups": [{"groupId": id_} for id_ in ids]})
+    became(running, *["success"] * 50)
+    assert sorted(call["groupId"] for call in receiver.calls) == sorted(ids)
+
+
+@pytest.mark.parametrize(("drop", "calls"), [("before", 1), ("after", 2)])
+def test_a_fault_loses_a_call_or_its_answer(running: Talking, receiver: Receiver, drop: str, calls: int) -> None:
+    """A receiver whose answer is lost is called with a group that it has taken."""
+    running.fault(operation="webhookCall", drop=drop)
+    running.control("/posted-time", {"groupId": "g"})
+    (posted,) = became(running, "success")
+    assert [call["groupId"] for call in receiver.calls] == ["g"] * calls
+    assert told(posted)[0] == (None, "RETRIABLE_FAILURE", "the call was dropped")
+
+
+def test_a_fault_of_the_interface_does_not_meet_the_calls(running: Talking, receiver: Receiver) -> None:
+    """`*` is whatever the connector asks for; `webhookCall` is named."""
+    running.fault(operation="*", status=500, times=None)
+    running.control("/posted-time", {})
+    became(running, "success")
+    running.fault(operation="webhookCall", status=400)
+    running.control("/posted-time", {})
+    became(running, "success", "failed")
+    assert len(receiver.calls) == 1
+
+
+def test_the_request_log_does_not_show_the_key(running: Talking, receiver: Receiver) -> None:
+    """Neither does the state."""
+    assert running.requests()[0]["body"] == {"callbackUrl": receiver.url, "callerKey": "***"}
+    assert "the caller's key" not in str(running.requests()) + str(running.state())

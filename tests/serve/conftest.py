@@ -1,0 +1,16 @@
+"""A world for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .world import World, world
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Iterator[World]:
+    with world(tmp_path) as made:
+        yield made

@@ -1,0 +1,166 @@
+"""`serve` delivers posted time: once, whatever is killed, lost or refused, and it tells the service the truth."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.sandbox.receiver import receiving
+
+from .world import World, eventually
+
+
+def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
+    """One row for each group; the service shows them as posted, with what the sink is known by."""
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a", "b", "c")
+    eventually(lambda: set(estate.states().values()) == {"success"})
+    assert estate.ledger() == ["a", "b", "c"]
+    assert estate.posted()["a"]["externalId"] == "L-a"
+
+
+def test_a_refusal_is_told_with_its_sentence(estate: World) -> None:
+    """FAILURE, and no row."""
+    estate.settings(posted='  refuse: [{when: "not tag", message: Assign a tag before posting.}]')
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a", tag=None, tags=[])
+    eventually(lambda: estate.states() == {"a": "failed"})
+    assert estate.posted()["a"]["message"] == "Assign a tag before posting."
+    assert estate.ledger() == []
+
+
+def test_thirty_groups_and_six_sigkills_make_thirty_rows(estate: World) -> None:
+    """Killed while it delivers, each time at another instant; every group has one row, and is posted in the end."""
+    ids = [f"g{number:02}" for number in range(30)]
+    for round in range(6):
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.post(*ids[round * 5 : round * 5 + 5])
+        eventually(lambda least=round * 5 + 1 + round % 3: len(estate.ledger()) >= least)  # type: ignore[misc]
+        assert served.stop(signal.SIGKILL) == -signal.SIGKILL
+    estate.serve()
+    eventually(lambda: set(estate.states().values()) == {"success"})
+    assert estate.ledger() == ids
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"drop": "before"}, {"drop": "after"}, {"status": 500}, {"status": 400}, {"status": 503, "apply": True}],
+    ids=["never-arrived", "answer-lost", "500", "refused", "applied-but-503"],
+)
+def test_an_acknowledgement_that_goes_wrong_is_repeated_and_nothing_is_delivered_twice(
+    estate: World, fault: dict[str, object]
+) -> None:
+    """Three times each way: the group is posted in the end, with one row."""
+    estate.service.fault("updatePostedTimeStatus", times=3, **fault)
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.told("updatePostedTimeStatus") >= 4)
+    eventually(lambda: estate.states() == {"a": "success"})
+    assert estate.ledger() == ["a"]
+
+
+def test_an_answer_with_groups_that_is_lost_costs_nothing_but_time(estate: World) -> None:
+    """The service thinks that they were fetched; it offers them again."""
+    estate.service.fault("fetchPostedTime", after=1, times=2, drop="after")
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a", "b")
+    eventually(lambda: set(estate.states().values()) == {"success"})
+    assert estate.ledger() == ["a", "b"]
+
+
+def test_a_group_that_is_offered_again_after_success_is_acknowledged_again_and_not_delivered(estate: World) -> None:
+    """The service has been seen doing it."""
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+    assert estate.service.control.post("/posted-time/offer", json={"groupId": "a"}).status_code == 200
+    eventually(lambda: len(estate.posted()["a"]["told"]) == 2)
+    assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS", "SUCCESS"]
+    assert estate.ledger() == ["a"]
+
+
+HTTP_SINK = """\
+    - name: pms
+      http: {{url: "{url}", method: POST, json: {{id: "{{{{ group.groupId }}}}"}}}}
+"""
+
+
+def test_a_sink_that_goes_down_is_reported_once_and_rescinded_once_it_recovers(estate: World) -> None:
+    """Users who post are told while it is down; nothing more is fetched; what waited is delivered afterwards."""
+    with receiving() as target:
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        estate.serve()
+        eventually(estate.ready)
+        assert estate.told("rescindHealthFailure") == 1
+        target.answers.extend([(503, "secret words of the target")] * 2)
+        estate.post("a")
+        health = eventually(estate.health)
+        assert "pms" in health["userErrorMessage"]
+        assert "secret words" not in health["userErrorMessage"]
+        eventually(lambda: estate.states() == {"a": "success"})
+        eventually(lambda: estate.health() is None)
+        assert [call["id"] for call in target.calls][-1] == "a"
+    assert (estate.told("reportHealthFailure"), estate.told("rescindHealthFailure")) == (1, 2)
+
+
+def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(estate: World) -> None:
+    """TARGET_UNREACHABLE, at once; not ready, with the reason; and the process goes on."""
+    estate.settings(sinks=HTTP_SINK.format(url="http://127.0.0.1:9"))
+    estate.serve()
+    health = eventually(estate.health)
+    assert health["errorType"] == "TARGET_UNREACHABLE"
+    response = eventually(lambda: estate.probe("/readyz"))
+    assert response.status_code == 503
+    assert any("pms" in reason for reason in response.json()["reasons"])
+    assert estate.told("fetchPostedTime") == 0
+
+
+def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> None:
+    """Exit 0; the next one has the inbox at once."""
+    estate.service.choose(holdSeconds=60)
+    first = estate.serve()
+    eventually(lambda: estate.told("fetchPostedTime") == 1)
+    assert first.stop() == 0
+    assert first.events()[-1] == "stopped"
+    estate.serve().says("leading")
+
+
+def test_sigterm_finishes_the_group_in_hand_and_tells_the_service(estate: World) -> None:
+    """The sink is in the middle of its answer: it is waited for, acknowledged, and the next group is left."""
+    with receiving() as target:
+        target.holding.clear()
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.service.choose(reofferSeconds=3600)
+        estate.post("a", "b")
+        target.called(1)
+        served.process.send_signal(signal.SIGTERM)
+        target.holding.set()
+        assert served.ends() == 0
+        assert [call["id"] for call in target.calls] == ["a"]
+    assert estate.states() == {"a": "success", "b": "offered"}
+
+
+def test_templates_know_the_services_settings_for_connectors(estate: World) -> None:
+    """`connectorConfiguration`, as the registration answered."""
+    estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": True})
+    estate.settings(sinks=LEDGER_WITH_SETTING)
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a")
+    assert eventually(estate.ledger) == ["a-True"]
+
+
+LEDGER_WITH_SETTING = """\
+    - name: ledger
+      sql: {source: ledger, statement: "INSERT INTO time (id) VALUES (:id)",
+            params: {id: "{{ group.groupId }}-{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}"}}
+"""

@@ -1,0 +1,248 @@
+"""`serve` as something that runs for months: reconciling, reloading, standing by, being probed, ending."""
+
+from __future__ import annotations
+
+import signal
+
+import httpx
+import pytest
+
+from tests.cli.program import tag
+from tests.cli.service import KEY
+
+from .world import LEDGER, World, eventually
+
+# --- reconciling
+
+
+def test_manifests_are_applied_on_the_interval(estate: World) -> None:
+    """An edit is on the service without anybody calling `apply`."""
+    estate.settings(every="1s")
+    estate.project.wants(tags=[tag("A")])
+    estate.serve()
+    eventually(lambda: estate.service.tags() == ["A"])
+    estate.project.wants(tags=[tag("A"), tag("B")])
+    eventually(lambda: estate.service.tags() == ["A", "B"])
+
+
+def test_a_bad_edit_is_told_with_its_place_and_time_goes_on_being_delivered(estate: World) -> None:
+    """Nothing of it is applied; once it is mended it is."""
+    estate.settings(every="1s")
+    estate.project.wants(tags=[tag("A", nmae="x")])
+    served = estate.serve()
+    assert "manifests/all.yaml:2:" in served.says("not-reconciled")[0]
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+    assert estate.service.tags() == []
+    estate.project.wants(tags=[tag("A")])
+    eventually(lambda: estate.service.tags() == ["A"])
+
+
+def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
+    """Removing all tags needs an approval: they stay, the log says how to approve, and time is delivered."""
+    estate.settings(every="1s", more="policy: {tagRemoval: retire}")
+    estate.project.wants(tags=[tag("A"), tag("B"), tag("C"), tag("D")])
+    served = estate.serve()
+    eventually(lambda: len(estate.service.tags()) == 4)
+    estate.project.wants(tags=[tag("D")])
+    assert "--approve-deletes" in served.says("not-reconciled")[0]
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+    assert estate.told("deleteKeyword") == 0
+
+
+def test_a_stop_in_the_middle_of_an_apply_waits_for_its_answer(estate: World) -> None:
+    """What was sent is awaited and recorded, the lock is given back: the next apply finds nothing to do."""
+    estate.project.wants(tags=[tag("A")])
+    estate.service.fault("upsertTags", delay=1)
+    estate.service.fault("upsertTag", delay=1)
+    served = estate.serve()
+    eventually(lambda: estate.told("upsertTags") + estate.told("upsertTag") == 1)
+    assert served.stop() == 0
+    assert estate.service.tags() == ["A"]
+    assert not estate.project.is_locked()
+    assert estate.project.plan().changes == ()
+
+
+def test_manifests_alone_need_no_inbox(estate: World) -> None:
+    """A project without `postedTime` is reconciled, and nothing is fetched."""
+    estate.project.settings(f"serve: {{every: 1s, listen: '127.0.0.1:{estate.port}'}}")
+    estate.project.wants(tags=[tag("A")])
+    served = estate.serve()
+    eventually(lambda: estate.service.tags() == ["A"])
+    eventually(estate.ready)
+    assert served.stop() == 0
+    assert estate.told("fetchPostedTime") == 0
+
+
+# --- reloading
+
+
+def test_a_changed_project_file_takes_effect(estate: World) -> None:
+    """A new refusal rule holds for the next group, in the same process."""
+    served = estate.serve()
+    eventually(estate.ready)
+    estate.settings(posted='  refuse: [{when: "not tag", message: New rule.}]')
+    served.says("configuration")
+    served.says("leading", 2)
+    estate.post("a", tag=None, tags=[])
+    eventually(lambda: estate.states() == {"a": "failed"})
+    assert estate.posted()["a"]["message"] == "New rule."
+
+
+@pytest.mark.parametrize(
+    ("posted", "place"),
+    [
+        ("  unmatched: perhaps", "syncengine.yaml:"),
+        ('  refuse: [{when: "tga", message: No.}]', "syncengine.yaml:"),
+    ],
+    ids=["a bad value", "an unknown name in a template"],
+)
+def test_a_bad_configuration_keeps_the_old_one_running_and_says_so(estate: World, posted: str, place: str) -> None:
+    """The line and column are told; what was valid goes on delivering."""
+    served = estate.serve()
+    eventually(estate.ready)
+    estate.settings(posted=posted)
+    message = served.says("configuration")[0]
+    assert "the old configuration goes on" in message
+    assert place in message
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+    told = eventually(lambda: estate.probe("/readyz"))
+    assert told.status_code == 200
+    assert told.json()["configuration"]
+
+
+def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_one(estate: World) -> None:
+    """Another team's name: valid as a file, refused at work; time goes on being delivered as before."""
+    served = estate.serve()
+    eventually(estate.ready)
+    estate.settings(service=("team: Others",))
+    served.says("configuration", 2)
+    assert "service.team" in served.messages("configuration")[1]
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+    assert served.process.poll() is None
+
+
+def test_sighup_loads_it_again_at_once(estate: World) -> None:
+    """Also when nothing changed."""
+    served = estate.serve()
+    served.says("leading")
+    eventually(estate.ready)
+    served.process.send_signal(signal.SIGHUP)
+    served.says("configuration")
+    served.says("leading", 2)
+
+
+# --- standing by
+
+
+def test_a_second_one_stands_by_and_takes_over_when_the_first_is_killed(estate: World) -> None:
+    """One `serve` for each inbox: the second delivers nothing before, and everything after."""
+    first = estate.serve()
+    first.says("leading")
+    second = estate.serve()
+    assert "process" in second.says("standby")[0]
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+    assert "taken" not in second.events()
+    first.stop(signal.SIGKILL)
+    second.says("leading")
+    estate.post("b")
+    eventually(lambda: estate.states() == {"a": "success", "b": "success"})
+    assert estate.ledger() == ["a", "b"]
+    eventually(estate.ready)
+
+
+def test_a_standby_can_be_stopped(estate: World) -> None:
+    """It waits for nothing then, and the first is not disturbed."""
+    first = estate.serve()
+    first.says("leading")
+    second = estate.serve()
+    second.says("standby")
+    assert second.stop() == 0
+    assert first.process.poll() is None
+
+
+# --- probes
+
+
+def test_the_probes_tell_how_it_stands(estate: World) -> None:
+    """Alive, ready, and counted."""
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+    health, ready, metrics = (estate.probe(path) for path in ("/healthz", "/readyz", "/metrics"))
+    assert health is not None
+    assert ready is not None
+    assert metrics is not None
+    assert (health.status_code, health.json()) == (200, {"alive": True})
+    assert ready.json()["reasons"] == []
+    figures = dict(line.rsplit(" ", 1) for line in metrics.text.splitlines() if not line.startswith("#"))
+    assert figures['syncengine_groups_total{outcome="SUCCESS"}'] == "1.0"
+    assert figures['syncengine_sink_up{sink="ledger"}'] == "1.0"
+    assert figures['syncengine_inbox_groups{state="acknowledged"}'] == "1.0"
+    assert figures["syncengine_leads"] == "1.0"
+
+
+def test_another_address_may_be_given(estate: World) -> None:
+    """`--listen` overrides the project file; what is no address is a usage error."""
+    estate.serve("--listen", f"127.0.0.1:{estate.port}")
+    eventually(estate.ready)
+    assert estate.project.run("serve", "--listen", "nowhere").code == 64
+
+
+# --- the service's words
+
+
+def test_a_foreign_webhook_is_explained_and_ends_it(estate: World) -> None:
+    """409: what is in the way, how to end it, exit 1; the webhook stays."""
+    key = {"x-api-key": KEY}
+    hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
+    assert httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers=key).status_code == 200
+    served = estate.serve()
+    assert served.ends() == 1
+    assert "unregister webhook" in served.messages("ended")[0]
+    assert estate.connection()["mechanism"] == "webhook"
+
+
+def test_a_wrong_key_ends_it_with_the_code_for_that(estate: World) -> None:
+    """Exit 7, and nothing was fetched."""
+    served = estate.serve(environ={"SYNCENGINE_API_KEY": "another-key"})
+    assert served.ends() == 7
+    assert estate.states() == {}
+
+
+def test_another_team_is_refused(estate: World) -> None:
+    """Exit 7: another team's time does not go into this ledger."""
+    estate.settings(service=("team: Others",))
+    served = estate.serve()
+    assert served.ends() == 7
+    assert estate.told("registerFetchClient") == 0
+
+
+def test_a_service_that_is_away_at_the_start_is_waited_for(estate: World) -> None:
+    """Nothing ends; once it answers, time is delivered."""
+    estate.service.fault("*", times=None, status=503, headers={"Retry-After": "0"})
+    served = estate.serve()
+    served.says("trouble", 2)
+    response = eventually(lambda: estate.probe("/readyz"))
+    assert response.status_code == 503
+    estate.service.heal()
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.ledger() == ["a"])
+
+
+def test_what_is_wrong_at_the_start_is_told_with_its_place(estate: World) -> None:
+    """Exit 8: a template's unknown name is found before the first group."""
+    estate.settings(sinks=LEDGER.replace("tag.name", "tag.nmae"))
+    served = estate.serve()
+    assert served.ends() == 8
+    assert "syncengine.yaml:" in served.messages("ended")[0]
+    assert "nmae" in served.messages("ended")[0]

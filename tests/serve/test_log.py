@@ -1,0 +1,81 @@
+"""The log: one JSON object a line, and no secret in any of them."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.serve.log import Log
+
+KEY = "k3y-never-to-be-seen"
+
+
+def logged(write: Any, **given: Any) -> list[str]:
+    stream = io.StringIO()
+    write(Log(stream, lambda: 1_700_000_000.5, secrets=[lambda: [KEY]], **given))
+    return stream.getvalue().splitlines()
+
+
+def test_a_line_is_a_json_object_with_time_level_event_and_facts() -> None:
+    """What is unknown is left out."""
+    (line,) = logged(lambda log: log.warning("taken", "group a", group="a", externalId=None, count=2))
+    assert json.loads(line) == {
+        "time": "2023-11-14T22:13:20.500Z",
+        "level": "warning",
+        "event": "taken",
+        "message": "group a",
+        "group": "a",
+        "count": 2,
+    }
+
+
+def test_no_line_holds_a_secret() -> None:
+    """In a message or in a fact, however it came there."""
+    lines = logged(lambda log: log.error("x", f"they said {KEY}!", words=f"{KEY}{KEY}"))
+    assert KEY not in "".join(lines)
+    assert json.loads(lines[0])["message"] == "they said ***!"
+
+
+def test_a_secret_that_cannot_be_looked_up_hides_nothing() -> None:
+    """Its file is away: the line is written all the same."""
+
+    def gone() -> list[str]:
+        raise SyncengineError("the file is away")
+
+    stream = io.StringIO()
+    Log(stream, lambda: 0.0, secrets=[gone, lambda: [""], lambda: ["ab"]]).info("x", "about")
+    assert json.loads(stream.getvalue())["message"] == "about"
+
+
+def test_each_problem_has_a_line_of_its_own_with_its_place() -> None:
+    """As `validate` shows them."""
+    found = [
+        Diagnostic(
+            severity=Severity.ERROR, code=code, message=f"bad {code}", file="syncengine.yaml", line=line, column=3
+        )
+        for line, code in ((1, "one"), (2, "two"))
+    ]
+    lines = [json.loads(line) for line in logged(lambda log: log.refusal("ended", Problems(found)))]
+    assert [line["message"] for line in lines] == ["syncengine.yaml:1:3: bad one", "syncengine.yaml:2:3: bad two"]
+    assert [line["code"] for line in lines] == ["one", "two"]
+
+
+def test_text_for_people_shows_no_control_characters() -> None:
+    """What comes from outside cannot move a terminal's cursor."""
+    (line,) = logged(lambda log: log.info("x", "a\x1b[2Jb\nc"), json=False)
+    assert line == "2023-11-14T22:13:20.500Z info: a\\x1b[2Jb\\nc"
+
+
+def test_a_reader_that_went_away_ends_nothing() -> None:
+    """The stream is closed: the line is lost, and nothing else."""
+    stream = io.StringIO()
+    stream.close()
+    Log(stream, lambda: 0.0).error("x", "nobody hears it")
+
+
+def test_quiet_keeps_what_is_wrong() -> None:
+    """Only information is left out."""
+    lines = logged(lambda log: (log.info("x", "a"), log.warning("x", "b"), log.error("x", "c")), quiet=True)
+    assert [json.loads(line)["level"] for line in lines] == ["warning", "error"]

@@ -1,0 +1,135 @@
+"""`serve` as a webhook receiver, called by the service; and switching between the two mechanisms."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import httpx
+
+from tests.cli.service import KEY
+
+from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually, free_port
+
+HOOK = """\
+  mode: webhook
+  webhook: {{callbackUrl: "http://127.0.0.1:{port}/hook", callerKey: {{env: CALLER_KEY}}, bind: "127.0.0.1:{port}"}}
+"""
+
+
+def hooked(estate: World) -> int:
+    port = free_port()
+    estate.settings(posted=HOOK.format(port=port))
+    return port
+
+
+def test_posted_time_comes_by_webhook_and_its_answer_is_the_acknowledgement(estate: World) -> None:
+    """Delivered once, posted for the service, and no status update was sent."""
+    hooked(estate)
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a", "b")
+    eventually(lambda: set(estate.states().values()) == {"success"})
+    assert estate.ledger() == ["a", "b"]
+    assert estate.told("updatePostedTimeStatus") == 0
+    assert estate.told("fetchPostedTime") == 0
+
+
+def test_a_restart_keeps_the_webhook_that_is_registered(estate: World) -> None:
+    """Unregistering it even for a moment would lose what users post then."""
+    hooked(estate)
+    estate.serve().says("mechanism")
+    eventually(estate.ready)
+    assert estate.started[0].stop() == 0
+    estate.serve()
+    eventually(estate.ready)
+    assert estate.told("unregisterWebhook") == 0
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+
+
+def test_another_caller_key_is_registered_anew(estate: World) -> None:
+    """The old registration is ended first; the service calls with the new key then."""
+    port = hooked(estate)
+    estate.serve()
+    eventually(estate.ready)
+    estate.started[0].stop()
+    estate.serve(environ={"CALLER_KEY": "another-caller-key"})
+    eventually(estate.ready)
+    asked = [operation for operation in estate.service.asked() if "Webhook" in operation]
+    assert asked == ["registerWebhook", "unregisterWebhook", "registerWebhook"]
+    old = httpx.post(f"http://127.0.0.1:{port}/", json={"callerKey": CALLER_KEY, "groupId": "x"}, trust_env=False)
+    assert old.status_code == 401
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+
+
+def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World) -> None:
+    """In one process, by editing the project file; time is delivered before, between and after."""
+    estate.serve()
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+    hooked(estate)
+    eventually(lambda: estate.connection()["mechanism"] == "webhook")
+    estate.post("b")
+    eventually(lambda: estate.states()["b"] == "success")
+    estate.settings()
+    eventually(lambda: estate.connection()["mechanism"] == "fetch")
+    estate.post("c")
+    eventually(lambda: estate.states()["c"] == "success")
+    assert estate.ledger() == ["a", "b", "c"]
+    asked = estate.service.asked()
+    switches = [o for o in asked if o in ("unregisterFetchClient", "registerWebhook", "unregisterWebhook")]
+    assert switches == ["unregisterFetchClient", "registerWebhook", "unregisterWebhook"]
+
+
+def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
+    """One webhook for a team, and this project did not register it: explained, exit 1."""
+    hooked(estate)
+    hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
+    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    served = estate.serve()
+    assert served.ends() == 1
+    assert "did not register" in served.messages("ended")[0]
+    assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
+
+
+def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
+    """Anybody could post time; exit 8, and nothing is registered."""
+    port = free_port()
+    hook = f'  mode: webhook\n  webhook: {{callbackUrl: "http://127.0.0.1:{port}/", bind: "127.0.0.1:{port}"}}\n'
+    estate.settings(posted=hook)
+    served = estate.serve()
+    assert served.ends() == 8
+    assert "callerKey" in served.messages("ended")[0]
+    assert estate.told("registerWebhook") == 0
+
+
+def test_the_receiver_runs_under_another_server(estate: World) -> None:
+    """An ASGI application like any other: registered, called, delivering, and stopped by the server's own signal."""
+    port = hooked(estate)
+    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", str(port)]
+    environ = estate.project.surroundings({"CALLER_KEY": CALLER_KEY})
+    log = estate.project.folder / "uvicorn.log"
+    with log.open("w") as stream:
+        process = subprocess.Popen(program, cwd=estate.project.folder, env=environ, stdout=stream, stderr=stream)
+    try:
+        eventually(lambda: estate.connection()["mechanism"] == "webhook")
+        estate.post("a")
+        eventually(lambda: estate.states() == {"a": "success"})
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+    assert estate.ledger() == ["a"]
+    assert "Traceback" not in log.read_text()
+
+
+def test_another_server_is_told_what_is_wrong_with_the_project(estate: World) -> None:
+    """One line and an exit code, no traceback."""
+    program = [sys.executable, "-m", "uvicorn", "--factory", "syncengine.serve.asgi:application", "--port", "0"]
+    environ = estate.project.surroundings()
+    done = subprocess.run(program, cwd=estate.project.folder, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert "is not webhook" in done.stderr
+    assert "Traceback" not in done.stderr

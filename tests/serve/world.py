@@ -1,0 +1,192 @@
+"""A `serve` as a process, the service that it talks to, the sinks that it delivers into, and what is seen of all."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from tests.cli.program import Project
+from tests.cli.service import KEY, Service, serving
+
+T = TypeVar("T")
+PATIENCE_SECONDS = 60.0
+CALLER_KEY = "caller-9b1d-never-to-be-seen"
+
+LEDGER = """\
+    - name: ledger
+      sql: {source: ledger, statement: "INSERT INTO time (id, matter) VALUES (:id, :matter)",
+            params: {id: "{{ group.groupId }}", matter: "{{ tag.name }}"}}
+      externalId: "L-{{ group.groupId }}"
+"""
+
+
+def eventually(look: Callable[[], T]) -> T:
+    """The first true thing that is seen."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not (seen := look()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.02)
+    return seen
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port
+
+
+@dataclass
+class Served:
+    """A process, and its log as it is written."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Each whole line, which must be JSON."""
+        return [
+            json.loads(line)
+            for line in self.log.read_text(encoding="utf-8").splitlines(keepends=True)
+            if line.endswith("\n")
+        ]
+
+    def events(self) -> list[str]:
+        return [line["event"] for line in self.lines()]
+
+    def messages(self, event: str) -> list[str]:
+        return [line["message"] for line in self.lines() if line["event"] == event]
+
+    def says(self, event: str, count: int = 1) -> list[str]:
+        """What it says of `event`, once it said it so often."""
+
+        def look() -> list[str]:
+            assert self.process.poll() is None or self.events().count(event) >= count, self.log.read_text()
+            found = self.messages(event)
+            return found if len(found) >= count else []
+
+        return eventually(look)
+
+    def ends(self) -> int:
+        """Its exit code, once it has ended by itself."""
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.ends()
+
+
+@dataclass
+class World:
+    service: Service
+    project: Project
+    port: int
+    started: list[Served] = field(default_factory=list)
+
+    # --- the project
+
+    def settings(
+        self, *, sinks: str = LEDGER, posted: str = "", more: str = "", every: str = "1h", service: tuple[str, ...] = ()
+    ) -> None:
+        """The project file: `posted` stands in `postedTime`, `more` beside it, `service` in that section."""
+        lines = [f"serve: {{every: {every}, listen: '127.0.0.1:{self.port}'}}", "sources: {ledger: {sql: ledger.db}}"]
+        text = "\n".join([*lines, more, "postedTime:", posted, "  deliver:", sinks])
+        self.project.settings(*[line for line in text.splitlines() if line.strip()], service=service)
+
+    def ledger(self) -> list[str]:
+        """Ids in the ledger."""
+        with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
+            return [id for (id,) in database.execute("SELECT id FROM time ORDER BY id")]
+
+    def new_ledger(self) -> None:
+        with closing(sqlite3.connect(self.project.folder / "ledger.db")) as database, database:
+            database.execute("PRAGMA journal_mode = WAL").fetchall()
+            database.execute("CREATE TABLE time (id TEXT, matter TEXT)")
+
+    # --- the process
+
+    def serve(self, *arguments: str, environ: dict[str, str] | None = None) -> Served:
+        log = self.project.folder / f"serve-{len(self.started)}.log"
+        with log.open("w", encoding="utf-8") as stream:
+            given = {"CALLER_KEY": CALLER_KEY, **(environ or {})}
+            process = self.project.start("serve", *arguments, environ=given, stdout=stream, stderr=stream)
+        served = Served(process, log)
+        self.started.append(served)
+        return served
+
+    def probe(self, path: str) -> httpx.Response | None:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}{path}", trust_env=False)
+        except httpx.TransportError:
+            return None
+
+    def ready(self) -> bool:
+        response = self.probe("/readyz")
+        return response is not None and response.status_code == 200
+
+    # --- the service
+
+    def post(self, *ids: str, **given: Any) -> None:
+        """Post time as a user does, in one operation."""
+        groups = [{"groupId": id, "tag": "ACME", **given} for id in ids]
+        response = self.service.control.post("/posted-time", json={"groups": groups})
+        assert response.status_code == 200, response.text
+
+    def state(self) -> dict[str, Any]:
+        state: dict[str, Any] = self.service.control.get("/state").json()
+        return state
+
+    def posted(self) -> dict[str, dict[str, Any]]:
+        """Group → how the service sees it."""
+        return {group["groupId"]: group for group in self.state()["postedTime"]}
+
+    def states(self) -> dict[str, str]:
+        return {id: group["state"] for id, group in self.posted().items()}
+
+    def connection(self) -> dict[str, Any]:
+        connection: dict[str, Any] = self.state()["connection"]
+        return connection
+
+    def health(self) -> dict[str, Any] | None:
+        health: dict[str, Any] | None = self.connection()["health"]
+        return health
+
+    def told(self, operation: str) -> int:
+        """How often the service was asked for this."""
+        return self.service.asked().count(operation)
+
+    def files(self) -> bytes:
+        """All that was written anywhere in the project's folder, logs too."""
+        return b"".join(path.read_bytes() for path in self.project.folder.rglob("*") if path.is_file())
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[World]:
+    """Ended with all its processes; no log holds a traceback or a secret, whatever the test is about."""
+    with serving() as service:
+        made = World(service, Project(folder / "project", service.url), free_port())
+        service.choose(holdSeconds=1, reofferSeconds=2, retrySeconds=1)
+        made.new_ledger()
+        made.settings()
+        try:
+            yield made
+        finally:
+            for served in made.started:
+                served.process.kill()
+                served.process.wait()
+    for served in made.started:
+        text = served.log.read_text(encoding="utf-8")
+        assert "Traceback" not in text, text
+    written = made.files()
+    assert KEY.encode() not in written
+    assert CALLER_KEY.encode() not in written

@@ -1,0 +1,201 @@
+"""Posted time on the wire: limits, pages, statuses, and a fetch that may take a minute (specification §4)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from syncengine.errors import SyncengineError, Usage
+from syncengine.sandbox.app import running_sandbox
+from syncengine.service.client import Client, Conduct
+from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAG
+from syncengine.service.posted_time import fetch, group_id, groups_of, listed, update_status
+
+from .scripted import CUT, OK, Reply, Scripted, saying
+from .talking import BUSY, key, talk
+
+# --- limits
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_fetch_of_no_group_is_refused_before_it_is_sent(limit: int) -> None:
+    """The service takes a limit of 1 or more."""
+
+    async def scene(server: Scripted, caller: Client) -> int:
+        with pytest.raises(Usage, match="1 or more"):
+            await fetch(caller, limit, 30.0)
+        return len(server.heard)
+
+    assert talk((saying([]),), scene) == 0
+
+
+@pytest.mark.parametrize("limit", [0, 501])
+def test_a_page_of_none_or_of_too_many_is_refused_before_it_is_asked_for(limit: int) -> None:
+    """The service takes 1 to 500."""
+
+    async def scene(server: Scripted, caller: Client) -> int:
+        with pytest.raises(Usage, match="1 to 500"):
+            [group async for group in listed(caller, limit)]
+        return len(server.heard)
+
+    assert talk((saying([]),), scene) == 0
+
+
+def test_the_limit_travels_in_the_query() -> None:
+    """None is sent when none is set: the service's own is 25."""
+
+    async def scene(server: Scripted, caller: Client) -> list[str]:
+        await fetch(caller, 7, 30.0)
+        await fetch(caller, None, 30.0)
+        return [heard.path for heard in server.heard]
+
+    assert talk((saying([]),), scene) == ["/connect/api/postedtime?limit=7", "/connect/api/postedtime"]
+
+
+# --- a fetch is slow
+
+
+def test_a_fetch_that_is_not_answered_in_its_time_is_not_repeated() -> None:
+    """A quiet minute is no trouble: the answer says that nothing came, after one request."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        answer = await caller.call(FETCH_POSTED_TIME, timeout=0.05)
+        return answer.timed_out, answer.status, [heard.path for heard in server.heard].count("/connect/api/postedtime")
+
+    assert talk((Reply(until=asyncio.Event()),), scene) == (True, None, 1)
+
+
+def test_a_client_that_outlives_outages_goes_on_calling() -> None:
+    """No breaker: after a call that was in trouble the next one is sent all the same."""
+
+    async def scene(server: Scripted, _: Client) -> Any:
+        async with Client(server.url, key, conduct=Conduct(attempts=1, breaks=False)) as caller:
+            first, second = await caller.call(UPSERT_TAG, {}), await caller.call(TEAM_INFO)
+        return first.status, second.status, len(server.heard)
+
+    assert talk((CUT, OK), scene) == (None, 200, 2)
+
+
+# --- answers
+
+
+@pytest.mark.parametrize(
+    ("reply", "groups"),
+    [
+        (saying([{"groupId": "a"}]), [{"groupId": "a"}]),
+        (saying([]), []),
+        (Reply(200, b""), []),
+        (Reply(204, b""), []),
+        (saying({"groups": []}), None),
+        (saying(["a"]), None),
+        (Reply(200, b"<html>"), None),
+        (Reply(200, b"null"), None),
+        (saying([], 400), None),
+    ],
+)
+def test_only_a_list_of_groups_is_one(reply: Reply, groups: Any) -> None:
+    """Whatever else comes is trouble, not an empty list."""
+
+    async def scene(_: Scripted, caller: Client) -> Any:
+        return groups_of(await caller.call(FETCH_POSTED_TIME))
+
+    assert talk((reply,), scene) == groups
+
+
+@pytest.mark.parametrize("group", [{}, {"groupId": None}, {"groupId": ""}, {"groupId": 7}])
+def test_a_group_without_an_id_has_none(group: Any) -> None:
+    """Nobody could be told what became of it."""
+    assert group_id(group) is None
+
+
+def test_a_status_tells_what_is_known_and_nothing_else() -> None:
+    """No null travels: the interface knows none there."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await update_status(caller, "g1", "SUCCESS", external_id="4711")
+        await update_status(caller, "g2", "FAILURE", "Assign a tag.")
+        return [orjson.loads(heard.body) for heard in server.heard]
+
+    assert talk((OK,), scene) == [
+        {"timeGroupId": "g1", "status": "SUCCESS", "externalId": "4711"},
+        {"timeGroupId": "g2", "status": "FAILURE", "message": "Assign a tag."},
+    ]
+
+
+def test_a_list_in_trouble_is_an_error_and_no_shorter_list() -> None:
+    """A page that does not come ends the listing with the service's words."""
+
+    async def scene(_: Scripted, caller: Client) -> None:
+        with pytest.raises(SyncengineError, match="503: busy"):
+            [group async for group in listed(caller, 2)]
+
+    talk((saying([{"groupId": "a", "submissionTime": 5}]), BUSY), scene)
+
+
+# --- pages
+
+
+def _listed(submissions: list[int], page: int) -> tuple[list[str], int]:
+    """Ids as they come, newest first, from a sandbox that was posted such groups; and how many requests it took."""
+    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+        control.post("/settings", json={"holdSeconds": 0})
+        httpx.get(f"{running.url}/postedtime", headers={"x-api-key": running.api_key})
+        groups = [{"groupId": f"g{n}", "submissionTime": at} for n, at in enumerate(submissions)]
+        control.post("/posted-time", json={"groups": groups})
+
+        async def pages() -> list[str]:
+            async with Client(running.url, lambda *, fresh=False: running.api_key) as caller:
+                return [group_id(group) or "" async for group in listed(caller, page)]
+
+        ids = asyncio.run(pages())
+        asked = [r["operation"] for r in control.get("/requests").json()["requests"]]
+        return ids, asked.count("listPostedTime")
+
+
+def test_730_groups_are_listed_without_a_repeat_although_many_share_an_instant() -> None:
+    """Pages of 100 cut through groups of one submission time; each is there once, and newest first."""
+    submissions = [1_700_000_000_000 + n // 73 for n in range(730)]
+    ids, _ = _listed(submissions, 100)
+    assert sorted(ids) == sorted(f"g{n}" for n in range(730))
+    times = [submissions[int(id[1:])] for id in ids]
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize("sharing", [4, 5, 6, 20])
+def test_a_page_that_is_full_of_one_instant_keeps_no_group_away(sharing: int) -> None:
+    """Fewer, as many or more groups than a page share one instant: all are found, and the older ones."""
+    ids, _ = _listed([2000] * sharing + [1000] * 3 + [3000], 5)
+    assert sorted(ids) == sorted(f"g{n}" for n in range(sharing + 4))
+
+
+def test_an_instant_that_hides_groups_is_told() -> None:
+    """600 groups of one instant, of which the service lists 500 whatever is asked; the older one is found."""
+
+    async def scene(_: Scripted, caller: Client) -> Any:
+        hidden: list[int] = []
+        ids = [group_id(group) async for group in listed(caller, hidden=hidden.append)]
+        return len(ids), hidden
+
+    page = [{"groupId": f"g{n}", "submissionTime": 2000} for n in range(500)]
+    older = [{"groupId": "older", "submissionTime": 1000}]
+    assert talk((saying(page), saying(page), saying(older), saying(older), saying([])), scene) == (501, [2000])
+
+
+def test_a_service_that_always_answers_the_same_is_not_asked_for_ever() -> None:
+    """It does not look at `submittedBefore`: what it has is listed once."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        return [group_id(group) async for group in listed(caller, 2)], len(server.heard)
+
+    page = [{"groupId": "a", "submissionTime": 2000}, {"groupId": "b", "submissionTime": 1000}]
+    ids, _ = talk((saying(page),), scene)
+    assert ids == ["a", "b"]
+
+
+def test_an_empty_list_is_asked_for_once() -> None:
+    """Nothing there: one request."""
+    assert _listed([], 100) == ([], 1)

@@ -1,0 +1,287 @@
+"""The inbox keeps what was offered before anything else, proves its lease, and is one schema on every database."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.errors import LockHeld, SyncengineError
+from syncengine.store.facts import VERSION
+from syncengine.store.holder import Holder
+from syncengine.store.inbox import Inbox, Offer, open_inbox
+from syncengine.store.inbox_entries import FAILURE, RETRIABLE_FAILURE, SUCCESS, Status
+from syncengine.store.lock import LockLost
+from syncengine.store.state import open_state
+
+OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe", "jo@example.com"), "ACME-0042")
+HERE = Holder.here("serve", {})
+
+
+def delivered(inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: str = SUCCESS) -> None:
+    """A group that went all the way."""
+    entry = inbox.receive(offer)
+    for sink in sinks:
+        inbox.begin(entry, sink)
+        inbox.ended(entry, sink, Status.ACCEPTED, external_id=f"{sink}-1")
+    inbox.decide(entry, outcome, "why" if outcome != SUCCESS else None, waits=offer.mechanism == "fetch")
+
+
+def test_an_offer_is_there_before_anything_else(url: str) -> None:
+    """And after everything: another process finds it as it came."""
+    with open_inbox(url, write=True, now=lambda: 5.0) as inbox:
+        inbox.receive(OFFER)
+    with open_inbox(url, write=False) as inbox:
+        entry = inbox.entry("g1")
+    assert entry is not None
+    assert (entry.state, entry.revision, entry.digest, entry.received, entry.offers) == (
+        "received",
+        1,
+        "digest-1",
+        5.0,
+        1,
+    )
+    assert (entry.raw(), entry.user_keys, entry.tag) == ({"groupId": "g1"}, ("Jo Doe", "jo@example.com"), "ACME-0042")
+
+
+def test_an_offer_of_other_content_is_kept_without_replacing_the_first(url: str) -> None:
+    """Whether it does is not the inbox's to decide."""
+    with open_inbox(url, write=True) as inbox:
+        inbox.receive(OFFER)
+        entry = inbox.receive(replace(OFFER, digest="digest-2", body='{"x":1}'))
+        assert (entry.digest, entry.offers, [e.detail for e in inbox.story("g1")]) == ("digest-1", 2, [None, '{"x":1}'])
+        entry = inbox.revise(replace(OFFER, digest="digest-2", body='{"x":1}'))
+        assert (entry.digest, entry.revision, entry.raw()) == ("digest-2", 2, {"x": 1})
+
+
+def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
+    """With its attempts; the last revision is what counts of a sink."""
+    with open_inbox(url, write=True) as inbox:
+        entry = inbox.receive(OFFER)
+        for _ in range(2):
+            inbox.begin(inbox.entry("g1") or entry, "ledger")
+            inbox.ended(entry, "ledger", Status.REFUSED, message="no")
+        entry = inbox.revise(replace(OFFER, digest="digest-2"))
+        inbox.begin(entry, "ledger")
+        inbox.remember(entry, "ledger", "memo")
+        found = inbox.entry("g1")
+    assert found is not None
+    assert [(d.revision, d.status, d.attempts, d.memo) for d in found.deliveries] == [
+        (1, Status.REFUSED, 2, None),
+        (2, Status.ATTEMPTING, 1, "memo"),
+    ]
+    assert found.state == "delivering"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state", "answered"),
+    [
+        (SUCCESS, "accepted", "acknowledged"),
+        (FAILURE, "refused", "acknowledged"),
+        (RETRIABLE_FAILURE, "troubled", "troubled"),
+    ],
+)
+def test_a_verdict_waits_until_the_service_accepted_it(outcome: str, state: str, answered: str, url: str) -> None:
+    """A group in trouble stays so: it is to be offered again."""
+    with open_inbox(url, write=True) as inbox:
+        delivered(inbox, OFFER, outcome=outcome)
+        assert [entry.state for entry in inbox.entries()] == [state]
+        assert [w.status for w in inbox.waiting()] == [outcome]
+        inbox.acknowledged("g1", outcome)
+        assert [entry.state for entry in inbox.entries()] == [answered]
+        assert list(inbox.waiting()) == []
+
+
+def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
+    """The service does not know the group."""
+    with open_inbox(url, write=True) as inbox:
+        delivered(inbox)
+        inbox.given_up("g1", "the service does not know this group")
+        (entry,) = inbox.entries(states=["given-up"])
+        assert (entry.note, entry.is_settled, list(inbox.waiting())) == (
+            "the service does not know this group",
+            False,
+            [],
+        )
+        inbox.acknowledged("nobody", SUCCESS)
+        inbox.given_up("nobody", "x")
+
+
+def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
+    """Users by any of their names."""
+    now = 0.0
+    with open_inbox(url, write=True, now=lambda: now) as inbox:
+        for number, tag in enumerate(["a", "b", None]):
+            now += 1
+            inbox.receive(replace(OFFER, group_id=f"g{number}", tag=tag, user_keys=(f"u{number}", f"U{number}@X")))
+
+        def ids(**given: object) -> list[str]:
+            return [entry.group_id for entry in inbox.entries(**given)]  # type: ignore[arg-type]
+
+        assert ids() == ["g2", "g1", "g0"]
+        assert (ids(tag="b"), ids(user="u1@x"), ids(since=2.0), ids(states=["accepted"])) == (
+            ["g1"],
+            ["g1"],
+            ["g2", "g1"],
+            [],
+        )
+        assert inbox.counts() == {"received": 3}
+
+
+def test_receipts_are_told_by_sink_and_time(url: str) -> None:
+    """Also of groups that were reduced."""
+    now = 10.0
+    with open_inbox(url, write=True, now=lambda: now) as inbox:
+        delivered(inbox, OFFER, "ledger", "archive")
+        now = 20.0
+        delivered(inbox, replace(OFFER, group_id="g2"), "ledger")
+        for id in ("g1", "g2"):
+            inbox.acknowledged(id, SUCCESS)
+        assert inbox.reduce(15.0) == 1
+        assert [(r.group_id, r.at, r.external_id) for r in inbox.receipts("ledger", 0)] == [
+            ("g1", 10.0, "ledger-1"),
+            ("g2", 20.0, "ledger-1"),
+        ]
+        assert [r.group_id for r in inbox.receipts("ledger", 15)] == ["g2"]
+        entry = inbox.entry("g1")
+        assert entry is not None
+        assert (entry.body, entry.user_name, entry.tag, entry.digest) == (None, None, None, "digest-1")
+        assert inbox.reduce(15.0) == 0
+
+
+def test_a_person_can_settle_a_conflict(url: str) -> None:
+    """What the sinks have is right: the service hears SUCCESS."""
+    with open_inbox(url, write=True) as inbox:
+        delivered(inbox, OFFER, "ledger")
+        entry = inbox.receive(OFFER)
+        inbox.decide(entry, FAILURE, "other content", waits=True, note="conflict", is_conflict=True)
+        inbox.acknowledged("g1", FAILURE)
+        assert [e.state for e in inbox.entries()] == ["conflict"]
+        inbox.settle(["g1", "nobody"])
+        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(SUCCESS, "ledger-1")]
+
+
+# --- the lease
+
+
+def test_one_holds_the_inbox_and_another_waits(url: str) -> None:
+    """Asking once is told who holds it; a standby takes over when it is given back. The state's lock is another."""
+    with (
+        open_inbox(url, write=True) as first,
+        open_inbox(url, write=True) as second,
+        open_state(url, write=True) as state,
+    ):
+        lease = first.lease(HERE)
+        with pytest.raises(LockHeld, match=r"the inbox is locked by .*serve"):
+            second.lease(HERE, wait=0)
+        with state.lock(HERE, wait=0, request_timeout=0):
+            taken = threading.Event()
+
+            def stand_by() -> None:
+                with second.lease(HERE):
+                    taken.set()
+
+            thread = threading.Thread(target=stand_by)
+            thread.start()
+            first.receive(OFFER)
+            assert not taken.is_set()
+            lease.release()
+            thread.join(20)
+            assert taken.is_set()
+
+
+def test_who_lost_the_lease_writes_nothing(url: str) -> None:
+    """It slept through its lease, and another took over."""
+    with open_inbox(url, write=True) as first, open_inbox(url, write=True) as second:
+        lease = first.lease(HERE)
+        entry = first.receive(OFFER)
+        lease.release()
+        with second.lease(HERE):
+            for write in (
+                lambda: first.receive(replace(OFFER, group_id="g2")),
+                lambda: first.begin(entry, "ledger"),
+                lambda: first.acknowledged("g1", SUCCESS),
+            ):
+                with pytest.raises(LockLost):
+                    write()
+            assert [e.group_id for e in second.entries()] == ["g1"]
+
+
+def test_writers_side_by_side_do_not_get_in_each_others_way(url: str) -> None:
+    """Each reads what the one before wrote."""
+    with open_inbox(url, write=True) as inbox:
+        threads = [threading.Thread(target=inbox.receive, args=(OFFER,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        entry = inbox.entry("g1")
+        assert entry is not None
+        assert entry.offers == 8
+
+
+# --- states of other versions
+
+
+def _first_version(path: Path) -> None:
+    """A state as the first release wrote it."""
+    open_state(str(path), write=True).close()
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("inbox_groups", "inbox_deliveries", "inbox_events"):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("DELETE FROM state_lock WHERE id = 2")
+        connection.execute("UPDATE state_facts SET version = 1")
+        connection.commit()
+
+
+def test_a_state_of_the_first_version_gets_an_inbox(path: Path) -> None:
+    """Once somebody writes; what it recorded stays."""
+    _first_version(path)
+    with open_inbox(str(path), write=True) as inbox:
+        inbox.lease(HERE)
+        inbox.receive(OFFER)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM state_facts").fetchone() == (VERSION,)
+    with open_state(str(path), write=True) as state:
+        state.lock(HERE, wait=0, request_timeout=0)
+
+
+def test_a_state_of_the_first_version_is_read_as_it_is(path: Path) -> None:
+    """A plan never migrates; an inbox that is not there is empty."""
+    _first_version(path)
+    with open_state(str(path), write=False) as state:
+        assert (state.exists, list(state.rows())) == (True, [])
+    with open_inbox(str(path), write=False) as inbox:
+        assert (inbox.entries(), inbox.entry("g1"), inbox.story("g1"), inbox.counts()) == ([], None, [], {})
+        assert (list(inbox.waiting()), list(inbox.receipts("x", 0)), inbox.asked()) == ([], [], [])
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM state_facts").fetchone() == (1,)
+
+
+def test_a_missing_state_is_an_empty_inbox_and_is_not_made(path: Path) -> None:
+    """Looking writes nothing."""
+    with open_inbox(str(path), write=False) as inbox:
+        assert inbox.entries() == []
+    assert not path.exists()
+
+
+def test_the_inbox_is_its_owners_alone(path: Path) -> None:
+    """Whoever posted what is nobody else's business."""
+    open_inbox(str(path), write=True).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_inbox_is_told_in_a_sentence(path: Path) -> None:
+    """With its name."""
+    with open_inbox(str(path), write=True) as inbox:
+        with inbox.database.engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE inbox_events"))
+        with pytest.raises(SyncengineError, match=r"the database refused a statement|cannot be reached") as refusal:
+            inbox.receive(OFFER)
+        assert str(path) in refusal.value.message
+        assert inbox.entries() == []

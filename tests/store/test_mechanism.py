@@ -1,0 +1,37 @@
+"""Which mechanism was registered last, as the state remembers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from syncengine.store.mechanism import Mechanism, digest, registered, remember
+
+KEY = "caller-key-of-a-test"
+HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", digest(KEY))
+
+
+def test_what_is_remembered_is_found_again(tmp_path: Path) -> None:
+    """The last one only; nothing at first, and nothing once it was ended. Looking creates no state."""
+    state = str(tmp_path / "state.db")
+    assert registered(state) is None
+    assert not Path(state).exists()
+    for mechanism in (Mechanism("fetch", "https://service.example"), HOOK, None):
+        remember(state, mechanism)
+        assert registered(state) == mechanism
+
+
+def test_the_key_is_known_again_and_is_nowhere(tmp_path: Path) -> None:
+    """Two digests of one key differ, and neither is the key."""
+    state = tmp_path / "state.db"
+    remember(str(state), HOOK)
+    found = registered(str(state))
+    assert found is not None
+    assert found.has_key(KEY)
+    assert not found.has_key(KEY + "x")
+    assert digest(KEY) != digest(KEY)
+    assert KEY.encode() not in state.read_bytes()
+
+
+def test_a_fetch_client_has_no_key(tmp_path: Path) -> None:
+    """Whatever is asked."""
+    assert not Mechanism("fetch", "https://service.example").has_key("")
