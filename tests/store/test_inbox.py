@@ -235,6 +235,7 @@ def _first_version(path: Path) -> None:
         for table in ("inbox_groups", "inbox_deliveries", "inbox_events"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM state_lock WHERE id = 2")
+        connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
         connection.execute("UPDATE state_facts SET version = 1")
         connection.commit()
 
