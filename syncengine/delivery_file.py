@@ -14,6 +14,7 @@ from syncengine.delivery_shapes import (
     Headers,
     JsonTemplate,
     Listen,
+    Newline,
     Params,
     SinkName,
     Statuses,
@@ -24,7 +25,7 @@ from syncengine.delivery_shapes import (
 )
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.nodes import Mapping, Node
-from syncengine.document.shapes import Flag, Reader, Reads, choice, prose, whole_number
+from syncengine.document.shapes import Flag, Reader, Reads, choice, whole_number
 from syncengine.document.tables import Model, model_reader
 from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, web_url
 
@@ -183,7 +184,7 @@ class NarrativeSection(Model):
     max_length: Annotated[int, Reads(whole_number(0, 10_000_000)), Field(ge=0)] | None = Field(
         None, description="Longer text is cut; 0 (default): never."
     )
-    newline: Annotated[str, Reads(prose)] | None = Field(None, description="Written for each end of a line.")
+    newline: Newline | None = Field(None, description="Written for each end of a line.")
 
 
 class DurationSection(Model):

@@ -172,6 +172,11 @@ def listen(text: str) -> tuple[str, int] | None:
     return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
 
 
+def newline(text: str) -> str | None:
+    """What ends a line: text like `<br>`, or carriage returns and line feeds."""
+    return text if re.sub(r"[\r\n]", "", text).isprintable() and len(text) <= 20 else None
+
+
 def time_zone(text: str) -> str | None:
     from zoneinfo import ZoneInfo
 
@@ -232,6 +237,11 @@ Listen = Annotated[
     tuple[str, int],
     Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
     WithJsonSchema({"type": "string", "pattern": f"^{_LISTEN.pattern}$"}),
+]
+Newline = Annotated[
+    str,
+    Reads(parsed(newline, 'what ends a line, like "\\r\\n" or <br>')),
+    WithJsonSchema({"type": "string", "maxLength": 20}),
 ]
 TimeZone = Annotated[
     str,

@@ -26,10 +26,8 @@ from syncengine.store.inbox_entries import (
     Offer,
     Receipt,
     Status,
-    delivered_from,
-    entry_from,
-    event_from,
 )
+from syncengine.store.inbox_reading import PIECE, Reading, entry_of
 from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
@@ -38,7 +36,6 @@ from syncengine.store.tables import INBOX_LOCK, LOCK
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 
 InboxLease = Lease
-_PIECE = 200
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -46,16 +43,14 @@ def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -
     return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
 
 
-class Inbox:
+class Inbox(Reading):
     """Groups in the state's database. Also a context manager that closes."""
 
     def __init__(self, database: Database, now: Callable[[], float]) -> None:
-        self.database = database
+        super().__init__(database)
         self._now = now
         self._locks = Locks(database, now, INBOX_LOCK)
         self._lease: Lease | None = None
-        with database.transaction() as connection:
-            self._is_there = sa.inspect(connection).has_table(GROUPS.name)
 
     # --- what delivery writes
 
@@ -66,7 +61,7 @@ class Inbox:
         """
         at = self._now()
         with self._writing() as connection:
-            known = _entry(connection, offer.group_id)
+            known = entry_of(connection, offer.group_id)
             same = known is None or known.digest == offer.digest
             if known is None:
                 connection.execute(sa.insert(GROUPS).values(**offer.columns(), **_first(at)))
@@ -77,7 +72,7 @@ class Inbox:
                 connection.execute(_update(offer.group_id, **change, **again))
             _tell(connection, offer.group_id, known.revision if known else 1, at, "offered", message=offer.mechanism,
                   detail=None if same else offer.body)  # fmt: skip
-            entry = _entry(connection, offer.group_id)
+            entry = entry_of(connection, offer.group_id)
         assert entry is not None
         return entry
 
@@ -88,7 +83,7 @@ class Inbox:
             anew = {"state": "received", "outcome": None, "message": None, "waiting": False, "note": None}
             columns = {name: value for name, value in offer.columns().items() if name != "group_id"}
             connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **columns, **anew))
-            entry = _entry(connection, offer.group_id)
+            entry = entry_of(connection, offer.group_id)
             assert entry is not None
             _tell(connection, offer.group_id, entry.revision, at, "revised")
         return entry
@@ -160,17 +155,11 @@ class Inbox:
 
     # --- what the service is told
 
-    def waiting(self) -> Iterator[Acknowledgement]:
-        """Verdicts that the service has not accepted yet, oldest first. Only those of the fetch mechanism."""
-        columns = (GROUPS.c.group_id, GROUPS.c.outcome.label("status"), GROUPS.c.message, GROUPS.c.external_id)
-        query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
-        return iter([Acknowledgement(**row._mapping) for row in self._rows(query)])
-
     def acknowledged(self, group_id: str, status: str) -> None:
         """The service accepted this status. A newer verdict with another status goes on waiting."""
         at = self._now()
         with self._writing() as connection:
-            entry = _entry(connection, group_id)
+            entry = entry_of(connection, group_id)
             if entry is None:
                 return
             _tell(connection, group_id, entry.revision, at, "status", outcome=status, external_id=entry.external_id)
@@ -182,7 +171,7 @@ class Inbox:
         """The service will never accept a status of this group (404): it stays visible, and waits no more."""
         at = self._now()
         with self._writing() as connection:
-            entry = _entry(connection, group_id)
+            entry = entry_of(connection, group_id)
             if entry is None:
                 return
             connection.execute(_update(group_id, waiting=False, state="given-up", note=why))
@@ -205,61 +194,14 @@ class Inbox:
         )
         return self._lease
 
-    # --- what people ask
-
-    def entry(self, group_id: str) -> Entry | None:
-        """A group and what its sinks did with it."""
-        if not self._is_there:
-            return None
-        with self.database.transaction() as connection:
-            return _entry(connection, group_id)
-
-    def entries(
-        self,
-        *,
-        states: Sequence[str] = (),
-        user: str | None = None,
-        tag: str | None = None,
-        since: float | None = None,
-    ) -> list[Entry]:
-        """Groups, the last offered first. `user` is any name of theirs; without states, all."""
-        query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
-        if states:
-            query = query.where(GROUPS.c.state.in_(states))
-        if tag is not None:
-            query = query.where(GROUPS.c.tag == tag)
-        if since is not None:
-            query = query.where(GROUPS.c.offered >= since)
-        if not self._is_there:
-            return []
-        with self.database.transaction() as connection:
-            rows = [row for row in connection.execute(query) if user is None or _is_user(row, user)]
-            return list(_with_deliveries(connection, rows))
-
-    def story(self, group_id: str) -> list[Event]:
-        """All that happened to a group, oldest first."""
-        query = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
-        return [event_from(row) for row in self._rows(query)]
-
-    def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
-        """What a sink took since then, oldest first; what was reduced too."""
-        columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
-        took = sa.and_(DELIVERIES.c.sink == sink, DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
-        return iter(
-            [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
-        )
-
-    def counts(self) -> dict[str, int]:
-        """How many groups are in each state."""
-        query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
-        return {row[0]: row[1] for row in self._rows(query)}
+    # --- what people ask for
 
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
         """Have these delivered again by whoever holds the lease: what is missing, and `sink` in any case."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
-                entry = _entry(connection, group_id)
+                entry = entry_of(connection, group_id)
                 if entry is None:
                     continue
                 connection.execute(_update(group_id, asked=at))
@@ -273,7 +215,7 @@ class Inbox:
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
-                entry = _entry(connection, group_id)
+                entry = entry_of(connection, group_id)
                 if entry is None or entry.state != "conflict":
                     continue
                 waits = entry.mechanism == "fetch"
@@ -283,14 +225,6 @@ class Inbox:
                 change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
                 connection.execute(_update(group_id, **change, **told))
                 _tell(connection, group_id, entry.revision, at, "settled", **told)
-
-    def asked(self) -> list[Entry]:
-        """Groups that somebody wants delivered again, in the order of asking."""
-        query = sa.select(GROUPS).where(GROUPS.c.asked.is_not(None)).order_by(GROUPS.c.asked, GROUPS.c.group_id)
-        if not self._is_there:
-            return []
-        with self.database.transaction() as connection:
-            return list(_with_deliveries(connection, connection.execute(query).all()))
 
     def done(self, group_id: str) -> None:
         """Nobody waits for this group to be delivered again any more."""
@@ -308,8 +242,8 @@ class Inbox:
         )
         with self._writing() as connection:
             ids = list(connection.execute(sa.select(GROUPS.c.group_id).where(old)).scalars())
-            for start in range(0, len(ids), _PIECE):
-                piece = ids[start : start + _PIECE]
+            for start in range(0, len(ids), PIECE):
+                piece = ids[start : start + PIECE]
                 connection.execute(sa.delete(EVENTS).where(EVENTS.c.group_id.in_(piece)))
                 none = {"body": None, "user_name": None, "user_keys": None, "tag": None, "message": None}
                 connection.execute(sa.update(GROUPS).where(GROUPS.c.group_id.in_(piece)).values(**none))
@@ -341,12 +275,6 @@ class Inbox:
             connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
             yield connection
 
-    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
-        if not self._is_there:
-            return ()
-        with self.database.transaction() as connection:
-            return connection.execute(query).all()
-
 
 def _first(at: float) -> dict[str, Any]:
     return {"state": "received", "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
@@ -362,23 +290,3 @@ def _is(key: Mapping[str, Any]) -> sa.ColumnElement[bool]:
 
 def _tell(connection: sa.Connection, group_id: str, revision: int, at: float, kind: str, **facts: Any) -> None:
     connection.execute(sa.insert(EVENTS).values(group_id=group_id, revision=revision, at=at, kind=kind, **facts))
-
-
-def _entry(connection: sa.Connection, group_id: str) -> Entry | None:
-    rows = connection.execute(sa.select(GROUPS).where(GROUPS.c.group_id == group_id)).all()
-    return next(_with_deliveries(connection, rows), None)
-
-
-def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[Entry]:
-    for start in range(0, len(rows), _PIECE):
-        piece = rows[start : start + _PIECE]
-        query = sa.select(DELIVERIES).where(DELIVERIES.c.group_id.in_([row.group_id for row in piece]))
-        found: dict[str, list[Delivered]] = {}
-        for row in connection.execute(query.order_by(DELIVERIES.c.revision, DELIVERIES.c.first)):
-            found.setdefault(row.group_id, []).append(delivered_from(row))
-        for row in piece:
-            yield entry_from(row, tuple(found.get(row.group_id, ())))
-
-
-def _is_user(row: sa.Row[Any], user: str) -> bool:
-    return user.casefold() in {key.casefold() for key in entry_from(row, ()).user_keys}

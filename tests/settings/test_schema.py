@@ -10,7 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
+from syncengine.errors import Problems
 from syncengine.schema import schemas
+from syncengine.settings import load_project
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = schemas()
@@ -50,6 +52,12 @@ GOOD = {
         "version: 1\nservice: {baseUrl: sandbox, apiKey: {env: A}, timeout: 30s, concurrency: 8}\nstate: {file: a}",
         "version: 1\npolicy: {maxDeletes: {tags: 3, keywords: 25%}}\nenvironments: {prod: {state: x}}",
         "version: 1\ndefaults: {tags: {visibility: PRIVATE}}",
+        "version: 1\nsources: {a: {sql: x.db}, b: {http: 'http://h'}, c: {http: {url: 'http://h', timeout: 3s}}}",
+        "version: 1\npostedTime: {mode: webhook, webhook: {callbackUrl: 'https://h', callerKey: {env: K}}}",
+        "version: 1\npostedTime: {deliver: [{name: a, when: tag, jsonl: {path: x, json: {a: [1, null, x]}}}]}",
+        "version: 1\npostedTime: {deliver: [{name: a, sql: {url: x.db, statement: y}, refuseOn: [409]}], keep: 1d}",
+        "version: 1\npostedTime: {lookups: [{name: a, sql: {source: b, query: c}}], duration: {roundUpTo: 0s}}",
+        "version: 1\nserve: {every: 5m, listen: '127.0.0.1:9100'}",
     ],
 }
 BAD = {
@@ -73,6 +81,17 @@ BAD = {
         "version: 1\nservice: {concurrency: 65}",
         "version: 1\nenvironments: {a: {environments: {}}}",
         "version: 1\ndefaults: {tags: {name: a}}",
+        "version: 1\nsources: {a: {}}",
+        "version: 1\nsources: {a: {sql: x, http: 'http://h'}}",
+        "version: 1\npostedTime: {mode: push}",
+        "version: 1\npostedTime: {webhook: {callerKey: abc}}",
+        "version: 1\npostedTime: {deliver: [{name: a}]}",
+        "version: 1\npostedTime: {deliver: [{jsonl: {path: x}}]}",
+        "version: 1\npostedTime: {deliver: [{name: a, jsonl: {path: x}, http: {url: 'http://h'}}]}",
+        "version: 1\npostedTime: {deliver: [{name: a, sql: {source: b, url: c, statement: d}}]}",
+        "version: 1\npostedTime: {deliver: [{name: a, jsonl: {path: x}, refuseOn: [200]}]}",
+        "version: 1\npostedTime: {fetchLimit: 0}",
+        "version: 1\nserve: {listen: 9100}",
     ],
 }
 
@@ -85,6 +104,23 @@ def cases(table: dict[str, list[str]]) -> list[tuple[str, str]]:
 def test_good_files_are_good_by_the_schema(name: str, text: str) -> None:
     """Strings that YAML 1.1 would take for numbers are texts for us, so the schema lets them pass."""
     judge(name).validate(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("text", GOOD["project.schema.json"])
+def test_good_project_files_are_good_by_the_readers(text: str, tmp_path: Path) -> None:
+    """Schema and readers come from the same models."""
+    (tmp_path / "syncengine.yaml").write_text(text + "\nsources: {b: {sql: b.db}}\n" * ("source: b" in text))
+    load_project(folder=tmp_path, environ={})
+
+
+@pytest.mark.parametrize("text", BAD["project.schema.json"])
+def test_bad_project_files_are_bad_by_the_readers(text: str, tmp_path: Path) -> None:
+    """Schema and readers come from the same models; what stands in a manifest is read with the manifests."""
+    (tmp_path / "syncengine.yaml").write_text(text)
+    if "defaults" in text:
+        return
+    with pytest.raises(Problems):
+        load_project(folder=tmp_path, environ={})
 
 
 @pytest.mark.parametrize(("name", "text"), cases(BAD))

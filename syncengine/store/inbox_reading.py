@@ -1,0 +1,121 @@
+"""The inbox as whoever asks wants it: groups, deliveries, events, receipts. Reads; one that is not there is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from syncengine.store.database import Database
+from syncengine.store.inbox_entries import (
+    Acknowledgement,
+    Delivered,
+    Entry,
+    Event,
+    Receipt,
+    Status,
+    delivered_from,
+    entry_from,
+    event_from,
+)
+from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
+
+PIECE = 200
+"""Groups in one IN list."""
+
+
+class Reading:
+    """What can be asked of an inbox."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        with database.transaction() as connection:
+            self._is_there = sa.inspect(connection).has_table(GROUPS.name)
+
+    def entry(self, group_id: str) -> Entry | None:
+        """A group and what its sinks did with it."""
+        if not self._is_there:
+            return None
+        with self.database.transaction() as connection:
+            return entry_of(connection, group_id)
+
+    def entries(
+        self,
+        *,
+        states: Sequence[str] = (),
+        user: str | None = None,
+        tag: str | None = None,
+        since: float | None = None,
+    ) -> list[Entry]:
+        """Groups, the last offered first. `user` is any name of theirs; without states, all."""
+        query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
+        if states:
+            query = query.where(GROUPS.c.state.in_(states))
+        if tag is not None:
+            query = query.where(GROUPS.c.tag == tag)
+        if since is not None:
+            query = query.where(GROUPS.c.offered >= since)
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            rows = [row for row in connection.execute(query) if user is None or _is_user(row, user)]
+            return list(_with_deliveries(connection, rows))
+
+    def story(self, group_id: str) -> list[Event]:
+        """All that happened to a group, oldest first."""
+        query = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
+        return [event_from(row) for row in self._rows(query)]
+
+    def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
+        """What a sink took since then, oldest first; what was reduced too."""
+        columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
+        took = sa.and_(DELIVERIES.c.sink == sink, DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
+        return iter(
+            [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How many groups are in each state."""
+        query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
+        return {row[0]: row[1] for row in self._rows(query)}
+
+    def waiting(self) -> Iterator[Acknowledgement]:
+        """Verdicts that the service has not accepted yet, oldest first. Only those of the fetch mechanism."""
+        columns = (GROUPS.c.group_id, GROUPS.c.outcome.label("status"), GROUPS.c.message, GROUPS.c.external_id)
+        query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
+        return iter([Acknowledgement(**row._mapping) for row in self._rows(query)])
+
+    def asked(self) -> list[Entry]:
+        """Groups that somebody wants delivered again, in the order of asking."""
+        query = sa.select(GROUPS).where(GROUPS.c.asked.is_not(None)).order_by(GROUPS.c.asked, GROUPS.c.group_id)
+        if not self._is_there:
+            return []
+        with self.database.transaction() as connection:
+            return list(_with_deliveries(connection, connection.execute(query).all()))
+
+    def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
+        if not self._is_there:
+            return ()
+        with self.database.transaction() as connection:
+            return connection.execute(query).all()
+
+
+def entry_of(connection: sa.Connection, group_id: str) -> Entry | None:
+    rows = connection.execute(sa.select(GROUPS).where(GROUPS.c.group_id == group_id)).all()
+    return next(_with_deliveries(connection, rows), None)
+
+
+def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[Entry]:
+    for start in range(0, len(rows), PIECE):
+        piece = rows[start : start + PIECE]
+        query = sa.select(DELIVERIES).where(DELIVERIES.c.group_id.in_([row.group_id for row in piece]))
+        found: dict[str, list[Delivered]] = {}
+        for row in connection.execute(query.order_by(DELIVERIES.c.revision, DELIVERIES.c.first)):
+            found.setdefault(row.group_id, []).append(delivered_from(row))
+        for row in piece:
+            yield entry_from(row, tuple(found.get(row.group_id, ())))
+
+
+def _is_user(row: sa.Row[Any], user: str) -> bool:
+    return user.casefold() in {key.casefold() for key in entry_from(row, ()).user_keys}

@@ -1,0 +1,124 @@
+"""The sections of posted time, sources and serve arrive as they were written, and environments are laid over them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from syncengine.delivery_file import Mode, PostedTimeSection, Unmatched, Weighting
+from syncengine.delivery_shapes import Written
+from syncengine.setting_shapes import Reference
+from syncengine.settings import Project, load_project, secret_at
+
+WHOLE = """\
+version: 1
+sources:
+  ledger: {sql: {env: LEDGER}}
+  crm: {http: {url: https://crm.example.com/api/, headers: {X-Key: {env: CRM}, Accept: text/plain}, timeout: 5s}}
+  plain: {http: https://plain.example.com}
+postedTime:
+  mode: webhook
+  webhook:
+    callbackUrl: https://me.example.com/hook
+    callerKey: {file: key.txt}
+    bind: "[::1]:8081"
+    maxBody: 2048
+  fetchLimit: 5
+  timezone: Europe/Vienna
+  unmatched: accept
+  refuse: [{when: not tag, message: Assign a tag.}]
+  narrative: {template: n.j2, maxLength: 255, newline: "\\r\\n"}
+  duration: {from: rows, weighting: always, roundUpTo: 6m}
+  deliver:
+    - name: ledger
+      when: tag
+      sql: {source: ledger, statement: "CALL x(:a, :b, :c, :d)", params: {a: "{{ x }}", b: 1, c: 007, d: null}}
+      refuseOn: [409, 503]
+    - {name: file, jsonl: {path: out.jsonl, json: {a: [true, 1.5, yes, "2"]}}}
+  keep: 30d
+serve: {every: 90s, listen: "0.0.0.0:80"}
+environments:
+  test: {postedTime: {mode: fetch, webhook: {bind: "127.0.0.1:1"}}, serve: {every: 1s}, sources: {ledger: {sql: x.db}}}
+"""
+
+
+def project(folder: Path, env: str | None = None) -> Project:
+    (folder / "syncengine.yaml").write_text(WHOLE, encoding="utf-8")
+    return load_project(folder=folder, environment=env, environ={})
+
+
+def posted(folder: Path, env: str | None = None) -> PostedTimeSection:
+    found = project(folder, env).posted_time
+    assert found is not None
+    return found
+
+
+def test_sources_are_places_and_references(tmp_path: Path) -> None:
+    """A URL alone is short for a source with nothing else."""
+    found = project(tmp_path).sources
+    assert found["ledger"].sql == Reference(env="LEDGER")
+    crm, plain = found["crm"].http, found["plain"].http
+    assert crm is not None
+    assert plain is not None
+    assert (crm.url, crm.timeout, plain.url, plain.headers) == (
+        "https://crm.example.com/api",
+        5.0,
+        "https://plain.example.com",
+        None,
+    )
+    assert crm.headers == {"X-Key": Reference(env="CRM"), "Accept": Written("text/plain", 4, 88)}
+
+
+def test_the_webhook_knows_its_addresses(tmp_path: Path) -> None:
+    """IPv6 too; and where its key stands."""
+    (tmp_path / "key.txt").write_text("s3cr3t\n")
+    webhook = posted(tmp_path).webhook
+    assert webhook is not None
+    assert (webhook.callback_url, webhook.bind, webhook.max_body) == (
+        "https://me.example.com/hook",
+        ("::1", 8081),
+        2048,
+    )
+    assert webhook.caller_key is not None
+    assert secret_at(webhook.caller_key, tmp_path, {}, "the caller key").read() == "s3cr3t"
+
+
+def test_settings_of_delivery_are_values(tmp_path: Path) -> None:
+    """Durations are seconds, choices are members, templates have their places."""
+    found = posted(tmp_path)
+    assert (found.mode, found.fetch_limit, found.timezone) == (Mode.WEBHOOK, 5, "Europe/Vienna")
+    assert (found.unmatched, found.keep) == (Unmatched.ACCEPT, 30 * 86400.0)
+    assert found.duration is not None
+    assert (found.duration.weighting, found.duration.round_up_to) == (Weighting.ALWAYS, 360.0)
+    assert found.narrative is not None
+    assert (found.narrative.template, found.narrative.max_length, found.narrative.newline) == ("n.j2", 255, "\r\n")
+    assert found.refuse is not None
+    assert found.refuse[0].when == Written("not tag", 16, 19)
+
+
+def test_parameters_and_bodies_keep_what_is_no_text(tmp_path: Path) -> None:
+    """Numbers, flags and nulls as JSON has them; `007` and `yes` are text."""
+    ledger, file = posted(tmp_path).deliver or ()
+    assert ledger.sql is not None
+    params = ledger.sql.params or {}
+    assert (params["a"].text, params["b"], params["c"].text, params["d"]) == ("{{ x }}", 1, "007", None)
+    assert ledger.refuse_on == (409, 503)
+    assert file.jsonl is not None
+    first, second, third, fourth = file.jsonl.body["a"]
+    assert (first, second, third.text, fourth.text) == (True, 1.5, "yes", "2")
+
+
+def test_an_environment_is_laid_over_them(tmp_path: Path) -> None:
+    """Deeply; a source's reference is replaced."""
+    found = posted(tmp_path, "test")
+    assert found.webhook is not None
+    assert (found.mode, found.webhook.bind, found.webhook.max_body) == (Mode.FETCH, ("127.0.0.1", 1), 2048)
+    there = project(tmp_path, "test")
+    assert (there.serve.every, there.serve.listen, there.sources["ledger"].sql) == (1.0, ("0.0.0.0", 80), "x.db")
+
+
+def test_without_the_sections_the_defaults_hold(tmp_path: Path) -> None:
+    """No posted time is delivered; `serve` listens on loopback."""
+    (tmp_path / "syncengine.yaml").write_text("version: 1\n")
+    found = load_project(folder=tmp_path, environ={})
+    assert (found.posted_time, found.sources) == (None, {})
+    assert (found.serve.every, found.serve.listen) == (300.0, ("127.0.0.1", 9100))
