@@ -1,72 +1,60 @@
-"""`python -m tests.bench [TAGS …]`: how long plan and apply take, against the embedded sandbox. Prints a table.
+"""`python -m tests.bench [--sizes N,N,…] [--deletes N] [--json FILE]`: the goals of speed and scale, measured.
 
-Manifest shape: about 360 bytes a tag with three keywords, two metadata entries and a URL; 1,000 tags a file. Every
-figure is one run of the real program as a process of its own: wall seconds, and peak memory of that process.
+The real program runs as a process of its own, applying to a service that costs next to nothing, and what it is compared
+with runs in the same few minutes: only ratios and differences mean anything on another machine. Short figures are the
+median of a few runs.
 """
 
 from __future__ import annotations
 
-import os
-import resource
-import subprocess
-import sys
+import argparse
+import json
 import tempfile
-import time
+from collections.abc import Iterable
 from pathlib import Path
 
-TAG = """\
-  - name: M-{n:07}
-    description: "Opposition against EP {n:07}, a matter of some length with words that people would write"
-    keywords: ["EP {n:07} B1", "matter {n:07} file", "docket {n:07}/2026"]
-    metadata: {{Client: "ACME Holding Corporation {n:07}", Billing Group: billable}}
-    externalId: "{n}"
-    url: https://pms.example.com/matters/{n:07}/overview
-    visibility: PUBLIC
-"""
-TAGS_A_FILE = 1000
-RUNS = (
-    ("plan, nothing recorded", ("plan", "--sandbox", "--format", "json")),
-    ("apply, all new", ("apply", "--sandbox", "-y", "--format", "json")),
-    ("plan, no change", ("plan", "--sandbox", "--format", "json")),
-)
+from tests.bench.estate import Estate
+from tests.bench.figures import Figures, of_starting
+from tests.bench.measure import cheap_service
+from tests.bench.table import Row, machine, table
 
 
-def main(sizes: list[int]) -> None:
-    """Measure each size in a folder of its own."""
-    print("| tags | run | seconds | peak memory |")
-    print("|---|---|---|---|")
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as folder:
-            write_estate(Path(folder), size)
-            for name, arguments in RUNS:
-                seconds, megabytes = measured(Path(folder), arguments)
-                print(f"| {size:,} | {name} | {seconds:.1f} | {megabytes:.0f} MB |", flush=True)
+def main() -> None:
+    """Print a table for each size as soon as it is measured, and write all of them as JSON."""
+    given = arguments()
+    found: dict[str, list[Row]] = {}
+    on = machine()
+    print(f"Machine: {on['cpu']}, {on['cores']} cores, Python {on['python']}\n", flush=True)
+    with cheap_service() as base_url, tempfile.TemporaryDirectory(prefix="syncengine-bench-") as folder:
+        found["starting"] = told("Starting", of_starting(Path(folder, "starting"), base_url))
+        for size in given.sizes:
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                figures = Figures(Estate(Path(place, "project"), base_url), size, given.deletes)
+                found[str(size)] = told(f"{size:,} tags", figures.rows())
+    if given.json:
+        content = {"machine": on, "figures": {name: [row.json() for row in rows] for name, rows in found.items()}}
+        given.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_estate(folder: Path, size: int) -> None:
-    """Manifests with `size` tags."""
-    (folder / "manifests").mkdir()
-    for start in range(0, size, TAGS_A_FILE):
-        tags = "".join(TAG.format(n=n) for n in range(start, min(start + TAGS_A_FILE, size)))
-        (folder / "manifests" / f"matters-{start:07}.yaml").write_text("tags:\n" + tags, encoding="utf-8")
+def told(title: str, rows: Iterable[Row]) -> list[Row]:
+    """Measure, and print."""
+    measured = list(rows)
+    print(table(title, measured), flush=True)
+    return measured
 
 
-def measured(folder: Path, arguments: tuple[str, ...]) -> tuple[float, float]:
-    """Wall seconds and peak megabytes of one run, which must succeed."""
-    command = [sys.executable, "-m", "syncengine", *arguments]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
-    return time.perf_counter() - start, kilobytes(usage) / 1024
+def arguments() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench")
+    parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000], metavar="N,N,…")
+    parser.add_argument("--deletes", type=int, default=100_000, metavar="N", help="keyword deletes, at most; 0: none")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser.parse_args()
 
 
-def kilobytes(usage: resource.struct_rusage) -> float:
-    """Peak resident size; Linux counts it in kilobytes, macOS in bytes."""
-    return usage.ru_maxrss / (1024 if sys.platform == "darwin" else 1)
+def numbers(text: str) -> list[int]:
+    return [int(number.replace("_", "")) for number in text.split(",")]
 
 
 if __name__ == "__main__":
-    main([int(size.replace(",", "")) for size in sys.argv[1:]] or [1000, 10_000])
+    main()

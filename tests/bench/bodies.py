@@ -1,0 +1,33 @@
+"""`bodies.py PLAN FILE`: what a saved plan sends, each line a path and a JSON body. A process of its own, since what a
+process starts is said to hold at least what itself held."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import orjson
+
+from syncengine.apply.singles import SPELLS
+from syncengine.calls import Call, Item
+from syncengine.saved_plan import load
+from syncengine.service import wire
+from syncengine.service.operations import OPERATIONS
+
+
+def request(call: Call) -> tuple[str, object]:
+    """Path and body."""
+    operation = OPERATIONS[call.operation]
+    if operation.items:
+        return operation.path, {operation.items: [tag(item) for item in call.items]}
+    return operation.path, SPELLS[operation.id](call.items[0].leaves[0])
+
+
+def tag(item: Item) -> wire.JsonObject:
+    """A tag of no category."""
+    return wire.tag(item.leaves[0], None, spell_name=item.spell_name)
+
+
+if __name__ == "__main__":
+    with Path(sys.argv[2]).open("wb") as file:
+        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1])).calls())

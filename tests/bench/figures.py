@@ -1,0 +1,134 @@
+"""The rows of the table: what is run for each, and what it is compared with."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from statistics import median
+
+from syncengine.service.operations import BATCH_LIMIT
+from tests.bench.estate import TAGS_A_FILE, Estate
+from tests.bench.measure import Measured, asked, bare, pause_batches, run, syncengine
+from tests.bench.table import Row
+
+CONCURRENCY = 8
+"""The default of `service.concurrency`."""
+SHORT_RUNS = 5
+SLICE = 100_000
+"""Tags that are applied at once, and loaded for a comparison; larger sizes are reached in slices, or by scaling."""
+PLAN, BODIES = "plan.json", "bodies.jsonl"
+
+
+def of_starting(folder: Path, base_url: str) -> Iterator[Row]:
+    """What the smallest of runs cost beyond the interpreter's own start."""
+    estate = Estate(folder, base_url)
+    estate.holds(0, 10)
+    python = median(run(folder, sys.executable, "-c", "pass").seconds for _ in range(15))
+    for what, goal, arguments in (
+        ("plan of ten tags, over `python -c pass`", 0.25, ("plan", "--sandbox")),
+        ("`--version`, over `python -c pass`", 0.1, ("--version",)),
+        ("`--help`, over `python -c pass`", 0.1, ("--help",)),
+    ):
+        seconds = median(syncengine(folder, *arguments).seconds for _ in range(11))
+        yield Row(what, seconds - python, "s", goal, parts={"python s": python})
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of an estate of `size` tags, to be asked for in this order; each needs what those before it left."""
+
+    estate: Estate
+    size: int
+    deletes: int
+
+    def rows(self) -> Iterator[Row]:
+        self.estate.holds(0, self.size)
+        yield from self.cold_plan()
+        yield from self.creates()
+        yield from self.no_change()
+        yield from self.keyword_deletes()
+
+    @property
+    def _files(self) -> list[str]:
+        return sorted(str(path) for path in (self.estate.folder / "manifests").iterdir())
+
+    def cold_plan(self) -> Iterator[Row]:
+        """Nothing cached, nothing recorded."""
+        files = self._files[: SLICE // TAGS_A_FILE]
+        loading = bare("load", *files) * len(self._files) / len(files)
+        runs = [self._plan_cold() for _ in range(3 if self.size <= SLICE else 1)]
+        seconds = median(one.seconds for one in runs)
+        parts = {"plan s": seconds, "CSafeLoader s": loading}
+        yield Row("cold plan, over CSafeLoader's load", seconds / loading, "×", 0.25, parts=parts)
+        megabytes = max(one.megabytes for one in runs)
+        parts = {"KB a tag": megabytes * 1024 / self.size}
+        yield Row("cold plan, peak memory", megabytes, "MB", 150 + self.size * 3 / 1024, parts=parts)
+
+    def _plan_cold(self) -> Measured:
+        self.estate.forgets()
+        return syncengine(self.estate.folder, "plan", "--sandbox", "--format", "json", memory=True)
+
+    def creates(self) -> Iterator[Row]:
+        """The first slice from a saved plan, measured; then the others, so that all is recorded."""
+        folder, count = self.estate.folder, min(self.size, SLICE)
+        hidden = self._hide_from(count)
+        for pause, service in ((1.0, "a service that takes 1 s a call"), (0.0, "a service that answers at once")):
+            self.estate.forgets()
+            syncengine(folder, "plan", "--out", PLAN)
+            pause_batches(self.estate.base_url, pause)
+            applied, posting, requests = self._applied()
+            parts = {"apply s": applied.seconds, "httpx s": posting, "MB": applied.megabytes}
+            what = f"apply {count:,} creates, over bare httpx, {service}"
+            yield Row(what, applied.seconds / posting, "×", 1.5, parts=parts)
+        yield Row(f"apply {count:,} creates", requests, "requests", ceil(count / BATCH_LIMIT))
+        for start in range(0, len(hidden), SLICE // TAGS_A_FILE):
+            for file in hidden[start : start + SLICE // TAGS_A_FILE]:
+                file.rename(folder / "manifests" / file.name)
+            syncengine(folder, "apply", "-y", "--format", "json")
+
+    def _hide_from(self, count: int) -> list[Path]:
+        (self.estate.folder / "hidden").mkdir()
+        files = [Path(file) for file in self._files[ceil(count / TAGS_A_FILE) :]]
+        return [file.rename(self.estate.folder / "hidden" / file.name) for file in files]
+
+    def no_change(self) -> Iterator[Row]:
+        """All is recorded as it is desired; then one tag is not."""
+        folder = self.estate.folder
+        hashing = median(bare("hash", *self._files) for _ in range(SHORT_RUNS))
+        syncengine(folder, "plan")
+        runs = [syncengine(folder, "plan", memory=True) for _ in range(SHORT_RUNS)]
+        seconds = median(one.seconds for one in runs)
+        parts = {"plan s": seconds, "hashing s": hashing}
+        yield Row("no-change plan, over hashing the bytes", seconds - hashing, "s", 0.3, parts=parts)
+        yield Row("no-change plan, peak memory", max(one.megabytes for one in runs), "MB", 150)
+        changed = median(self._plan_changed(version) for version in range(SHORT_RUNS))
+        parts = {"plan s": changed}
+        yield Row("one tag changed, over the no-change plan", changed / seconds, "×", 1.5, parts=parts)
+
+    def _plan_changed(self, version: int) -> float:
+        self.estate.changes_one(version, self.size)
+        return syncengine(self.estate.folder, "plan").seconds
+
+    def keyword_deletes(self) -> Iterator[Row]:
+        """Single calls, each of one keyword."""
+        folder, count = self.estate.folder, min(self.deletes, self.size, SLICE)
+        if not count:
+            return
+        self.estate.holds(0, self.size, without_keyword=count)
+        syncengine(folder, "plan", "--out", PLAN)
+        applied, posting, requests = self._applied()
+        parts = {"calls/s": requests / applied.seconds, "httpx calls/s": count / posting, "MB": applied.megabytes}
+        rate = requests / applied.seconds / (count / posting)
+        yield Row(f"{requests:,} keyword deletes, rate over bare httpx", rate, "×", 0.8, least=True, parts=parts)
+
+    def _applied(self) -> tuple[Measured, float, int]:
+        """The saved plan applied; the seconds that bare httpx needs for the same; how many requests it sent."""
+        folder, base_url = self.estate.folder, self.estate.base_url
+        run(folder, sys.executable, "-m", "tests.bench.bodies", PLAN, BODIES)
+        posting = bare("post", base_url, str(CONCURRENCY), str(folder / BODIES))
+        asked(base_url)
+        applied = syncengine(folder, "apply", PLAN, "--format", "json", memory=True)
+        return applied, posting, asked(base_url)
