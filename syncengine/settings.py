@@ -219,7 +219,7 @@ class _Assembly:
             defaults=settings.defaults,
             sources=settings.sources or {},
             posted_time=settings.posted_time,
-            serve=_serve(settings.serve or ServeSection()),
+            serve=_serve(settings.serve or ServeSection.model_construct()),
             warnings=tuple(d for d in self.findings.found if d.severity is Severity.WARNING),
             _state=self._state(),
         )
