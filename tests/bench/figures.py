@@ -69,7 +69,7 @@ class Figures:
 
     def _plan_cold(self) -> Measured:
         self.estate.forgets()
-        return syncengine(self.estate.folder, "plan", "--sandbox", "--format", "json", memory=True)
+        return syncengine(self.estate.folder, "plan", "--sandbox", memory=True)
 
     def creates(self) -> Iterator[Row]:
         """The first slice from a saved plan, measured; then the others, so that all is recorded."""
