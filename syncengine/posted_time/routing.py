@@ -24,7 +24,7 @@ from syncengine.posted_time.names import Scope, Shape
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Rule, Settings, Stop
 from syncengine.posted_time.sinks.contract import Failed, Sink
-from syncengine.posted_time.sinks.http import Address, HttpSink
+from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.sql_errors import FAILURES, USER, meaning, sentence
@@ -168,9 +168,14 @@ class _Building:
         url = source.url if source else http.url
         assert url is not None
         timeout = http.timeout or (source and source.timeout) or 30.0
+        at = http.source or section.name
+        address = Address(
+            self._reader(url, f"the URL of {section.name.text}"), self._secrets(headers), timeout, http.health
+        )
+        self._check_address(address, at)
         return HttpSink(
             section.name.text,
-            Address(self._reader(url, f"the URL of {section.name.text}"), self._secrets(headers), timeout, http.health),
+            address,
             method=http.method or "POST",
             path=self._text(http.path),
             headers={
@@ -180,6 +185,20 @@ class _Building:
             refuse_on=frozenset(section.refuse_on or ()),
             words=self._words(section),
         )
+
+    def _check_address(self, address: Address, at: Written) -> None:
+        """That the URL and the secrets are there, and that a request can carry them; none of them is shown."""
+        if self.offline:
+            return
+        try:
+            if not address.url().startswith(("http://", "https://")):
+                self._refuse(at, "the URL that is referred to does not start with http:// or https://", "bad-source")
+            for name, read in address.secrets.items():
+                if not is_sendable(read()):
+                    self._refuse(at, f"what stands for the header {name} is not one line of ASCII", "bad-source")
+        except Problems as problems:
+            for problem in problems.found:
+                self._refuse(at, problem.message, problem.code)
 
     def _jsonl(self, section: file.Sink, jsonl: file.JsonlSection) -> Sink:
         body = None if jsonl.body is None else self._json(jsonl.body)

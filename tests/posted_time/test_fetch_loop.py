@@ -33,7 +33,8 @@ def fetching(script: Sequence[Reply], delivery: Any, scene: Scene, limit: int | 
         conduct = Conduct(attempts=1, breaks=False)
         async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
             loop = Fetching(client, delivery, lambda: limit, tell=told.append, stop=stop, pace=SWIFT)
-            return await scene(server, loop, told, stop)
+            async with asyncio.timeout(60):
+                return await scene(server, loop, told, stop)
 
     return asyncio.run(play())
 

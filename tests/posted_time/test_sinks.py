@@ -315,6 +315,24 @@ def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     assert [got.headers["authorization"] for got in receiver.got] == ["one", "two"]
 
 
+def test_a_secret_that_is_gone_is_a_matter_of_authentication(tmp_path: Path) -> None:
+    """Nothing is sent; and all is well once it is back."""
+    (tmp_path / "token").write_text("one")
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, ", headers: {Authorization: {file: token}}")
+
+        async def story(opened: Delivery) -> None:
+            (tmp_path / "token").unlink()
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+            assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.AUTHENTICATION]
+            (tmp_path / "token").write_text("two")
+            assert await opened.check_sinks() == ()
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+        run(delivering_with(tmp_path, sink), story)
+    assert [got.headers["authorization"] for got in receiver.got if got.method == "POST"] == ["two"]
+
+
 # --- JSONL
 
 

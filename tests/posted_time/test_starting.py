@@ -132,3 +132,19 @@ def test_a_server_that_is_down_is_trouble_and_no_error(tmp_path: Path) -> None:
     built.databases.close()
     ((name, failed),) = built.troubles
     assert (name, failed.kind, "s3cr3t" in failed.message) == ("ledger", TroubleKind.UNREACHABLE, False)
+
+
+SECRETS = {
+    "a URL that is not there": ({"TOKEN": "x"}, "missing-setting"),
+    "a URL that is none": ({"URL": "ftp://s3cr3t", "TOKEN": "x"}, "bad-source"),
+    "a token that is not there": ({"URL": "http://h"}, "missing-setting"),
+    "a token that no header carries": ({"URL": "http://h", "TOKEN": "s3cr3t\nX: y"}, "bad-source"),
+}
+
+
+@pytest.mark.parametrize(("environ", "code"), SECRETS.values(), ids=SECRETS.keys())
+def test_what_an_http_sink_needs_is_looked_up_at_start(environ: dict[str, str], code: str, tmp_path: Path) -> None:
+    """Without showing any of it."""
+    text = "deliver:\n  - {name: pms, http: {url: {env: URL}, headers: {Authorization: {env: TOKEN}}}}\n"
+    (found,) = problems(tmp_path, text, environ)
+    assert (found.code, found.line, "s3cr3t" in found.message) == (code, 6, False)

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import orjson
 
+from syncengine.errors import Problems
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
@@ -44,6 +45,7 @@ _NEVER_SENT = (
     httpx.UnsupportedProtocol,
     httpx.ProxyError,
     httpx.InvalidURL,
+    httpx.LocalProtocolError,
 )
 
 
@@ -98,7 +100,7 @@ class HttpSink:
             raise RenderTrouble(f"the path of {self.name} came to something that is no path below its URL")
         headers = {name: text.render(variables).strip() for name, text in self._headers.items()}
         for name, value in headers.items():
-            if not (value.isascii() and value.isprintable()):
+            if not is_sendable(value):
                 raise RenderTrouble(f"the header {name} of {self.name} came to something that no header can carry")
         body = None if self._body is None else orjson.dumps(plain(self._body(variables)))
         return Letter(path, headers, body)
@@ -116,6 +118,9 @@ class HttpSink:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return Failed(TroubleKind.UNREACHABLE, self._sentence(TroubleKind.UNREACHABLE), _is_unsent(error))
+        except Problems as problems:  # a secret's file is gone
+            kind = TroubleKind.AUTHENTICATION
+            return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(response, parcel.variables)
 
     async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
@@ -127,6 +132,8 @@ class HttpSink:
             response = await self._send(method, path or "", {}, None)
         except (httpx.HTTPError, httpx.InvalidURL):
             return self._trouble(TroubleKind.UNREACHABLE)
+        except Problems:
+            return self._trouble(TroubleKind.AUTHENTICATION)
         if self._address.health and not response.is_success:
             return self._trouble(NOT_THE_USERS.get(response.status_code, TroubleKind.UNREACHABLE))
         return self._trouble(TroubleKind.UNREACHABLE) if response.status_code in (502, 503, 504) else None
@@ -138,6 +145,8 @@ class HttpSink:
         base = self._address.url()
         url = base.rstrip("/") + "/" + path.lstrip("/") if path else base
         secrets = {name: read() for name, read in self._address.secrets.items()}
+        if not all(map(is_sendable, secrets.values())):
+            raise httpx.LocalProtocolError("a secret is not one line of ASCII")
         return await self._client.request(method, url, headers={**secrets, **headers}, content=body)
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
@@ -162,6 +171,11 @@ def idempotency_key(parcel: Parcel, sink: str) -> str:
     """GROUP_ID/SINK; a later revision is another delivery, which follows the key of the first after a dot."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
     return quote(f"{parcel.group_id}/{sink}{revision}", safe="/:@!$&'()*+,;=-._~")
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a header can carry it."""
+    return value.isascii() and value.isprintable()
 
 
 def _is_unsent(error: Exception) -> bool:
