@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 from syncengine import __version__
-from syncengine.errors import SyncengineError
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 from syncengine.service.answers import Answer, tidy
 from syncengine.service.client import Client
