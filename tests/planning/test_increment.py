@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sqlite3
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 
@@ -13,9 +16,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from syncengine.desired import manifest_set
 from syncengine.engine import Application
-from syncengine.plan import Plan
-from syncengine.planner import CACHE_FOLDER, make_plan
+from syncengine.increment import plan_since
+from syncengine.manifest.bulk import sha256_of
+from syncengine.manifest.cache import ManifestCache, Settled
+from syncengine.plan import Basis, Plan
+from syncengine.planner import CACHE_FOLDER, make_plan, options_of
 from syncengine.request import Request, Surroundings
 from syncengine.sandbox.app import running_sandbox
 from syncengine.store.holder import Holder
@@ -23,7 +30,7 @@ from syncengine.store.state import open_state
 from tests.applying.bench import Bench, Sandbox
 
 from .editing import Estate, edit, first
-from .twice import Twice
+from .twice import Twice, planned
 
 
 @pytest.fixture(scope="module")
@@ -349,7 +356,7 @@ def test_a_run_that_died_leaves_its_rows_in_doubt_and_nothing_settled(bench: Ben
         if type(event).__name__ == "ItemEnded":
             raise KeyboardInterrupt
 
-    with pytest.raises(BaseException):  # noqa: B017, PT011 - whatever wraps it
+    with pytest.raises(BaseException):  # noqa: B017 - whatever wraps it
         bench.apply(tell=dies)
     twice.same()
     assert bench.apply().exit_code == 0
@@ -415,3 +422,122 @@ def test_the_cache_is_beside_the_state_and_may_always_be_deleted(bench: Bench) -
     planned = twice.same()
     assert isinstance(planned, Plan)
     assert planned.changes == ()
+
+
+# --- a cache that is not what it was
+
+
+def cut(cache: Path) -> None:
+    cache.write_bytes(cache.read_bytes()[:9000])
+
+
+def foreign(cache: Path) -> None:
+    cache.write_bytes(b"something else " * 1000)
+
+
+def without_entries(cache: Path) -> None:
+    changed(cache, "DELETE FROM entry")
+
+
+def with_other_words(cache: Path) -> None:
+    changed(cache, "UPDATE entry SET names = NULL, words = 7")
+
+
+def with_readings_mixed_up(cache: Path) -> None:
+    changed(cache, "UPDATE entry SET reading = substr(reading, 2)")
+
+
+def of_another_version(cache: Path) -> None:
+    changed(cache, "UPDATE basis SET name = 'x' || name, digest = 'x' || digest")
+    changed(cache, "UPDATE entry SET digest = 'x' || digest")
+
+
+def changed(cache: Path, sql: str) -> None:
+    with closing(sqlite3.connect(cache)) as connection:
+        connection.execute(sql)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "damage", [cut, foreign, without_entries, with_other_words, with_readings_mixed_up, of_another_version]
+)
+def test_a_damaged_cache_makes_no_other_plan(bench: Bench, damage: Callable[[Path], None]) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.files["2.yaml"]["tags"].append({"name": "T-9", "keywords": ["BOLT"]})
+    damage(twice.cache)
+    assert addresses(after(bench, estate)) == ["tag/T-1", "tag/T-9"]
+
+
+def test_a_stale_cache_makes_no_other_plan(bench: Bench) -> None:
+    """One from before other applies, put back."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    stale = twice.cache.read_bytes()
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    settle(bench, estate)
+    twice.cache.write_bytes(stale)
+    assert after(bench, estate).changes == ()
+    twice.cache.write_bytes(stale)
+    assert addresses(after(bench, beginning())) == ["tag/T-1"]
+
+
+def test_a_cache_in_use_makes_no_other_plan(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+    with closing(sqlite3.connect(twice.cache, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        short = planned(bench.project())
+        writer.execute("ROLLBACK")
+    assert short == twice.same()
+
+
+def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(bench: Bench) -> None:
+    """Hashed with one content and read with another: nothing is concluded, nothing kept."""
+    estate = beginning()
+    settle(bench, estate)
+    project = bench.project()
+    manifests = manifest_set(project)
+    hashed = [hashlib.sha256(b"what it was").hexdigest(), *map(sha256_of, manifests.files[1:])]
+    with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
+        entries = cache.entries(manifests.files, map(sha256_of, manifests.files))
+        settled = Settled(entries, 8, ("c1", "c2"), generation="g")
+        options = options_of(project, Request("plan"))
+        how = (options, Basis("id", "now", "http://localhost"))
+        assert plan_since(settled, manifests, hashed, cache, state, how, dict) is None
+        assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
+
+
+def test_an_edited_tag_is_planned_without_reading_the_rest(bench: Bench) -> None:
+    """The short way is taken: nobody notices that the readings of the other files are not there any more."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+    changed(twice.cache, "UPDATE entry SET reading = zeroblob(9) WHERE instr(names, CAST('t-1' AS BLOB)) = 0")
+    before = readings_of_nothing(twice.cache)
+    assert addresses(after_planning(bench)) == ["tag/T-1"]
+    assert readings_of_nothing(twice.cache) == before > 0
+
+
+def after_planning(bench: Bench) -> Plan:
+    return make_plan(bench.project(), Request("plan"), Surroundings({}))
+
+
+def readings_of_nothing(cache: Path) -> int:
+    """How many entries have never been read, or they would have been written anew."""
+    with closing(sqlite3.connect(cache)) as connection:
+        return int(connection.execute("SELECT count(*) FROM entry WHERE reading = zeroblob(9)").fetchone()[0])
+
+
+def test_two_files_whose_names_cannot_be_told_apart_are_planned_all_the_same(bench: Bench) -> None:
+    """Neither name is UTF-8, and both are shown alike."""
+    twice = settle(bench, beginning())
+    for number, name in enumerate([b"\xfe.yaml", b"\xff.yaml"]):
+        (bench.folder / "manifests" / os.fsdecode(name)).write_text(f"tags: [{{name: ODD-{number}}}]\n")
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert addresses(planned) == ["tag/ODD-0", "tag/ODD-1"]
