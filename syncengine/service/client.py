@@ -7,7 +7,7 @@ import contextlib
 import email.utils
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
@@ -17,8 +17,6 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_result,
-    stop_after_attempt,
-    stop_before_delay,
     wait_exponential,
     wait_random,
 )
@@ -31,8 +29,6 @@ LONGEST_WAIT = 30.0
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
 """How much of an answer that is not understood is shown."""
-
-ENOUGH = stop_after_attempt(ATTEMPTS) | stop_before_delay(PATIENCE_SECONDS)
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""
@@ -130,17 +126,20 @@ class Client:
         self._now = now
         self._answers = 0
         self._probing = asyncio.Lock()
-        size = self._conduct.concurrency
-        self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(self._conduct.timeout, pool=None),
-            limits=httpx.Limits(max_connections=size, max_keepalive_connections=size, keepalive_expiry=60.0),
-        )
+        self._free = asyncio.Semaphore(self._conduct.concurrency)
+        self._tls = httpx.create_ssl_context()
+        self._connections: list[httpx.AsyncClient] = []
+        self._resting: list[httpx.AsyncClient] = []
+        self._urls: dict[str, httpx.URL] = {}
+        self._headers: list[tuple[str, str]] = []
+        self._timeout = httpx.Timeout(self._conduct.timeout, pool=None)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._http.aclose()
+        for connection in self._connections:
+            await connection.aclose()
 
     def path(self, operation: Operation) -> str:
         """The path that `operation` is called at, below the base URL."""
@@ -173,15 +172,24 @@ class Client:
         """Attempts until an answer that a repeat cannot mend; the last answer otherwise."""
         content = None if body is None else orjson.dumps(body)
         earlier: list[Answer] = []
+        started = time.monotonic()
+        first = await self._send(operation, content, earlier)
+        if not first.exhausted:  # nearly always, and then nothing about repeating is set up
+            return first
+        waiting = [first]
+
+        async def attempt() -> Answer:
+            return waiting.pop() if waiting else await self._send(operation, content, earlier)
+
         retrying = AsyncRetrying(
             retry=retry_if_result(lambda answer: answer.exhausted),
-            stop=lambda state: ENOUGH(state) or self._quiet(state),
+            stop=lambda state: _enough(state, started) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=lambda state: self._tell_retry(operation, state),
             retry_error_callback=_last_answer,
         )
-        answer: Answer = await retrying(self._send, operation, content, earlier)
+        answer: Answer = await retrying(attempt)
         return replace(answer, reached=any(a.reached for a in earlier))
 
     async def _send(self, operation: Operation, content: bytes | None, earlier: list[Answer]) -> Answer:
@@ -198,14 +206,9 @@ class Client:
         return answer
 
     async def _exchange(self, operation: Operation, content: bytes | None) -> Answer:
-        endpoint = self._endpoint(operation)
-        headers = {"x-api-key": self._key(), "accept": "application/json"}
-        if content is not None:
-            headers["content-type"] = "application/json"
         try:
-            response = await self._http.request(
-                endpoint.method, self._base_url + endpoint.path, content=content, headers=headers
-            )
+            async with self._connection() as connection:
+                response = await connection.send(self._request(connection, operation, content))
         except NOT_SENT as error:
             return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
         except httpx.LocalProtocolError:
@@ -213,6 +216,45 @@ class Client:
         except httpx.HTTPError as error:
             return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"))
         return self._read(response)
+
+    def _request(self, connection: httpx.AsyncClient, operation: Operation, content: bytes | None) -> httpx.Request:
+        """A request as httpx builds it, save that what is the same for every call is not built again for each."""
+        endpoint = self._endpoint(operation)
+        url = self._urls.get(operation.id)
+        if url is None:
+            url = self._urls[operation.id] = httpx.URL(self._base_url + endpoint.path)
+        headers = [*self._headers, ("x-api-key", self._key())]
+        if content is not None:
+            headers.append(("content-type", "application/json"))
+        return httpx.Request(
+            endpoint.method,
+            url,
+            headers=headers,
+            cookies=connection.cookies,
+            content=content,
+            extensions={"timeout": self._timeout.as_dict()},
+        )
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
+        """The connection that rested last; httpx's own pool looks at all of them for each call."""
+        async with self._free:
+            connection = self._resting.pop() if self._resting else self._connect()
+            try:
+                yield connection
+            finally:
+                self._resting.append(connection)
+
+    def _connect(self) -> httpx.AsyncClient:
+        connection = httpx.AsyncClient(
+            timeout=self._timeout,
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
+            verify=self._tls,
+        )
+        common = ((name, value) for name, value in connection.headers.multi_items() if name != "accept")
+        self._headers = [*common, ("accept", "application/json")]
+        self._connections.append(connection)
+        return connection
 
     def _read(self, response: httpx.Response) -> Answer:
         data: object = None
@@ -258,6 +300,12 @@ def tidy(text: str) -> str:
     """Foreign words as they may be shown: on one line and cut to a sane length."""
     line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
+
+
+def _enough(state: RetryCallState, started: float) -> bool:
+    """Whether no further attempt is due, seen from the first one's start."""
+    late = time.monotonic() - started + state.upcoming_sleep >= PATIENCE_SECONDS
+    return state.attempt_number >= ATTEMPTS or late
 
 
 def _last_answer(state: RetryCallState) -> Answer:
