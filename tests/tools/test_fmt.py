@@ -70,10 +70,10 @@ LAYOUTS = {
     "folded": "tags:\n- description: one\n    two\n\n    three\n  name: 'a\n    b'\n",
     "anchors": "tags:\n- keywords: &k [a]\n  name: x\n- keywords: *k\n  name: y\n",
     "long": f"tags:\n- name: a\n  keywords: [{', '.join(f'a word of number {n}' for n in range(20))}]\n",
-    "generate": "generate:\n- tags:\n  - description: '{{ m.b }}'\n    name: '{{ m.a }}'\n  as: m\n  forEach: {csv: x.csv}\n",
+    "generate": "generate:\n- tags:\n  - url: '{{ m.b }}'\n    name: '{{ m.a }}'\n  as: m\n  forEach: {csv: x.csv}\n",
     "returns": "tags:\r\n- url: x\r\n  name: a # why\r\n",
     "unknown": "tags:\n- nmae: a\n  zebra: b\n  name: c\nother: [1]\n",
-    "wide": "tags:\n        -     url: x\n              name: Ünïcode 😀 # ö\n              metadata:\n                    B: 1\n                    A: 2\n",
+    "wide": "tags:\n      -   url: x\n          name: Ünïcode 😀 # ö\n          metadata:\n                B: 1\n                A: 2\n",
 }
 
 
