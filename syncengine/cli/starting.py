@@ -44,7 +44,9 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
         for name in begun.kept:
             output.say(f"{Path(folder, name)} is there already, and is kept")
         where = "" if place.resolve() == Path.cwd() else f"-C {folder} "
-        output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how on.")
+        output.say(
+            f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how on."
+        )
     return ExitCode.DONE
 
 

@@ -19,7 +19,7 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.declarations import Declared, DefaultValues, declarations, merged
+from syncengine.manifest.declarations import Declarations, Declared, DefaultValues, declarations, merged
 from syncengine.manifest.lints import broad, cut_texts, folded, report_broad
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
@@ -182,6 +182,12 @@ def _entry(declared: Declared, defaults: Mapping[str, Any], findings: Findings) 
     if key.kind is Kind.TAG:
         report_broad(key, body.keywords, node, findings)
     return Entry(Resource(key, body, source, values.get("protect", False), former), column)
+
+
+def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
+    """Each resource over the defaults of its own file; None where its identity cannot be read."""
+    under = _under(NO_DEFAULTS, declared.defaults.values)
+    return [_entry(each, under[each.kind], findings) for each in declared.resources]
 
 
 def _former(declared: Declared) -> tuple[str, ...]:
