@@ -24,12 +24,14 @@ class Chronicle:
         self._tally = Tally()
         self._session = Session()
         self._remarks = list(found)
+        self._folded: tuple[Result, ...] | None = None
 
     def hear(self, event: Event) -> None:
         """Fold one event, and pass it on."""
         match event:
             case ItemEnded():
                 self._tally.add(event)
+                self._folded = None
             case SessionEnded(id, outcome, reason):
                 self._session = Session(id or None, outcome or "none", reason)
             case Remark(code, message):
@@ -47,7 +49,11 @@ class Chronicle:
 
     def results(self) -> tuple[Result, ...]:
         """A result for each change, once the run began."""
-        return self._tally.results(self.plan.changes, "not sent") if self.plan and self.began else ()
+        if not (self.plan and self.began):
+            return ()
+        if self._folded is None:
+            self._folded = self._tally.results(self.plan.changes, "not sent")
+        return self._folded
 
     def counts(self) -> dict[str, int]:
         """How many changes came to which outcome."""

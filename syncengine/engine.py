@@ -81,10 +81,11 @@ class Application:
                 planned = saved or plan_in(state, found or checked(project), project, request, self._around)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
+                before = state.facts()
                 gc.freeze()  # the plan lives as long as the process: a fifth of a large apply went into walking it
                 exit_code = self._apply(planned, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
-                    confirm_settled(project, planned, state.facts().generation)
+                    confirm_settled(project, planned, before, state.facts())
                 return exit_code
 
     def _guard(self, planned: Plan, state: State) -> None:

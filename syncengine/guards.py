@@ -7,9 +7,10 @@ from pathlib import Path
 
 from syncengine import commits
 from syncengine.errors import GateTripped, StalePlan
-from syncengine.plan import Plan, mismatches
+from syncengine.plan import Plan
 from syncengine.policy import may_be_held
 from syncengine.resource import Kind, Recorded
+from syncengine.staleness import mismatches
 from syncengine.store.state import Facts, State, open_state
 
 

@@ -58,6 +58,8 @@ def plan_since(
     names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
     gone = settled.files.keys() - entries.keys()
     options, basis = how
+    if settled.shares and not _stand_as_before(settled.files, entries):
+        return None
     if not names and not gone:
         return Since(_nothing(settled, basis), settled)
     if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
@@ -67,6 +69,10 @@ def plan_since(
         return None
     files = [file for file in manifests.files if file.name in names]
     fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
+    if any(entry != cache.digest(file.name, each.sha256) for file, (entry, each) in zip(files, fresh, strict=True)):
+        return None  # another content than a moment ago
+    if not all(each.sha256 for _, each in fresh):
+        return None
     cache.put((entry, each.packed) for entry, each in fresh)
     after = [unpacked(each) for _, each in fresh]
     window = _window(before, after)
@@ -97,6 +103,11 @@ def plan_since(
             totals=None,
         ),
     )
+
+
+def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Whether the files are in the same order: of two tags that share something, the second is told of."""
+    return [name for name in before if name in now] == [name for name in now if name in before]
 
 
 def _nothing(settled: Settled, basis: Basis) -> Plan:
@@ -172,10 +183,11 @@ def _keeps_to_itself(
     others = [entry for name, entry in settled.files.items() if name not in changed]
     for column in Compared._fields:
         was, now = _lines(column, before), _lines(column, after)
-        if len(set(now)) < len(now) or (settled.shares and not set(was) <= set(now)):
+        if len(set(now)) < len(now) or len(set(was)) < len(was):
             return False
-        fresh = set(now).difference(was)
-        if fresh and not _is_apart(fresh, cache.texts(column, others), len(others)):
+        # A warning of two tags tells the place of both: one that is known already is another where either has moved.
+        met = {*was, *now} if settled.shares else set(now).difference(was)
+        if met and not _is_apart(met, cache.texts(column, others), len(others)):
             return False
     return True
 
@@ -184,11 +196,11 @@ def _lines(column: str, reads: Iterable[Read]) -> list[str]:
     return [line for read in reads if (text := getattr(read.compared, column)) for line in text.split("\n")]
 
 
-def _is_apart(fresh: set[str], texts: Iterable[str], files: int) -> bool:
+def _is_apart(lines: set[str], texts: Iterable[str], files: int) -> bool:
     """Whether none of the lines is in any of the texts of so many files; False as well if one is missing."""
     met = 0
     for text in texts:
-        if not fresh.isdisjoint(text.split("\n")):
+        if not lines.isdisjoint(text.split("\n")):
             return False
         met += 1
     return met == files

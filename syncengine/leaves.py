@@ -48,7 +48,9 @@ class Leave(Struct, frozen=True, gc=False, kw_only=True):
 
 def intended(row: Recorded | None, leave: Leave) -> Recorded:
     """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""
-    before = row or Recorded(leave.key)
+    if row is None:
+        return _appearing(leave)
+    before = row
     known = set(before.body.keywords)
     body = Body(
         fields={**before.body.fields, **leave.fields},
@@ -62,6 +64,17 @@ def intended(row: Recorded | None, leave: Leave) -> Recorded:
         source=leave.source or before.source,
         protect=before.protect if leave.protect is None else leave.protect,
         former_categories=_left_behind(before, body, leave.former),
+    )
+
+
+def _appearing(leave: Leave) -> Recorded:
+    """The first that is known of a resource."""
+    return Recorded(
+        leave.key,
+        Body(leave.fields, leave.keywords, leave.metadata),
+        Status.DELETED if leave.status is Status.DELETED else Status.ACTIVE,
+        source=leave.source,
+        protect=bool(leave.protect),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -379,26 +378,3 @@ def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
     """The part of a plan to look at: fewer changes, counted anew. What it sends is as it was."""
     changes = tuple(change for change in plan.changes if keeps(change))
     return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))
-
-
-class Mismatch(NamedTuple):
-    """A row that is not what a saved plan stands on."""
-
-    key: Key
-    why: str
-
-
-def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
-    """What keeps a saved plan from being applied to the state as it is now (engine.md §6).
-
-    `rows` are the touched ones as they are now; `groups` are rows that must all be known to the plan: activity types
-    if it sweeps, members of the categories that it deletes. What this plan wrote itself, in a run that was
-    interrupted, fits.
-    """
-    changed = [
-        Mismatch(key, "it changed since the plan was made")
-        for key, expected in plan.prior.items()
-        if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
-    ]
-    unknown = [Mismatch(row.key, "the plan does not know it") for row in groups if row.key not in plan.prior]
-    return changed + unknown

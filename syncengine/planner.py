@@ -22,6 +22,7 @@ from syncengine.manifest.bulk import read_all, sha256_of
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.policy import Rules
+from syncengine.project_file import Level
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
@@ -50,7 +51,7 @@ def checked(project: Project) -> Checked:
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
         digests = [sha256_of(file) for file in manifests.files]
-        if cache.stands(cache.entries(manifests.files, digests)):
+        if not manifests.found and cache.stands(cache.entries(manifests.files, digests), manifests.levels):
             return Checked(manifests)
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests)))
 
@@ -75,22 +76,36 @@ def plan_in(state: Recollection, found: Checked, project: Project, request: Requ
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
-    return sum(file.size() for file in manifests.files) >= WORTH_KEEPING
+    """Not either where two files have one name, since that is what they are known by."""
+    size = sum(file.size() for file in manifests.files)
+    return size >= WORTH_KEEPING and len({file.name for file in manifests.files}) == len(manifests.files)
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults)
 
 
-def confirm_settled(project: Project, applied: Plan, generation: str | None) -> None:
-    """Once all of a plan was applied, without a doubt on the way: what it stood on is settled."""
+def confirm_settled(project: Project, applied: Plan, before: Facts, after: Facts) -> None:
+    """Once all of a plan was applied, without a doubt on the way: what it stood on is settled.
+
+    `before` and `after` are the state's facts around the apply. A saved plan may be applied after others, which only
+    its own rows tell it of: it settles nothing unless the rows are those that it was made from.
+    """
     if applied.basis.settles is None:
         return
-    name, _, digest = applied.basis.settles.partition("@")
+    name, digest, stood_on = applied.basis.settles.split("@")
+    if stood_on != _standing(before):
+        return
     with _cache_of(project, manifest_set(project)) as cache:
-        pending = cache.settled(_pending(name))
-        if pending is not None and digest_of(pending.files) == digest:
-            cache.remember(name, replace(pending, generation=generation))
+        for known in (cache.settled(name), cache.settled(_pending(name))):
+            if known is not None and digest_of(known.files) == digest:
+                cache.remember(name, replace(known, generation=after.generation))
+                return
+
+
+def _standing(facts: Facts) -> str:
+    """The same for the same rows."""
+    return facts.generation or facts.lineage
 
 
 def _pending(name: str) -> str:
@@ -109,7 +124,7 @@ class _Remembering:
 
     def plan(self, facts: Facts, request: Request) -> Plan:
         manifests = self.found.manifests
-        name = digest_of(self.basis.base_url, self.options.rules, self.options.levels)
+        name = digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
         plain = request.scope.whole and not (request.sweep or request.reassert or manifests.found)
         digests = [sha256_of(file) for file in manifests.files]
         settled = self.cache.settled(name) if plain and facts.generation else None
@@ -119,8 +134,9 @@ class _Remembering:
         if since is None:
             reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
             wanted = self.found.wanted or desired(manifests, reads)
-            since = Since(_whole(wanted, self.state, (self.options, self.basis)), _settled_by(wanted, self.cache))
-        return self._remembered(name, since, facts.generation) if plain else since.plan
+            planned = _whole(wanted, self.state, (self.options, self.basis))
+            since = Since(planned, _settled_by(wanted, self.cache, self.options.levels))
+        return self._remembered(name, since, facts) if plain else since.plan
 
     def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> Since | None:
         def totals() -> Mapping[str, int]:
@@ -133,16 +149,19 @@ class _Remembering:
         how = (self.options, self.basis)
         return plan_since(settled, self.found.manifests, digests, self.cache, self.state, how, totals)
 
-    def _remembered(self, name: str, since: Since, generation: str | None) -> Plan:
+    def _remembered(self, name: str, since: Since, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
         planned, settled = since
-        if planned.notes or settled.generation is not None:
+        if planned.notes or any(leave.unsure for leave in planned.leaves()):
             return planned
-        if not (planned.changes_something or planned.records) and generation is not None:
-            self.cache.remember(name, replace(settled, generation=generation))
+        if self.state.facts().generation != facts.generation:  # somebody wrote while this was planned
             return planned
-        self.cache.remember(_pending(name), settled)
-        return replace(planned, basis=replace(planned.basis, settles=f"{name}@{digest_of(settled.files)}"))
+        if planned.changes_something or planned.records or facts.generation is None:
+            self.cache.remember(_pending(name), settled)
+        elif settled.generation is None:
+            self.cache.remember(name, replace(settled, generation=facts.generation))
+        mark = f"{name}@{digest_of(settled.files)}@{_standing(facts)}"
+        return replace(planned, basis=replace(planned.basis, settles=mark))
 
 
 def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
@@ -151,12 +170,13 @@ def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> 
     return plan(wanted, recorded, *how)
 
 
-def _settled_by(wanted: Desired, cache: ManifestCache) -> Settled:
+def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
     return Settled(
         files={name: cache.digest(name, sha256) for name, sha256 in wanted.files.items()},
         desired=len(wanted.resources),
         categories=tuple(key.name for key in wanted.resources if key.kind is Kind.CATEGORY),
         diagnostics=wanted.diagnostics,
+        levels=levels,
         shares=any(d.code in SHARING for d in wanted.diagnostics),
     )
 

@@ -16,6 +16,7 @@ import orjson
 from msgspec.structs import replace
 
 from syncengine.calls import Item
+from syncengine.collection import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import Plan
 from syncengine.resource import Key
@@ -81,13 +82,14 @@ def load(path: Path) -> Plan:
         raise _unfit(f"{path} is not a saved plan: {error}") from None
     if saved.format != FORMAT:
         raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
-    execution = bytes(saved.execution)
+    execution = memoryview(saved.execution)
     if not execution:
         raise _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
     if saved.digest != _digest(execution):
         raise _unfit(f"{path} was changed after it was saved: plan again")
     try:
-        return msgspec.json.decode(execution, type=Execution).restored()
+        with no_collection():
+            return msgspec.json.decode(execution, type=Execution).restored()
     except msgspec.ValidationError:
         raise _unfit(f"{path} was saved by another version of syncengine") from None
 
@@ -96,5 +98,5 @@ def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="plan-file")
 
 
-def _digest(execution: bytes) -> str:
+def _digest(execution: bytes | memoryview) -> str:
     return hashlib.sha256(execution).hexdigest()

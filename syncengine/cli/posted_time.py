@@ -109,9 +109,8 @@ def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any
     if unknown:
         raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
     with open_inbox(given.project().state, write=False) as inbox:
-        entries = inbox.entries(states=states, **chosen)
-    shown = entries if states else [entry for entry in entries if not entry.is_settled]
-    return show(given, format, rendering.entries_document(shown), rendering.entries_text(shown))
+        entries = inbox.entries(states=states, unsettled=not states, **chosen)
+    return show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
 
 
 @click.command("show")

@@ -12,12 +12,25 @@ Repetitions are possessive and every alternative is told by its first characters
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+from syncengine.document.plain_values import (
+    BETWEEN,
+    DOUBLE,
+    DOUBLE_UNESCAPED,
+    KEY,
+    QUOTES,
+    SKIPPED,
+    Uncertain,
+    list_of,
+    map_of,
+    scalar,
+    text_of,
+)
 
 MAX_INDENT = 16
 MAX_LAYOUTS = 48
@@ -93,134 +106,16 @@ def _read(text: str, sections: Sections) -> Plain | None:
     reading = _Reading(text, sections)
     try:
         reading.run()
-    except _Uncertain:
+    except Uncertain:
         return None
     return Plain(reading.items, reading.defaults)
 
 
-class _Uncertain(Exception):
-    """Something that is not boring."""
-
-
 _SURROGATE = re.compile(r"\\u[dD][89abAB]")
 _BLANKS = re.compile(r"(?<! ) ++\n")
-_QUOTES = frozenset("\"'")
-
-_REST = r"[^\n:#]*+(?:(?::(?=[^ \n])|(?<! )\#)[^\n:#]*+)*+(?<! )"
-_NOT_NULL = r"(?![nN](?:ull|ULL)\b)"
-_FIRST = _NOT_NULL + r"""[^\s\-?:,\[\]{}#&*!|>'"%@`~<=]"""
-_SINGLE = r"'[^']*+(?:''[^']*+)*+'"
-_DOUBLE = r'"[^"]*+"'
-"""Of texts without a backslash."""
-_DOUBLE_UNESCAPED = r'"[^"\\]*+"'
-_QUOTED = rf"{_DOUBLE_UNESCAPED}|{_SINGLE}"
-_IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+(?<! )"
-_KEY = rf"""(?:{_FIRST}[^\n:#,?\[\]{{}}"'\\]{{0,200}}+(?<! )|"[^"\\\n]{{0,200}}+"|'[^'\n]{{0,200}}+')"""
-_FLOW_END = r" *+(?:,|\Z)|(.+)"
-_FLOW_ITEMS = re.compile(f" *+({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
-_FLOW_PAIRS = re.compile(
-    rf""" *+("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
-)
-"""Items one after the other; what does not fit is in the last group of the last. Keys are looked at by `_name`."""
-_BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
-"""Less strict, for what is known to be a block."""
-_A_KEY = re.compile(_KEY)
-_BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
-"""A line that is empty or a comment, so that there is a `#` or two line feeds side by side."""
-_SKIPPED = re.compile(_BETWEEN + "++")
 _SECTION = re.compile(r"\n([A-Za-z]+):([^\n]*+)")
 _FIRST_ITEM = re.compile(rf"\n( {{0,{MAX_INDENT}}}+)-( {{1,{MAX_INDENT}}}+)[A-Za-z]")
 _DEFAULTS = re.compile(r"\ndefaults:[^\n]*+(?:\n(?:[ #][^\n]*+)?(?=\n))*+")
-
-
-def _scalar(indent: str, double: str = _DOUBLE_UNESCAPED) -> str:
-    """A scalar whose further lines, if any, stand deeper than `indent`; those of quoted ones: see `_folded`."""
-    return rf"(?:{_FIRST}{_REST}(?:\n{indent} ++(?![#:]){_REST})*+|{double}|{_SINGLE})"
-
-
-def _text(token: str) -> str:
-    """What a scalar says."""
-    if token[0] == '"':
-        token = token[1:-1]
-    elif token[0] == "'":
-        token = token[1:-1].replace("''", "'")
-    return _folded(token) if "\n" in token else token
-
-
-def _folded(text: str) -> str:
-    """Several lines as one. No line may be empty or start at the left margin, and only the last may end in blanks."""
-    first, *others = text.split("\n")
-    if " \n" in text or not all(line.startswith(" ") and line.strip(" ") for line in others):
-        raise _Uncertain
-    return " ".join([first, *[line.lstrip(" ") for line in others]])
-
-
-def _list(written: str) -> list[str]:
-    """The texts of a list."""
-    if written[0] == "\n":
-        return _block_list(written)
-    if written[:3] == ' ["' and written[-2] == '"' and "\\" not in written and "\n" not in written:
-        texts = written[3:-2].split('", "')
-        if written.count('"') == 2 * len(texts):
-            return texts
-    found = _FLOW_ITEMS.findall(written, written.index("[") + 1, len(written) - 1)
-    if "\n" in written or (found and found[-1][-1]):
-        raise _Uncertain
-    return [_text(token) for token, _ in found]
-
-
-def _block_list(written: str) -> list[str]:
-    if "#" in written or "\n\n" in written:
-        tokens = _entries(_indent_of(written), "- ").findall(written)
-    else:
-        tokens = written.split(written[: written.index("-") + 2])[1:]
-        if written.count("\n") == len(tokens) and "'" not in written and '"' not in written:
-            return tokens
-    return [_text(token) for token in tokens]
-
-
-def _map(written: str) -> dict[str, str]:
-    """The names and texts of a mapping."""
-    if written[0] == "\n":
-        return _block_map(written)
-    pairs = _FLOW_PAIRS.findall(written, written.index("{") + 1, len(written) - 1)
-    if "\n" in written or "\\" in written or (pairs and pairs[-1][-1]):
-        raise _Uncertain
-    if "'" in written:
-        pairs = [(name, quoted or (token and _text(token)), "", "") for name, quoted, token, _ in pairs]
-    found = {_name(name): quoted or token for name, quoted, token, _ in pairs}
-    if len(found) < len(pairs):
-        raise _Uncertain
-    return found
-
-
-def _block_map(written: str) -> dict[str, str]:
-    pairs = _BLOCK_PAIRS.findall(written)
-    if len(pairs) < written.count("\n"):
-        pairs = _entries(_indent_of(written), f"({_KEY}): ++").findall(written)
-    found = {_name(name): _text(token) for name, token in pairs}
-    if len(found) < len(pairs):
-        raise _Uncertain
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _name(token: str) -> str:
-    """Interned, as thousands of items share them."""
-    if not _A_KEY.fullmatch(token):
-        raise _Uncertain
-    return sys.intern(_text(token))
-
-
-def _indent_of(written: str) -> str:
-    """Of the entries of a block, which comments may precede."""
-    start = skipped.end() if (skipped := _SKIPPED.match(written)) else 0
-    return written[start + 1 : len(written) - len(written[start + 1 :].lstrip(" "))]
-
-
-@lru_cache(maxsize=64)
-def _entries(indent: str, entry: str) -> re.Pattern[str]:
-    return re.compile(f"\n{indent}{entry}({_scalar(indent)})")
 
 
 _compiled = lru_cache(maxsize=256)(re.compile)
@@ -252,15 +147,15 @@ class _Grid:
         The second form of those is for texts with a bracket.
         """
         if shape is Shape.TEXT:
-            return f" ++({_scalar(self.indent, self.double)})"
+            return f" ++({scalar(self.indent, self.double)})"
         if shape is Shape.LIST:
             return rf"( ++\[[^\]]*+\](?=\n)| ++\[[^\n]*+(?<=\])|{self._blocks('- ', '', '  ', '    ')})"
-        return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{_KEY}: ++', '  ', '    ')})"
+        return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
 
     def _blocks(self, entry: str, *further: str) -> str:
         """Entries one below the other, so much further in; `entry` is what stands before each scalar."""
         indents = [self.indent + more for more in further]
-        return "|".join(f"(?:{self.between}\n{indent}{entry}{_scalar(indent, self.double)})++" for indent in indents)
+        return "|".join(f"(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})++" for indent in indents)
 
     def keys(self, text: str, start: int) -> tuple[str, ...]:
         """The keys of the item that starts here."""
@@ -279,13 +174,13 @@ def _take(field: Field) -> Take | None:
     if convert is None:
         return _TAKES[field.shape]
     if field.shape is Shape.TEXT:
-        return lambda token: convert(_text(token), token[0] in _QUOTES)
+        return lambda token: convert(text_of(token), token[0] in QUOTES)
     if field.shape is Shape.LIST:
-        return lambda written: convert(_list(written))
-    return lambda written: convert(_map(written))
+        return lambda written: convert(list_of(written))
+    return lambda written: convert(map_of(written))
 
 
-_TAKES: dict[Shape, Take | None] = {Shape.TEXT: None, Shape.LIST: _list, Shape.MAP: _map}
+_TAKES: dict[Shape, Take | None] = {Shape.TEXT: None, Shape.LIST: list_of, Shape.MAP: map_of}
 
 
 class _Layout(NamedTuple):
@@ -306,7 +201,7 @@ class _Layouts:
     def of(self, keys: tuple[str, ...]) -> _Layout:
         """The layout for these keys, which must be known, and each of them once."""
         if not keys or not self.grid.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
-            raise _Uncertain
+            raise Uncertain
         orders = [_merged(layout.order, keys) for layout in self.made]
         for layout, order in zip(self.made, orders, strict=True):
             if order == layout.order:
@@ -315,7 +210,7 @@ class _Layouts:
 
     def _new(self, order: tuple[str, ...]) -> _Layout:
         if len(self.made) >= MAX_LAYOUTS:
-            raise _Uncertain
+            raise Uncertain
         fields = [self.grid.fields[name] for name in order]
         layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)))
         self.made.insert(0, layout)
@@ -343,8 +238,8 @@ class _Reading:
 
     def __init__(self, text: str, sections: Sections) -> None:
         self.text, self.sections = text, sections
-        self.between = f"{_BETWEEN}*+" if "#" in text or "\n\n" in text else ""
-        self.double = _DOUBLE_UNESCAPED if "\\" in text else _DOUBLE
+        self.between = f"{BETWEEN}*+" if "#" in text or "\n\n" in text else ""
+        self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
         self.items: list[Item] = []
         self.defaults: Slice | None = None
@@ -354,7 +249,7 @@ class _Reading:
         self._skip()
         while self.pos < len(self.text) - 1:
             if (found := _SECTION.match(self.text, self.pos)) is None or found[1] in self.met:
-                raise _Uncertain
+                raise Uncertain
             self.met.add(found[1])
             if found[1] == "defaults":
                 self._defaults()
@@ -367,19 +262,19 @@ class _Reading:
         self.pos = end
 
     def _skip(self) -> None:
-        if self.between and (skipped := _SKIPPED.match(self.text, self.pos)):
+        if self.between and (skipped := SKIPPED.match(self.text, self.pos)):
             self._go(skipped.end())
 
     def _defaults(self) -> None:
         if (found := _DEFAULTS.match(self.text, self.pos)) is None:
-            raise _Uncertain
+            raise Uncertain
         self.defaults = Slice(found.group()[1:] + "\n", self.line)
         self._go(found.end())
 
     def _section(self, found: re.Match[str]) -> None:
         section, rest = found[1], found[2]
         if section not in self.sections or rest not in ("", " []"):
-            raise _Uncertain
+            raise Uncertain
         self._go(found.end())
         if not rest:
             self._items(section)
@@ -400,7 +295,7 @@ class _Reading:
                 layout = layouts.of(grid.keys(text, self.pos))
                 match, pos, line = layout.match, self.pos, self.line
                 if (found := match(text, pos)) is None:
-                    raise _Uncertain
+                    raise Uncertain
             self.items.append(Item(section, line, column, _values(layout, found)))
             end = found.end()
             line += text.count("\n", pos, end)
@@ -410,7 +305,7 @@ class _Reading:
         """As the first item of a section stands, all must."""
         first = _FIRST_ITEM.match(self.text, self.pos)
         if first is None:
-            raise _Uncertain
+            raise Uncertain
         indent = " " * (len(first[1]) + 1 + len(first[2]))
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
 
@@ -424,9 +319,9 @@ def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:
         if take is not None:
             value = take(written)
             if value is None:
-                raise _Uncertain
+                raise Uncertain
         elif "\n" in written or written[0] == "'":
-            value = _text(written)
+            value = text_of(written)
         else:
             value = written[1:-1] if written[0] == '"' else written
         values[name] = value

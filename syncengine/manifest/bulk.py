@@ -63,13 +63,13 @@ def read_all(
     fresh = _fresh([file for file, entry in zip(files, entries, strict=True) if entry not in known], defaults)
     new: list[tuple[str, Packed]] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
-        if entry not in known:
-            found = next(fresh)
+        read = _cached(cache, entry, sha256) if entry in known else None
+        if read is None:
+            found = next(fresh) if entry not in known else read_one(file, defaults)
             if found.sha256:
                 new.append((cache.digest(file.name, found.sha256), found.packed))
-            yield unpacked(found)
-        else:
-            yield _cached(cache, entry, sha256) or unpacked(next(_fresh([file], defaults)))
+            read = unpacked(found)
+        yield read
     cache.put(new)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,14 +23,15 @@ from syncengine import __version__
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
+from syncengine.project_file import Level
 
-FORMAT = 1
+FORMAT = 2
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names TEXT, words TEXT) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
 _encode = msgspec.msgpack.Encoder().encode
@@ -56,6 +58,7 @@ class Settled(Struct, frozen=True):
     desired: int
     categories: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    levels: Mapping[str, Level] = {}
     shares: bool = False
     generation: str | None = None
     totals: Mapping[str, int] | None = None
@@ -69,21 +72,22 @@ class ManifestCache:
 
     def __init__(self, folder: Path, defaults: DefaultValues) -> None:
         self._path = folder / FILE_NAME
-        self._context = digest_of(__version__, FORMAT, defaults.values)
+        self.context = digest_of(__version__, FORMAT, defaults.values)
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:
         """The digest that an entry is found by."""
-        return digest_of(self._context, file, sha256)
+        return digest_of(self.context, file, sha256)
 
     def entries(self, files: Iterable[ManifestFile], digests: Iterable[str]) -> dict[str, str]:
         """The digests of entries by file name, of files with these SHA-256."""
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
-    def stands(self, entries: Mapping[str, str]) -> bool:
-        """Whether just these files were found to be in order before."""
-        query = "SELECT 1 FROM basis WHERE digest = ?"
-        return self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchone()) is not None
+    def stands(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> bool:
+        """Whether just these files were found to be in order before, at these levels."""
+        query = "SELECT content FROM basis WHERE digest = ?"
+        rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
+        return any((known := _settled(*row)) is not None and known.levels == levels for row in rows)
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Which of these have an entry."""
@@ -94,10 +98,13 @@ class ManifestCache:
         """What a file with this digest declares."""
         query = "SELECT reading, names, words FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
-        return None if row is None else Packed(*row)
+        return None if row is None else _packed(*row)
 
     def put(self, entries: Iterable[tuple[str, Packed]]) -> None:
-        rows = [(digest, *packed) for digest, packed in entries]
+        rows = [
+            (digest, sealed(packed.reading), sealed(packed.names.encode()), sealed(packed.words.encode()))
+            for digest, packed in entries
+        ]
         self._quietly(lambda c: c.execute("BEGIN"))
         self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", rows))
         self._quietly(lambda c: c.execute("COMMIT"))
@@ -108,19 +115,18 @@ class ManifestCache:
         query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of two words
         for digest in digests:
             row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
-            if row is not None:
-                yield row[0]
+            text = None if row is None else opened(row[0])
+            if text is not None:
+                yield text.decode()
 
     def settled(self, name: str) -> Settled | None:
         """What is known under `name`, if anything is."""
         row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
-        with suppress(msgspec.DecodeError):
-            return _SETTLED.decode(row[0]) if row else None
-        return None
+        return _settled(*row) if row else None
 
     def remember(self, name: str, settled: Settled) -> None:
         """Keep `settled` under `name`, and drop the entries that nothing stands on any more."""
-        row = (name, digest_of(settled.files), _encode(settled))
+        row = (name, digest_of(settled.files), sealed(_encode(settled)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
 
@@ -134,8 +140,10 @@ class ManifestCache:
         self.close()
 
     def _drop_unused(self, connection: sqlite3.Connection) -> None:
-        contents = [_SETTLED.decode(row[0]) for row in connection.execute("SELECT content FROM basis")]
-        used = {digest for settled in contents for digest in settled.files.values()}
+        bases = {name: _settled(content) for name, content in connection.execute("SELECT name, content FROM basis")}
+        unreadable = [(name,) for name, settled in bases.items() if settled is None]
+        connection.executemany("DELETE FROM basis WHERE name = ?", unreadable)
+        used = {digest for settled in bases.values() if settled is not None for digest in settled.files.values()}
         known = {row[0] for row in connection.execute("SELECT digest FROM entry")}
         connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in known - used])
 
@@ -163,6 +171,33 @@ class ManifestCache:
         with suppress(sqlite3.Error, OSError, msgspec.DecodeError):
             return what(connection)
         return None
+
+
+def _settled(content: object) -> Settled | None:
+    """None if it is damaged, or not what this version writes."""
+    data = opened(content)
+    with suppress(msgspec.DecodeError):
+        return None if data is None else _SETTLED.decode(data)
+    return None
+
+
+def _packed(*contents: object) -> Packed | None:
+    reading, names, words = (opened(content) for content in contents)
+    if reading is None or names is None or words is None:
+        return None
+    return Packed(reading, names.decode(), words.decode())
+
+
+def sealed(data: bytes) -> bytes:
+    """With a sum that shows damage: SQLite has none, and this file is written without waiting for the disk."""
+    return zlib.crc32(data).to_bytes(4) + data
+
+
+def opened(content: object) -> bytes | None:
+    """What was sealed; None if it is something else, or not whole any more."""
+    if not isinstance(content, bytes) or content[:4] != zlib.crc32(content[4:]).to_bytes(4):
+        return None
+    return content[4:]
 
 
 def digest_of(*parts: object) -> str:

@@ -160,7 +160,7 @@ class Process:
     def _registered(self, registered: Registered) -> None:
         self.log.info(
             "registered",
-            f"registered as a connector of {registered.group or 'the team'}",
+            f"registered with {registered.group or 'the service'}",
             serviceId=registered.service_id,
             settings=len(registered.configuration),
         )

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from syncengine.store.database import Database
 from syncengine.store.inbox_entries import (
+    SUCCESS,
     Acknowledgement,
     Delivered,
     Entry,
@@ -23,6 +24,11 @@ from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
 """Groups in one IN list."""
+
+
+_TROUBLED = sa.exists().where(DELIVERIES.c.group_id == GROUPS.c.group_id, DELIVERIES.c.status != Status.ACCEPTED)
+_MAY_BE_UNSETTLED = sa.or_(GROUPS.c.state != "acknowledged", GROUPS.c.outcome != SUCCESS, GROUPS.c.waiting, _TROUBLED)
+"""Few of many: what `Entry.is_settled` then looks at."""
 
 
 class Reading:
@@ -47,8 +53,9 @@ class Reading:
         user: str | None = None,
         tag: str | None = None,
         since: float | None = None,
+        unsettled: bool = False,
     ) -> list[Entry]:
-        """Groups, the last offered first. `user` is any name of theirs; without states, all."""
+        """Groups, the last offered first; without states, all, or those that are not settled. `user` is any name."""
         query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
         if states:
             query = query.where(GROUPS.c.state.in_(states))
@@ -56,11 +63,14 @@ class Reading:
             query = query.where(GROUPS.c.tag == tag)
         if since is not None:
             query = query.where(GROUPS.c.offered >= since)
+        if unsettled:
+            query = query.where(_MAY_BE_UNSETTLED)
         if not self._is_there:
             return []
         with self.database.transaction() as connection:
             rows = [row for row in connection.execute(query) if user is None or _is_user(row, user)]
-            return list(_with_deliveries(connection, rows))
+            found = _with_deliveries(connection, rows)
+            return [entry for entry in found if not (unsettled and entry.is_settled)]
 
     def story(self, group_id: str) -> list[Event]:
         """All that happened to a group, oldest first."""

@@ -19,7 +19,7 @@ from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.store import detail
 from syncengine.store.codec import COLUMNS, to_values
-from syncengine.store.reading import IN_FLIGHT, fetch, keyed
+from syncengine.store.reading import IN_FLIGHT, by_kind, fetch, keyed
 from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
@@ -30,6 +30,8 @@ ENDED = sa.delete(OPEN).where(
     OPEN.c.name == sa.bindparam("of_name"),
     OPEN.c.call == sa.bindparam("of_call"),
 )
+
+STAYS = ROWS.c.status == Status.ACTIVE.value
 
 SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categories", "body")
 """All of a row but its flags and its last writer."""
@@ -113,7 +115,7 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             before = rows.get(leave.key)
             after = _renamed(intended(before, leave), leave, rows)
             rows[leave.key] = changed[leave.key] = after
-            said = detail.difference(before, settled(after, leave) if _takes(leave) else after)
+            said = detail.difference(before, settled(after, leave) if _takes(leave, after) else after)
             lines.append(
                 stamp.line(
                     INTENDED, leave.key, call=entry.call, operation=entry.operation, source=leave.source, said=said
@@ -126,10 +128,13 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
     """After a 2xx: rows lose what the calls removed, and what was acknowledged is open no more."""
-    known = fetch(connection, (leave.key for entry in entries for leave in entry.leaves))
+    confirmed = _confirm(connection, stamp, _only_confirmed(entries))
+    known = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
     rows = dict(known)
     for entry in entries:
         for leave in entry.leaves:
+            if leave.key in confirmed:
+                continue
             # A row that somebody forgot meanwhile is nevertheless held by the service.
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
@@ -203,9 +208,10 @@ def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
                 yield leave.former
 
 
-def _takes(leave: Leave) -> bool:
-    """Whether the row after the answer differs from the row before in more than its doubt."""
-    return bool(leave.status or leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
+def _takes(leave: Leave, row: Recorded) -> bool:
+    """Whether the row after the answer differs from `row`, the one before, in more than its doubt."""
+    moves = leave.status is Status.DELETED or leave.status not in (None, row.status)
+    return moves or bool(leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
 
 
 def _renamed(row: Recorded, leave: Leave, rows: Rows) -> Recorded:
@@ -257,6 +263,38 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
         for part in keyed(ROWS, keys):
             connection.execute(sa.update(ROWS).where(part).values(**values))
+
+
+def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
+    """Keys of which nothing was taken, as of nearly all: their acknowledgement ends a doubt and says no more."""
+    plain: set[Key] = set()
+    others: set[Key] = set()
+    for entry in entries:
+        for leave in entry.leaves:
+            (others if _takes_or_gives(leave) or leave.key in entry.server_ids else plain).add(leave.key)
+    return plain - others
+
+
+def _takes_or_gives(leave: Leave) -> bool:
+    return (
+        not leave.whole
+        or leave.unsure is not None
+        or leave.status not in (None, Status.ACTIVE)
+        or bool(leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
+    )
+
+
+def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
+    """Confirm the rows of these keys without reading them; those that were what such a row is."""
+    values = {"doubtful": False, "confirmed": True, "run": stamp.run, "plan": stamp.plan}
+    found: set[Key] = set()
+    for kind, names in by_kind(keys):
+        row = sa.and_(ROWS.c.kind == kind.value, ROWS.c.name.in_(names), ROWS.c.former.is_(None), STAYS)
+        if connection.execute(sa.update(ROWS).where(row).values(**values)).rowcount == len(names):
+            found.update(Key(kind, name) for name in names)
+        else:
+            found.update(Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars())
+    return found
 
 
 def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:

@@ -39,12 +39,18 @@ def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
 
 def keyed(table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
     """Conditions that together find the keys, each once, in pieces."""
+    for kind, piece in by_kind(keys):
+        yield sa.and_(table.c.kind == kind.value, table.c.name.in_(piece))
+
+
+def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
+    """The names of each kind, each once, in pieces."""
     names = defaultdict(set)
     for key in keys:
         names[key.kind].add(key.name)
     for kind, of_kind in names.items():
         for piece in pieces(sorted(of_kind)):
-            yield sa.and_(table.c.kind == kind.value, table.c.name.in_(piece))
+            yield kind, piece
 
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:

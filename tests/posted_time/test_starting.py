@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import socket
 import sqlite3
 import textwrap
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import Problems
+from syncengine.posted_time.routing import build
 from syncengine.posted_time.verdict import TroubleKind
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 
@@ -117,21 +119,27 @@ def test_a_database_that_is_busy_is_trouble_and_no_error(tmp_path: Path) -> None
     asyncio.run(delivery.__aexit__(None, None, None))
 
 
-def test_a_server_that_is_down_is_trouble_and_no_error(tmp_path: Path) -> None:
-    """Nothing listens on this port; its password is in no message."""
+DRIVERS = [name for name in ("psycopg",) if importlib.util.find_spec(name)]
+"""Of servers; the program needs none, so that this machine may have none."""
+
+
+@pytest.mark.parametrize("driver", ["none", *DRIVERS])
+def test_a_server_that_is_down_is_trouble_and_one_without_a_driver_an_error(driver: str, tmp_path: Path) -> None:
+    """Nothing listens on this port; the password is in no message."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    text = DELIVER.replace("lookup.matter.id", "tag.name")
-    url = f"postgresql+psycopg://u:s3cr3t@127.0.0.1:{port}/d"
-    pytest.importorskip("psycopg")
-    from syncengine.posted_time.routing import build
-
-    found = project(tmp_path, text, "ledger: {sql: {env: URL}}", URL=url)
-    built = build(found, {"URL": url}, now=lambda: 0.0)
+        url = f"postgresql+{driver}://u:s3cr3t@127.0.0.1:{unused.getsockname()[1]}/d"
+    found = project(tmp_path, DELIVER.replace("lookup.matter.id", "tag.name"), "ledger: {sql: {env: URL}}")
+    try:
+        built = build(found, {"URL": url}, now=lambda: 0.0)
+    except Problems as refused:
+        assert driver == "none"
+        assert [(d.code, d.line, "s3cr3t" in d.message) for d in refused.found] == [("bad-source", 8, False)]
+        return
     built.databases.close()
     ((name, failed),) = built.troubles
-    assert (name, failed.kind, "s3cr3t" in failed.message) == ("ledger", TroubleKind.UNREACHABLE, False)
+    assert (driver in DRIVERS, name, failed.kind) == (True, "ledger", TroubleKind.UNREACHABLE)
+    assert "s3cr3t" not in failed.message
 
 
 SECRETS = {

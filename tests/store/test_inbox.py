@@ -286,3 +286,28 @@ def test_a_damaged_inbox_is_told_in_a_sentence(path: Path) -> None:
             inbox.receive(OFFER)
         assert str(path) in refusal.value.message
         assert inbox.entries() == []
+
+
+def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
+    """Delivered and told; not what waits, failed, was asked for in vain, or given up."""
+    with open_inbox(url, write=True) as inbox:
+        for id in ("settled", "waiting", "asked", "failed", "lost"):
+            outcome = FAILURE if id == "failed" else SUCCESS
+            delivered(inbox, replace(OFFER, group_id=id), "ledger", outcome=outcome)
+            if id != "waiting":
+                inbox.acknowledged(id, outcome)
+        revised = replace(OFFER, group_id="revised")
+        entry = inbox.receive(revised)
+        inbox.begin(entry, "ledger")
+        inbox.ended(entry, "ledger", Status.REFUSED)
+        delivered(inbox, replace(revised, digest="digest-1"))
+        inbox.acknowledged("revised", SUCCESS)
+        entry = inbox.revise(replace(revised, digest="digest-2"))
+        inbox.begin(entry, "ledger")
+        inbox.ended(entry, "ledger", Status.ACCEPTED)
+        inbox.decide(entry, SUCCESS, waits=True)
+        inbox.acknowledged("revised", SUCCESS)
+        inbox.ask(["asked"], "ledger")
+        inbox.given_up("lost", "unknown")
+        found = {entry.group_id for entry in inbox.entries(unsettled=True)}
+    assert found == {"waiting", "asked", "failed", "lost"}

@@ -1,0 +1,90 @@
+"""A sink is down until something proves that it is not; meanwhile one group may try it, and it stays reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.posted_time.sinks.contract import Failed
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wellbeing import LONG_ENOUGH, Wellbeing
+
+UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")
+ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", has_answered=True)
+PROBED = SinkTrouble("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def names(found: tuple[SinkTrouble, ...]) -> list[str]:
+    return [trouble.sink for trouble in found]
+
+
+def test_all_is_well_at_first() -> None:
+    """And a probe that is well changes nothing."""
+    well = Wellbeing(Clock())
+    well.probed("pms", None, is_proof=False)
+    assert (well.down, well.closed) == ((), ())
+
+
+def test_what_could_not_be_reached_is_well_once_it_can() -> None:
+    """The probe tried just that."""
+    well = Wellbeing(Clock())
+    well.failed("pms", UNREACHED)
+    assert (names(well.down), names(well.closed)) == (["pms"], ["pms"])
+    well.probed("pms", None, is_proof=False)
+    assert (well.down, well.closed) == ((), ())
+
+
+def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
+    """Until it took or refused a group; a failure of that group closes it again."""
+    well = Wellbeing(Clock())
+    well.failed("pms", ANSWERED)
+    well.probed("pms", None, is_proof=False)
+    assert (names(well.down), names(well.closed)) == (["pms"], [])
+    well.failed("pms", ANSWERED)
+    assert names(well.closed) == ["pms"]
+    well.probed("pms", None, is_proof=False)
+    well.worked("pms")
+    assert (well.down, well.closed) == ((), ())
+
+
+def test_a_probe_that_is_proof_is_believed() -> None:
+    """A health path."""
+    well = Wellbeing(Clock())
+    well.failed("pms", ANSWERED)
+    well.probed("pms", None, is_proof=True)
+    assert well.down == ()
+
+
+def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
+    """Else a message would frighten everybody off from posting what could prove it wrong."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", ANSWERED)
+    clock.now = LONG_ENOUGH - 1
+    well.probed("pms", None, is_proof=False)
+    assert names(well.down) == ["pms"]
+    clock.now = LONG_ENOUGH
+    well.probed("pms", None, is_proof=False)
+    assert well.down == ()
+
+
+def test_trouble_of_one_group_is_not_the_sinks() -> None:
+    """A deadlock, or a template that met odd data."""
+    well = Wellbeing(Clock())
+    well.failed("pms", Failed(TroubleKind.UNKNOWN, "x", is_down=False))
+    assert well.down == ()
+
+
+@pytest.mark.parametrize("before", [UNREACHED, ANSWERED])
+def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
+    """Whatever was wrong before."""
+    well = Wellbeing(Clock())
+    well.failed("pms", before)
+    well.probed("pms", PROBED, is_proof=False)
+    assert (well.down, well.closed) == ((PROBED,), (PROBED,))
