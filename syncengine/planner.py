@@ -33,7 +33,7 @@ from syncengine.store.glance import recollection
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000
 """Bytes of manifests from which on a cache is quicker than reading them."""
-SHARING = frozenset({"same-keyword", "similar-name"})
+SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "private-in-shared-category"})
 """Warnings that compare two tags."""
 
 

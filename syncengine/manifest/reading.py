@@ -19,8 +19,15 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.declarations import Declared, DefaultValues, declarations, merged
-from syncengine.manifest.lints import broad, cut_texts, folded, report_broad
+from syncengine.manifest.containment import compared_parts
+from syncengine.manifest.declarations import Declarations, Declared, DefaultValues, declarations, merged
+from syncengine.manifest.lints import broad, cut_texts, folded, report, report_broad
+from syncengine.manifest.neighbours import (
+    closed_with_keywords,
+    is_closed_with_keywords,
+    public_by_silence,
+    public_by_silence_told,
+)
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
 
@@ -72,11 +79,13 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
 class Compared(NamedTuple):
     """What is compared with other files without a look at each resource, as lines of text.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords.
+    `names` are the folded names that tags have, had or leave under, `words` their folded keywords,
+    `parts` what those are made of.
     """
 
     names: str
     words: str
+    parts: str = ""
 
 
 def read_manifest(data: bytes, file: str, defaults: DefaultValues = NO_DEFAULTS) -> Reading:
@@ -111,6 +120,8 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         if entry is None:
             return None
         entries.append(entry)
+    if public_by_silence([e.resource for e in entries if e.resource.key.kind is Kind.TAG]):
+        return None
     return Reading(file, tuple(entries))
 
 
@@ -136,7 +147,7 @@ def _plain_entry(item: plain.Item, file: str, defaults: Mapping[str, Any]) -> En
         return None
     key = Key(kind, name)
     body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and broad(body.keywords):
+    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
         return None
     return Entry(Resource(key, body, Source(file, item.line), values.get("protect", False)), item.column)
 
@@ -151,6 +162,7 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues) -> Reading:
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
     entries = tuple(entry for each in declared.resources if (entry := _entry(each, under[each.kind], findings)))
+    _report_silence(entries, declared, findings)
     return Reading(
         file=file,
         entries=entries,
@@ -159,6 +171,13 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues) -> Reading:
         found=tuple(findings.found),
         whole=declared.whole,
     )
+
+
+def _report_silence(entries: Sequence[Entry], declared: Declarations, findings: Findings) -> None:
+    silent = public_by_silence([e.resource for e in entries if e.sound and e.resource.key.kind is Kind.TAG])
+    nodes = {each.key: each.node for each in declared.resources} if silent else {}
+    for tag in silent:
+        report(tag.key, public_by_silence_told(tag), nodes[tag.key], findings)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
@@ -181,7 +200,15 @@ def _entry(declared: Declared, defaults: Mapping[str, Any], findings: Findings) 
     body = _BODIES[key.kind](key, values)
     if key.kind is Kind.TAG:
         report_broad(key, body.keywords, node, findings)
+        if is_closed_with_keywords(body):
+            report(key, closed_with_keywords(body), node.get("closedTimestamp") or node, findings)
     return Entry(Resource(key, body, source, values.get("protect", False), former), column)
+
+
+def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
+    """Each resource over the defaults of its own file; None where its identity cannot be read."""
+    under = _under(NO_DEFAULTS, declared.defaults.values)
+    return [_entry(each, under[each.kind], findings) for each in declared.resources]
 
 
 def _former(declared: Declared) -> tuple[str, ...]:
@@ -213,7 +240,8 @@ def compared(reading: Reading) -> Compared:
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
-    return Compared(_folded_lines("\n".join(names)), _words(tags))
+    words = _words(tags)
+    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words))
 
 
 def _words(tags: Sequence[Resource]) -> str:

@@ -43,7 +43,8 @@ def begin(folder: Path, contents: Mapping[str, str]) -> Begun:
     """Write `contents` into the folder. SyncengineError if a project is there already, or it cannot be written."""
     if (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink():
         raise SyncengineError(f"{folder / FILE_NAME} exists: there is a project here already", code="project-exists")
-    written, kept = [], []
+    written: list[str] = []
+    kept: list[str] = []
     try:
         for name, text in contents.items():
             (written if _put(folder / name, text, extend=name == IGNORE) else kept).append(name)
