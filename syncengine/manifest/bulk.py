@@ -101,7 +101,7 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> Fresh:
     if data is None:
         return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
     with no_collection():
-        reading = read_manifest(data, file.name, defaults)
+        reading = read_manifest(data, file.name, defaults, file.given)
     return Fresh(Packed(_encode(reading), *compared(reading)), hashlib.sha256(data).hexdigest())
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
+from syncengine.manifest.given import Given
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
@@ -22,6 +23,7 @@ class ManifestFile:
 
     path: Path
     name: str
+    given: Given | None = field(default=None, compare=False, repr=False)
 
     def content(self, findings: Findings) -> bytes | None:
         """Its bytes, and not more of them than shows that it is too large; why not goes to the findings."""
@@ -46,9 +48,9 @@ class Found:
     problems: tuple[Diagnostic, ...] = ()
 
 
-def find(paths: Sequence[Path], root: Path) -> Found:
+def find(paths: Sequence[Path], root: Path, given: Given | None = None) -> Found:
     """The manifests at and below `paths`, of a project in the folder `root` (product.md §2)."""
-    search = _Search(root)
+    search = _Search(root, given)
     for path in paths:
         search.start(path)
     return Found(tuple(search.files), tuple(search.problems))
@@ -57,6 +59,7 @@ def find(paths: Sequence[Path], root: Path) -> Found:
 @dataclass(slots=True)
 class _Search:
     root: Path
+    given: Given | None = None
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     met: set[Path] = field(default_factory=set)
@@ -109,7 +112,7 @@ class _Search:
             self._problem(path, "template-unsupported", "templates (.j2) are not supported by this version")
         elif self._stays_inside(path) and (real := path.resolve()) not in self.met:
             self.met.add(real)
-            self.files.append(ManifestFile(path, self._name(path)))
+            self.files.append(ManifestFile(path, self._name(path), self.given))
 
     def _stays_inside(self, path: Path) -> bool:
         if not path.is_symlink() or any(path.resolve().is_relative_to(folder) for folder in self.allowed):
