@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "true", "false", "none", "self"})
 
 
-def _encoding(text: str) -> str | None:
+def text_encoding(text: str) -> str | None:
     try:
         found = codecs.lookup(text)
         "".encode(text)
@@ -64,7 +64,7 @@ def _text_or_list(name: str) -> Any:
 File = Template
 Delimiter = Annotated[str, Reads(_delimiter_reader), WithJsonSchema({"type": "string", "minLength": 1})]
 Encoding = Annotated[
-    str, Reads(parsed(_encoding, "an encoding like utf-8 or cp1252")), WithJsonSchema({"type": "string"})
+    str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), WithJsonSchema({"type": "string"})
 ]
 RowName = Annotated[
     str,

@@ -11,7 +11,7 @@ from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, no
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch
-from syncengine.manifest.templates import SandboxedEnvironment, filtered, parsed, trouble, unknown_names
+from syncengine.manifest.templates import SandboxedEnvironment, filtered, trouble, unknown_names
 
 MAX_TEMPLATE = 100_000
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
@@ -37,7 +37,7 @@ class Leaf:
 
     def expression(self) -> nodes.Expr:
         """A new tree of it, as one expression."""
-        tree = parsed(self.environment, self.text)
+        tree = self.environment.parse(self.text)
         said = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
         marked = [part for part in said if not isinstance(part, nodes.TemplateData)]
         if len(said) == len(marked) == 1:
@@ -51,7 +51,7 @@ class Leaf:
         if not self.statements:
             function = tuple_of(self.environment, [self.expression()])
             return lambda given: function(given)[0]
-        template = self.environment.from_string(parsed(self.environment, self.text))
+        template = self.environment.from_string(self.environment.parse(self.text))
         return lambda given: _bounded(template, given)
 
 
@@ -128,9 +128,9 @@ class Compiled:
             self._findings.error("bad-template", node, "the template is too long")
             return None
         try:
-            tree = parsed(self._environment, text)
+            tree = self._environment.parse(text)
             statements = not all(isinstance(part, nodes.Output) for part in tree.body)
-            self._environment.compile(parsed(self._environment, text))
+            self._environment.compile(self._environment.parse(text))
         except TemplateSyntaxError as error:
             at = first + error.lineno - 1
             self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}")

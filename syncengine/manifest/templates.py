@@ -75,6 +75,10 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         self.filters = {**regular(lambda: self.budget), "_turns": self._turns, "_joined": self._joined}
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
 
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = _Bounded().visit(super()._parse(source, name, filename))
+        return tree
+
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self._part(obj, attribute)
 
@@ -174,12 +178,6 @@ class _Bounded(NodeTransformer):
 
 def filtered(node: nodes.Expr, name: str, *given: nodes.Expr) -> nodes.Filter:
     return nodes.Filter(node, name, list(given), [], None, None, lineno=node.lineno)
-
-
-def parsed(environment: SandboxedEnvironment, source: str, name: str | None = None) -> nodes.Template:
-    """The tree of a template, bounded; TemplateSyntaxError with its line."""
-    tree: nodes.Template = _Bounded().visit(environment.parse(source, name))
-    return tree
 
 
 def is_template(text: str) -> bool:
