@@ -20,14 +20,15 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.bulk import Read, read_all
 from syncengine.manifest.containment import contained_in_others
 from syncengine.manifest.declarations import DefaultValues, default_values
+from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
+from syncengine.manifest.given import given_by
 from syncengine.manifest.lints import Shared, levelled, place_of, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
     Compared,
     DefaultCategory,
-    Entry,
     RemovedEntry,
     default_categories,
     nodes_of,
@@ -63,7 +64,7 @@ class ManifestSet(NamedTuple):
 
 def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
-    found = find(project.manifests, project.root)
+    found = find(project.manifests, project.root, given_by(project))
     problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Findings(project.config.name)

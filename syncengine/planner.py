@@ -78,7 +78,8 @@ def plan_in(state: Recollection, found: Checked, project: Project, request: Requ
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
     """Not either where two files have one name, since that is what they are known by."""
     size = sum(file.size() for file in manifests.files)
-    return size >= WORTH_KEEPING and len({file.name for file in manifests.files}) == len(manifests.files)
+    worth = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
+    return worth and len({file.name for file in manifests.files}) == len(manifests.files)
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
