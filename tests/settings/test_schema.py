@@ -46,7 +46,7 @@ GOOD = {
         "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
-        "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: no}, as: m, tags: [{name: '{{ m.a }}'}]}]",
+        "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: a}, as: m, tags: [{name: '{{ m.a }}'}]}]",
         "generate: [{forEach: {sql: {source: a, query: SELECT 1}}, when: row.a, tags: [{name: '{{ row.a }}', "
         "protect: '{{ row.b }}', keywords: '{{ row.c }}', visibility: '{{ row.d }}', metadata: {A: '{{ row.e }}'}}]}]",
     ],
