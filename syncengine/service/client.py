@@ -19,7 +19,7 @@ from tenacity import (
     wait_random,
 )
 
-from syncengine.service.answers import Answer, retry_after, tidy
+from syncengine.service.answers import Answer, read_json, retry_after, tidy
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]
@@ -259,7 +259,7 @@ class Client:
         data: object = None
         content = response.content.replace(self._key().encode(), b"***")
         with contextlib.suppress(orjson.JSONDecodeError):
-            data = orjson.loads(content)
+            data = read_json(content)
         return Answer(
             response.status_code,
             data=data,
