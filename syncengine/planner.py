@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from syncengine import commits
 from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
+from syncengine.emptied import refuse_emptied
 from syncengine.gate import counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import read_all, sha256_of
@@ -184,6 +185,7 @@ class _Remembering:
 def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
+    refuse_emptied(wanted, recorded)
     return plan(wanted, recorded, *how)
 
 

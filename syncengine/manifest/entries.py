@@ -1,4 +1,4 @@
-"""What is declared of one resource, over its defaults → an entry: the resource, its place, if it is sound. Pure."""
+"""What is declared of one resource, over its defaults → an entry: the resource and its place; pure."""
 
 from __future__ import annotations
 

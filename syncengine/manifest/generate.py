@@ -103,7 +103,7 @@ def _rows(
     findings: Findings,
 ) -> Iterator[Entry]:
     """What is made of every row; findings after the first MANY are counted."""
-    block.begin(variables_of(given), findings)
+    block.begin(variables_of(given), len(rows), findings)
     told: list[Diagnostic] = []
     untold = 0
     for row in rows:

@@ -18,6 +18,7 @@ from syncengine.manifest.generate_parts import Fields, Uncertain, fields_of, is_
 from syncengine.manifest.generate_shape import Generate
 from syncengine.manifest.records import Record
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.template_limits import deadline_of
 from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
@@ -81,8 +82,9 @@ class Block:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
             yield _Made(kind, item, fields_of(kind, item, self._compiled), place(item))
 
-    def begin(self, variables: Mapping[str, Any], findings: Findings) -> None:
+    def begin(self, variables: Mapping[str, Any], rows: int, findings: Findings) -> None:
         """Compile, once everything has been looked at."""
+        self._environment.deadline = deadline_of(rows)
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()

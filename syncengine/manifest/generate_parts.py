@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from jinja2 import Undefined
 
 from syncengine.document.findings import Findings
-from syncengine.document.nodes import Mapping, Mark, Node, Refused, Scalar, Sequence
+from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence
 from syncengine.document.plain import Shape
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.template_filters import plain_text
@@ -39,10 +39,10 @@ Take = Callable[[Results], Any]
 
 
 class Dynamic(NamedTuple):
-    """A scalar that is a template; `index` is its place among a row's results."""
+    """A scalar that is a template; `place` is its own among a row's results."""
 
     node: Scalar
-    index: int
+    place: int
 
     @property
     def mark(self) -> Mark:
@@ -159,7 +159,7 @@ def _visible(value: Any) -> str:
 def _take_text(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     if not isinstance(part, Dynamic):
         return None
-    index = part.index
+    index = part.place
 
     def take(results: Results) -> Any:
         value = results[index]
@@ -179,7 +179,7 @@ def _take_list(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     parts = [part] if isinstance(part, Dynamic) else part.items if isinstance(part, _List) else None
     if parts is None or not all(isinstance(item, Dynamic | Scalar) for item in parts):
         return None
-    plan = [item.index if isinstance(item, Dynamic) else item for item in parts]
+    plan = [item.place if isinstance(item, Dynamic) else item for item in parts]
     if any(isinstance(item, Scalar) and not (item.style or item.text.strip()) for item in plan):
         return None
     whole = isinstance(part, Dynamic)
@@ -209,7 +209,7 @@ def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
         return None
     if any(isinstance(value, Scalar) and value.is_null for _, value in part.pairs):
         return None
-    plan = [tuple(s.index if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
+    plan = [tuple(s.place if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
 
     def take(results: Results) -> Any:
         found: dict[str, str] = {}
@@ -237,7 +237,7 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
     """A part as a node; None for what comes to nothing."""
     match part:
         case Dynamic():
-            return _node_of(settled(results[part.index]), part.mark, style)
+            return _node_of(settled(results[part.place]), part.mark, style)
         case _List():
             return Sequence(_items(part, results), part.mark)
         case _Map():
@@ -274,7 +274,7 @@ def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
     if value is None or (not style and value == ""):
         return None
     if isinstance(value, Undefined):
-        return Refused(mark)
+        str(value)  # which is where an undefined value fails
     if isinstance(value, list | tuple):
         items = [_node_of(item, mark, '"') for item in value]
         return Sequence([item for item in items if item is not None and (item.text is None or item.text.strip())], mark)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from jinja2 import TemplateError, nodes
@@ -99,7 +99,7 @@ def _asked(tree: nodes.Template) -> Iterator[ForEach]:
 
 def _templates(tree: nodes.Template) -> set[str]:
     loading = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
-    found = {_constant(node.template) for node in tree.find_all(loading)}
+    found = {_constant(node.template) for each in tree.find_all(loading) for node in (cast("Any", each),)}
     if not all(isinstance(name, str) for name in found):
         raise _Unknown
     return found

@@ -34,7 +34,10 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
     for name in options:
         if name not in known:
             raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, known)}")
-    common = {"distinct": _names(options.get("distinct")), "allow_empty": bool(options.get("allowEmpty"))}
+    common: dict[str, Any] = {
+        "distinct": _names(options.get("distinct")),
+        "allow_empty": bool(options.get("allowEmpty")),
+    }
     if path is None:
         return ForEach.model_construct(**_asked_of_source(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
@@ -43,8 +46,9 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
+    file: dict[str, Any] = {"json_" if kind == "json" else kind: Written(str(path), 1, 1)}
     return ForEach.model_construct(
-        **{"json_" if kind == "json" else kind: Written(str(path), 1, 1)},
+        **file,
         delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
         encoding=_encoding(options.get("encoding")),
         columns=_names(options.get("columns")),
@@ -57,7 +61,7 @@ def _encoding(name: Any) -> str | None:
 
     if name is not None and text_encoding(str(name)) is None:
         raise SourceTrouble(f"`data`: {name!s:.40} is not an encoding like utf-8 or cp1252")
-    return name
+    return None if name is None else str(name)
 
 
 def _asked_of_source(options: Mapping[str, Any]) -> dict[str, Any]:

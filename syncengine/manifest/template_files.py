@@ -116,7 +116,7 @@ def _mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...]) -> No
                 _mark_all(node.body, file, (*own, *targets))
                 _mark_all(node.else_, file, targets)
             case nodes.If():
-                for part in (node.body, node.elif_, node.else_):
+                for part in (node.body, list[nodes.Node](node.elif_), node.else_):
                     _mark_all(part, file, targets)
             case nodes.With() | nodes.Block() | nodes.Scope():
                 _mark_all(node.body, file, () if isinstance(node, nodes.Block) else targets)
@@ -187,8 +187,6 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
     while trace is not None:
         scope = trace.tb_frame.f_globals
         template = scope.get("__jinja_template__")
-        if template is None and "debug_info" in scope and "blocks" in scope:
-            template = scope.get("environment") and _by_debug_info(scope)
         if template is not None:
             file, line = template.name or name, template.get_corresponding_lineno(trace.tb_lineno)
             held = [value for value in trace.tb_frame.f_locals.values() if type(value) is Record]
@@ -200,10 +198,6 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
     Findings(file, findings.found).at(code, line, 1, f"{message}{where}")
-
-
-def _by_debug_info(scope: dict[str, Any]) -> Any:
-    return scope.get("__jinja_template__")
 
 
 def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[str, list[Origin]]:

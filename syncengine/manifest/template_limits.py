@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
+from jinja2 import Undefined
+
 MAX_STEPS = 5_000_000
 """Turns of loops and calls, all together, of one file."""
 MAX_SECONDS = 20.0
+SECONDS_A_ROW = 0.005
+"""What a block may take besides, for each of its rows on average."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """What one file may write."""
 MAX_TEXT = 1_000_000
@@ -19,6 +23,11 @@ MAX_BITS = 4096
 CHECKED_EVERY = 256
 
 
+def deadline_of(rows: int) -> float:
+    """When a block with so many rows must be done."""
+    return time.monotonic() + MAX_SECONDS + SECONDS_A_ROW * rows
+
+
 class TooMuch(Exception):
     """A template that does not end, or fills the memory."""
 
@@ -26,15 +35,15 @@ class TooMuch(Exception):
 class Budget:
     """What is left of it for one file."""
 
-    def __init__(self) -> None:
+    def __init__(self, deadline: float | None = None) -> None:
         self.steps = 0
         self.characters = 0
-        self.deadline = time.monotonic() + MAX_SECONDS
+        self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
 
     def step(self) -> None:
         self.steps += 1
         if self.steps % CHECKED_EVERY == 0 and time.monotonic() > self.deadline:
-            raise TooMuch(f"the template takes longer than {MAX_SECONDS:g} seconds")
+            raise TooMuch("the template takes too long")
         if self.steps > MAX_STEPS:
             raise TooMuch(f"the template needs more than {MAX_STEPS:,} turns of loops and calls")
 
@@ -54,6 +63,7 @@ class Budget:
         """One value of this size."""
         if size > MAX_TEXT:
             raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
+        self.wrote(size)
 
     def weigh(self, value: Any) -> None:
         """Every part of a nested value is a step, as often as it is there."""
@@ -68,6 +78,8 @@ class Budget:
             else:
                 if isinstance(inner, str):
                     self.wrote(len(inner))
+                elif isinstance(inner, Undefined):
+                    str(inner)  # which is where an undefined value fails
                 continue
             self.step()
             if len(waiting) > MAX_TEXT:
@@ -97,7 +109,7 @@ def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> Non
         _bits(left.bit_length() + right.bit_length())
     elif operator == "**" and isinstance(right, int | float | Decimal):
         bits = left.bit_length() if isinstance(left, int) else 64
-        _bits(int(bits * max(1, abs(right))))
+        _bits(int(bits * max(1.0, abs(float(right)))))
 
 
 def _bits(count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
 
@@ -14,6 +14,8 @@ from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch
 from syncengine.manifest.templates import SandboxedEnvironment, filtered, trouble, unknown_names
 
 MAX_TEMPLATE = 100_000
+MAX_OF_BLOCK = 512 * 1024 * 1024
+"""Characters that all rows of a block come to."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
 
@@ -32,7 +34,7 @@ class Leaf:
         """What it comes to: of an expression its own type, else text. An undefined value fails."""
         if self.alone is None:
             self.alone = self._compiled()
-        self.environment.budget = Budget()
+        self.environment.budget = Budget(self.environment.deadline)
         return settled(self.alone(given))
 
     def expression(self) -> nodes.Expr:
@@ -41,7 +43,7 @@ class Leaf:
         said = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
         marked = [part for part in said if not isinstance(part, nodes.TemplateData)]
         if len(said) == len(marked) == 1:
-            return marked[0]
+            return cast("nodes.Expr", marked[0])
         parts: list[nodes.Expr] = [
             nodes.Const(part.data) if isinstance(part, nodes.TemplateData) else part for part in said
         ]
@@ -165,7 +167,11 @@ class Compiled:
         environment = self._environment
 
         def run(given: Mapping[str, Any]) -> tuple[Any, ...]:
-            environment.budget = Budget()
-            return function(given)
+            environment.budget = Budget(environment.deadline)
+            found = function(given)
+            environment.written += environment.budget.characters
+            if environment.written > MAX_OF_BLOCK:
+                raise TooMuch("the block writes too much")
+            return found
 
         return run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
 from jinja2.environment import TemplateModule
@@ -71,6 +71,8 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             loader=loader,
             finalize=self._written,
         )
+        self.deadline: float | None = None
+        self.written = 0
         self.budget = Budget()
         self.filters = {**regular(lambda: self.budget), "_turns": self._turns, "_joined": self._joined}
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
@@ -129,10 +131,7 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(obj, LoopContext) and name in _LOOP:
             return getattr(obj, name)
         if isinstance(obj, Namespace):
-            try:
-                return obj[name]
-            except LookupError:
-                return self.undefined(obj=obj, name=name)
+            return getattr(obj, name, self.undefined(obj=obj, name=name))
         if isinstance(obj, TemplateModule) and isinstance(found := getattr(obj, name, None), Macro | str):
             return found
         if isinstance(obj, BlockReference) and name == "super":
@@ -176,8 +175,8 @@ class _Bounded(NodeTransformer):
         return filtered(nodes.List(node.nodes, lineno=node.lineno), "_joined")
 
 
-def filtered(node: nodes.Expr, name: str, *given: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(node, name, list(given), [], None, None, lineno=node.lineno)
+def filtered(node: nodes.Node, name: str, *given: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(cast("nodes.Expr", node), name, list(given), [], None, None, lineno=node.lineno)
 
 
 def is_template(text: str) -> bool:
