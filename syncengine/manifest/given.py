@@ -73,7 +73,7 @@ def given_by(project: Project) -> Given:
         allowed=allowed,
         environ={name: project.environ[name] for name in allowed if name in project.environ},
         sources=project.sources,
-        secrets=project.environ,
+        secrets=dict(project.environ),  # os.environ itself cannot be sent to another process
         secret_files=frozenset(files),
     )
 

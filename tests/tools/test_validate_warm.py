@@ -66,3 +66,12 @@ def test_a_change_is_seen(estate: Path) -> None:
     assert "warning" not in validate(estate)[1]
     file.write_text("tags:\n  - nmae: Beta\n")
     assert validate(estate)[0] == 8
+
+
+def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
+    """As much as makes that worth it, in the environment of a real process."""
+    (tmp_path / "manifests").mkdir()
+    for part in "ab":
+        tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
+        (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
+    assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY} resources in 2 files.\n")
