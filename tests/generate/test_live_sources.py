@@ -114,7 +114,8 @@ def crm() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Crm)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"sources: {{crm: {{http: {{url: 'http://127.0.0.1:{server.server_port}/api', headers: {{Authorization: {{env: CRM_TOKEN}}}}}}}}}}"
+    url = f"http://127.0.0.1:{server.server_port}/api"
+    yield f"sources: {{crm: {{http: {{url: '{url}', headers: {{Authorization: {{env: CRM_TOKEN}}}}}}}}}}"
     server.shutdown()
     thread.join()
     server.server_close()
