@@ -82,7 +82,10 @@ Nodes = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "array", "item
 class SqlFrom(Model):
     """A query of a database that the project file names."""
 
-    source: Template = Field(description="A source of the project file.")
+    model_config = one_of_schema("source", "file")
+
+    source: Template | None = Field(None, description="A source of the project file.")
+    file: Template | None = Field(None, description="A SQLite file of this project, relative to this manifest.")
     query: Template = Field(description="One SELECT with :names for its parameters; never a template.")
     params: Params | None = Field(None, description="A value for each name in the query; templates see var and env.")
 
@@ -114,7 +117,7 @@ class ForEach(Model):
     json_: File | None = Field(None, alias="json", description="A JSON file with a list of objects.")
     jsonl: File | None = Field(None, description="A file with one JSON object a line.")
     yaml: File | None = Field(None, description="A YAML file with a list of mappings.")
-    sql: SqlFrom | None = None
+    sql: Annotated[SqlFrom, Reads(one_of(SqlFrom, "`sql`", ("source", "file")))] | None = None
     http: HttpFrom | None = None
     delimiter: Delimiter | None = Field(None, description="Between the values of a CSV file; a comma by default.")
     encoding: Encoding | None = Field(None, description="Of the file; UTF-8 by default.")

@@ -35,9 +35,25 @@ def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
             form = Form(asked.encoding or "utf-8", asked.delimiter or ",", asked.columns or ())
             return read_file(given, folder, written.text, kind, form)
     if asked.sql is not None:
-        return _remembered(given, ("sql", _key(asked.sql)), asked.sql.source.text, lambda: _sql(given, asked.sql))
+        return _of_sql(given, folder, asked.sql)
     assert asked.http is not None
     return _remembered(given, ("http", _key(asked.http)), asked.http.source.text, lambda: _http(given, asked.http))
+
+
+def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
+    if asked.file is None:
+        name = asked.source.text if asked.source else ""
+        return _remembered(given, ("sql", _key(asked)), name, lambda: _sql(given, asked))
+    from syncengine.manifest.source_sql import sql_rows
+
+    path = inside(given, asked.file.text, folder)
+    name = given.name_of(path)
+    rows = lambda: sql_rows(name, str(path), asked.query.text, _parameters(asked))  # noqa: E731 - read when it is not known
+    return _remembered(given, ("sql", path, _key(asked)), name, rows)
+
+
+def _parameters(asked: SqlFrom) -> dict[str, Any]:
+    return {n: value.text if isinstance(value, Written) else value for n, value in (asked.params or {}).items()}
 
 
 def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> Records:
@@ -108,14 +124,14 @@ def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.setting_shapes import Reference
     from syncengine.settings import located, secret_at
 
+    assert asked.source is not None
     source = _named(given, asked.source, "sql").sql
     assert source is not None
     name = asked.source.text
     url = source
     if isinstance(source, Reference):
         url = _secret(lambda: secret_at(source, given.root, given.secrets, f"the URL of the source {name}").read())
-    parameters = {n: value.text if isinstance(value, Written) else value for n, value in (asked.params or {}).items()}
-    yield from sql_rows(name, located(str(url), given.root), asked.query.text, parameters)
+    yield from sql_rows(name, located(str(url), given.root), asked.query.text, _parameters(asked))
 
 
 def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:

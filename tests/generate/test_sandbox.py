@@ -42,9 +42,10 @@ HUNGRY = {
     "product": "{% set n = namespace(x=10) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x }}",
     "doubled text": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set n.x = n.x ~ n.x %}{% endfor %}",
     "doubled by plus": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set n.x = n.x + n.x %}{% endfor %}",
-    "doubled list": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}",
-    "doubled capture": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set y %}{{ n.x }}{{ n.x }}{% endset %}"
-    "{% set n.x = y %}{% endfor %}",
+    "doubled list": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
+    "{{ n.x }}",
+    "doubled capture": "{% set n = namespace(x='xx') %}{% for i in range(99) %}{% set y %}{{ n.x }}{{ n.x }}"
+    "{% endset %}{% set n.x = y %}{% endfor %}",
     "replace": "{{ ('x' * 9999)|replace('x', 'y' * 99999) }}",
     "join": "{{ (range(99999)|list)|join('x' * 99999) }}",
     "macro of itself": "{% macro f() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
