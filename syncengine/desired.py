@@ -20,20 +20,22 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.bulk import Read, read_all
 from syncengine.manifest.containment import contained_in_others
 from syncengine.manifest.declarations import DefaultValues, default_values
+from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
+from syncengine.manifest.given import given_by
 from syncengine.manifest.lints import Shared, levelled, place_of, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
     Compared,
     DefaultCategory,
-    Entry,
     RemovedEntry,
     default_categories,
     nodes_of,
 )
 from syncengine.project_file import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
+from syncengine.resource import Row as RowOfData
 from syncengine.settings import Project
 
 SUGGESTIONS = 25
@@ -50,6 +52,15 @@ class Desired(Struct, frozen=True):
     removed: Mapping[Key, Removed] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    emptied: tuple[Emptied, ...] = ()
+
+
+class Emptied(Struct, frozen=True, gc=False):
+    """A source without rows that may not be empty if there were some before, and the manifest that asks for it."""
+
+    data: str
+    file: str
+    at: tuple[int, int]
 
 
 class ManifestSet(NamedTuple):
@@ -63,7 +74,7 @@ class ManifestSet(NamedTuple):
 
 def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
-    found = find(project.manifests, project.root)
+    found = find(project.manifests, project.root, given_by(project))
     problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Findings(project.config.name)
@@ -88,7 +99,7 @@ def desired(manifests: ManifestSet, reads: Iterable[Read]) -> Desired:
     found = levelled(in_order([*manifests.found, *gathering.found]), manifests.levels)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
-    return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests)
+    return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests, tuple(gathering.emptied))
 
 
 class _Places:
@@ -101,6 +112,8 @@ class _Places:
 
     def node(self, key: Key, file: str) -> MappingNode | None:
         """None if the file is not any more what it was a moment ago."""
+        if file not in self.files or self.files[file].is_template:
+            return None
         if file != self.file:
             data = self.files[file].content(Findings(file))
             self.file, self.nodes = file, nodes_of(data or b"", file)
@@ -137,6 +150,7 @@ class _Gathering:
         self.default_categories: dict[str, tuple[DefaultCategory, ...]] = {}
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
+        self.emptied: list[Emptied] = []
         self.whole = True
 
     def take(self, read: Read) -> None:
@@ -159,6 +173,7 @@ class _Gathering:
                 self.unsound.append(resource)
         for line in reading.removed:
             self._leaves(line, reading.file)
+        self.emptied += [Emptied(each.data, reading.file, (each.line, each.column)) for each in reading.emptied]
         self.compared.append(read.compared)
         self.digests[reading.file] = read.sha256
         if reading.default_categories:
@@ -166,7 +181,8 @@ class _Gathering:
 
     def _repeated(self, entry: Entry, first: Source) -> None:
         key, source = entry.resource.key, entry.resource.source
-        message = f"{key} is already declared at {first}"
+        where = f" ({source.data.file}:{source.data.row})" if source.data else ""
+        message = f"{key} is already declared at {first}{where}"
         self._error("duplicate-resource", source.file, (source.line, entry.column), message, key)
 
     def _renamed(self, resource: Resource) -> None:
@@ -223,7 +239,8 @@ class _Gathering:
         near = {name: nearest(name, tuple(known)) for name in names}
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
-            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
+            where = f" ({reference.data.file}:{reference.data.row})" if reference.data else ""
+            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}{where}"
             self._error("unknown-category", reference.file, reference.at, message, reference.key)
 
     def _references(self, known: set[str]) -> Iterator[_Reference]:
@@ -234,10 +251,12 @@ class _Gathering:
             category = resource.body.fields.get("category")
             if not category or category in known:
                 continue
-            node = self.places.node(resource.key, resource.source.file)
-            value = node.get("category") if node is not None else None
-            if value is not None:
-                yield _Reference(str(category), resource.source.file, place(value), resource.key)
+            source = resource.source
+            node = self.places.node(resource.key, source.file)
+            if node is None or source.data is not None:
+                yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
+            elif (value := node.get("category")) is not None:
+                yield _Reference(str(category), source.file, place(value), resource.key)
         for file, referred in self.default_categories.items():
             yield from (_Reference(d.category, file, (d.line, d.column)) for d in referred if d.category not in known)
         for d in default_categories(self.project_defaults):
@@ -265,6 +284,7 @@ class _Reference(NamedTuple):
     file: str
     at: tuple[int, int]
     key: Key | None = None
+    data: RowOfData | None = None
 
 
 def _contained(compared: Sequence[Compared]) -> set[str]:

@@ -84,6 +84,8 @@ def gate(
         for of, count in counts.items()
         if _trips(of, count, totals[of], limits)
     ]
+    if totals_of_all is None:
+        reasons += shrunk(losses, recorded)
     if sweep is not None and sweep.first:
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
     if sweep is not None and sweep.empty:
@@ -91,6 +93,29 @@ def gate(
     if not reasons:
         return Gate()
     return Gate(True, tuple(reasons), _approval(losses, sweeps=sweep is not None, team=team, lineage=lineage))
+
+
+SHRINKS = Limit(percent=25)
+"""How much of what came from one source may go (engine.md 2.7)."""
+
+
+def shrunk(losses: Iterable[Loss], recorded: Mapping[Key, Recorded]) -> list[str]:
+    """Sources of data from which a large part of what was made of them is leaving."""
+    going = Counter(
+        row.source.data.file
+        for loss in losses
+        if loss.of in LEAVES_AS.values() and (row := recorded.get(loss.key)) and row.source and row.source.data
+    )
+    if not going:
+        return []
+    totals = Counter(
+        row.source.data.file for row in recorded.values() if row.source and row.source.data and _is_ours(row)
+    )
+    return [
+        f"{file} shrank: {count} of {totals[file]} resources that were made of it go (limit {SHRINKS})"
+        for file, count in going.items()
+        if SHRINKS.is_exceeded(count, totals[file])
+    ]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:

@@ -8,6 +8,7 @@ the cache; the judgement is pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -75,7 +76,7 @@ def plan_since(
         return None
     cache.put((entry, each.packed) for entry, each in fresh)
     after = [unpacked(each) for _, each in fresh]
-    window = _window(before, after)
+    window = None if _sources_shrink(before, after) else _window(before, after)
     if window is None or not _keeps_to_itself(before, after, window, settled, cache, names | gone):
         return None
     kept = [d for d in settled.diagnostics if d.file not in names and d.file not in gone]
@@ -124,6 +125,17 @@ def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -
                 yield unpacked(Fresh(packed, ""))
             except (msgspec.DecodeError, TypeError):
                 continue
+
+
+def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
+    """Whether less is made of any source of data than before: whether too little, the whole tells (engine.md 2.7)."""
+    was, now = _made_of(before), _made_of(after)
+    return any(read.reading.emptied for read in after) or any(now[name] < count for name, count in was.items())
+
+
+def _made_of(reads: Sequence[Read]) -> Counter[str]:
+    sources = (entry.resource.source.data for read in reads for entry in read.reading.entries)
+    return Counter(data.file for data in sources if data is not None)
 
 
 class _Window(NamedTuple):

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 from syncengine import commits
 from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
+from syncengine.emptied import refuse_emptied
+from syncengine.errors import Diagnostic
 from syncengine.gate import counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import read_all, sha256_of
@@ -33,6 +35,8 @@ from syncengine.store.glance import recollection
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000
 """Bytes of manifests from which on a cache is quicker than reading them."""
+VALIDATED = "validated"
+"""What the cache knows under this name was found in order, and nothing says that it was applied."""
 SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "private-in-shared-category"})
 """Warnings that compare two tags."""
 
@@ -61,6 +65,34 @@ def checked(project: Project, request: Request, around: Surroundings) -> Checked
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests)))
 
 
+class Valid(NamedTuple):
+    """Manifests without errors: how much they are, and the warnings."""
+
+    resources: int
+    files: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def validated(project: Project) -> Valid:
+    """What the manifests of a project come to, offline; Problems with everything that is wrong with them."""
+    manifests = manifest_set(project)
+    if not _is_worth_keeping(manifests):
+        return _valid(desired(manifests, read_all(manifests.files, manifests.defaults)))
+    with _cache_of(project, manifests) as cache:
+        digests = [sha256_of(file) for file in manifests.files]
+        known = cache.standing(cache.entries(manifests.files, digests), manifests.levels)
+        if known is not None and not manifests.found:
+            return Valid(known.desired, len(known.files), known.diagnostics)
+        wanted = desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
+        if not manifests.found:
+            cache.remember(VALIDATED, _settled_by(wanted, cache, manifests.levels))
+        return _valid(wanted)
+
+
+def _valid(wanted: Desired) -> Valid:
+    return Valid(len(wanted.resources), len(wanted.files), wanted.diagnostics)
+
+
 def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     found = Checked(manifest_set(project))
@@ -83,7 +115,8 @@ def plan_in(state: Recollection, found: Checked, project: Project, request: Requ
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
     """Not either where two files have one name, since that is what they are known by."""
     size = sum(file.size() for file in manifests.files)
-    return size >= WORTH_KEEPING and len({file.name for file in manifests.files}) == len(manifests.files)
+    worth = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
+    return worth and len({file.name for file in manifests.files}) == len(manifests.files)
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
@@ -183,6 +216,7 @@ class _Remembering:
 def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
+    refuse_emptied(wanted, recorded)
     return plan(wanted, recorded, *how)
 
 

@@ -55,7 +55,8 @@ class Source(NamedTuple):
     data: Row | None = None
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        place = f"{self.file}:{self.line}"
+        return f"{place} ({self.data.file}:{self.data.row})" if self.data else place
 
 
 class Body(Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
-from syncengine.manifest.schema import Defaults, Manifest
+from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.project_file import ProjectFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,12 +40,36 @@ def schemas() -> dict[str, dict[str, Any]]:
     for settings in (project, project["$defs"]["Overlay"]):
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
     return {
-        "manifest.schema.json": _schema(Manifest, _Written),
+        "manifest.schema.json": _with_templates(_schema(Manifest, _Written)),
         "project.schema.json": project,
         "plan.schema.json": _schema(PlanFormat, _Untitled),
         "report.schema.json": _schema(ReportFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
     }
+
+
+TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%", "description": "A template (Jinja2)."}
+
+
+def _with_templates(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same, with resources of `generate` blocks described: as outside, and any value may be a template."""
+    definitions, block = manifest["$defs"], manifest["$defs"]["Generate"]["properties"]
+    for section in SECTIONS:
+        name = manifest["properties"][section]["items"]["$ref"].rpartition("/")[2]
+        definitions[f"{name}Template"] = _templated(definitions[name])
+        block[section] = {**block[section], "items": {"$ref": f"#/$defs/{name}Template"}}
+    return manifest
+
+
+def _templated(resource: dict[str, Any]) -> dict[str, Any]:
+    fields = {name: _or_template(field) for name, field in resource["properties"].items()}
+    return {**resource, "properties": fields}
+
+
+def _or_template(field: dict[str, Any]) -> dict[str, Any]:
+    said = {key: value for key, value in field.items() if key == "description"}
+    shape = {key: value for key, value in field.items() if key != "description"}
+    return {**said, "anyOf": [shape, TEMPLATE]}
 
 
 def _schema(model: type[BaseModel], generator: type[GenerateJsonSchema]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from collections.abc import Mapping as AnyMapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, Source
 from syncengine.document.findings import Findings, in_order
@@ -114,7 +115,8 @@ class Project:
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()
     allow_env: tuple[str, ...] = ()
-    variables: AnyMapping[str, str] = field(default_factory=dict)
+    variables: AnyMapping[str, Any] = field(default_factory=dict)
+    environ: AnyMapping[str, str] = field(default_factory=dict, repr=False)
     defaults: Node | None = field(default=None, repr=False)
     sources: AnyMapping[str, Source] = field(default_factory=dict, repr=False)
     posted_time: PostedTimeSection | None = field(default=None, repr=False)
@@ -138,6 +140,19 @@ class Project:
     def sandbox_data(self) -> Path:
         """The embedded service's own file."""
         return self.root / ".syncengine" / "sandbox" / "service.db"
+
+    def secret_files(self) -> set[str]:
+        """Files that hold secrets, as the project file names them: nothing that a template may read."""
+        secrets = (self.service.api_key, self._state if isinstance(self._state, Secret) else None)
+        files = {s.origin.removeprefix("file ") for s in secrets if s is not None and s.origin.startswith("file ")}
+        for source in self.sources.values():
+            held = (
+                source.sql,
+                source.http.url if source.http else None,
+                *((source.http and source.http.headers) or {}).values(),
+            )
+            files |= {place.file for place in held if isinstance(place, Reference) and place.file}
+        return files
 
     def base_url(self) -> str:
         """The service's URL, `sandbox` for the embedded one; Problems when none is set."""
@@ -165,7 +180,7 @@ def load_project(
     environment: str | None = None,
     environ: AnyMapping[str, str],
     sandbox: bool = False,
-    variables: AnyMapping[str, str] | None = None,
+    variables: AnyMapping[str, Any] | None = None,
     operations: Collection[str] = (),
     lints: Collection[str] = (),
 ) -> Project:
@@ -202,7 +217,7 @@ class _Assembly:
     settings: Overlay
     findings: Findings
 
-    def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, str]) -> Project:
+    def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, Any]) -> Project:
         settings = self.settings
         service = self._service(settings.service or ServiceSection.model_construct())
         return Project(
@@ -216,6 +231,7 @@ class _Assembly:
             approvals=(*(settings.approvals or ()), *self._approvals()),
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
+            environ=self.environ,
             defaults=settings.defaults,
             sources=settings.sources or {},
             posted_time=settings.posted_time,

@@ -22,6 +22,7 @@ class Entry(NamedTuple):
 COMMANDS: Mapping[str, Entry] = {
     "init": Entry("syncengine.cli.starting", "Begin a project that plans and applies against the sandbox at once."),
     "validate": Entry("syncengine.cli.planning", "Load and check everything, offline."),
+    "render": Entry("syncengine.cli.rendering", "Show what the manifests become, as a manifest."),
     "plan": Entry("syncengine.cli.planning", "Show what would change."),
     "show": Entry("syncengine.cli.planning", "Show a saved plan again."),
     "apply": Entry("syncengine.cli.applying", "Execute a saved plan, or plan and apply."),

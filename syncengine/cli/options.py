@@ -50,6 +50,15 @@ class Globals:
     def folder(self) -> Path:
         return Path(self.directory or ".")
 
+    def _of_files(self) -> dict[str, Any]:
+        """Variables from the files that were given, the later over the earlier."""
+        if not self.variable_files:
+            return {}
+        from syncengine.variable_files import variables_in
+
+        files = (self.folder / name for name in self.variable_files)
+        return {name: value for file in files for name, value in variables_in(file).items()}
+
     def project(self) -> Project:
         """Load the project that these options name."""
         from syncengine.manifest.lints import LINTS
@@ -63,7 +72,7 @@ class Globals:
             environment=self.environment,
             environ=os.environ,
             sandbox=bool(self.sandbox),
-            variables=dict(_pair(text) for text in self.variables),
+            variables={**self._of_files(), **dict(_pair(text) for text in self.variables)},
             operations=OPERATIONS,
             lints=LINTS.keys() | PLANNING_LINTS,
         )

@@ -17,7 +17,7 @@ from syncengine.errors import Diagnostic, ExitCode, Problems, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
 
 if TYPE_CHECKING:
-    from syncengine.desired import Desired
+    from syncengine.planner import Valid
     from syncengine.settings import Project
 
 SELECTION = (
@@ -49,20 +49,20 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
         project = given.project()
         output = Output(given, project.root)
         only = relative_paths(paths, given.folder, project.root)
-        desired = _loaded(project)
+        valid = _validated(project)
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), output.look()))
         return error.exit_code
-    found = [d for d in (*project.warnings, *desired.diagnostics) if not only or _is_in(d.file, only)]
+    found = [d for d in (*project.warnings, *valid.diagnostics) if not only or _is_in(d.file, only)]
     output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
     if format == "text":
-        output.data(f"Valid: {len(desired.resources)} resources in {len(desired.files)} files.\n")
+        output.data(f"Valid: {valid.resources} resources in {valid.files} files.\n")
     return ExitCode.DONE
 
 
-def _loaded(project: Project) -> Desired:
+def _validated(project: Project) -> Valid:
     """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
-    from syncengine.desired import load
+    from syncengine.planner import validated
 
     found: list[Diagnostic] = []
     if project.posted_time is not None:
@@ -73,12 +73,12 @@ def _loaded(project: Project) -> Desired:
         except Problems as problems:
             found.extend(problems.found)
     try:
-        desired = load(project)
+        valid = validated(project)
     except Problems as problems:
         raise Problems([*found, *problems.found]) from None
     if found:
         raise Problems(found)
-    return desired
+    return valid
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from syncengine.manifest.generate_shape import ForEach, Generate
 from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
 
 SECTION_ORDER = ("defaults", *SECTIONS, "generate", "removed")
 """What holds for all that follows comes first, what leaves comes last."""
-GENERATE_ORDER = ("forEach", "as", "when", "distinct", "allowEmpty", *SECTIONS)
 FIELD_ORDER: Mapping[str, Sequence[str]] = {
     section: tuple(info.alias or name for name, info in MODELS[kind].model_fields.items())
     for section, kind in SECTIONS.items()
 }
-REMOVED_ORDER = tuple(info.alias or name for name, info in RemovedTag.model_fields.items())
+REMOVED_ORDER, GENERATE_ORDER, FOR_EACH_ORDER = (
+    tuple(info.alias or name for name, info in model.model_fields.items()) for model in (RemovedTag, Generate, ForEach)
+)
 
 
 def order_at(path: Sequence[str]) -> Sequence[str] | None:
@@ -23,7 +25,9 @@ def order_at(path: Sequence[str]) -> Sequence[str] | None:
             return SECTION_ORDER
         case [section, "[]"] if section in FIELD_ORDER:
             return FIELD_ORDER[section]
-        case ["defaults"] | ["generate", "[]", "defaults"]:
+        case ["generate", "[]", "forEach"]:
+            return FOR_EACH_ORDER
+        case ["defaults"]:
             return tuple(SECTIONS)
         case ["defaults", section] if section in FIELD_ORDER:
             return FIELD_ORDER[section]

@@ -14,7 +14,8 @@ from syncengine.collection import no_collection
 from syncengine.document.findings import Findings
 from syncengine.manifest.cache import ManifestCache, Packed
 from syncengine.manifest.declarations import DefaultValues
-from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.files import GENERATES, ManifestFile
+from syncengine.manifest.given import NOTHING_GIVEN
 from syncengine.manifest.reading import NO_DEFAULTS, Compared, Reading, compared, read_manifest
 
 MUCH = 1_000_000
@@ -42,9 +43,17 @@ class Fresh(NamedTuple):
 
 
 def sha256_of(file: ManifestFile) -> str:
-    """The digest of a file's bytes; empty if it cannot be read."""
+    """The digest of a file and of all that it depends on; empty if it cannot be read."""
     data = file.content(Findings(file.name))
-    return "" if data is None else hashlib.sha256(data).hexdigest()
+    return "" if data is None else _digest(file, data)
+
+
+def _digest(file: ManifestFile, data: bytes) -> str:
+    if file.given is None or not (file.is_template or GENERATES in data):
+        return hashlib.sha256(data).hexdigest()
+    from syncengine.manifest.inputs import digest_with_inputs  # templates and sources cost more than most manifests
+
+    return digest_with_inputs(file, data, file.given)
 
 
 def read_all(
@@ -101,8 +110,16 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> Fresh:
     if data is None:
         return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
     with no_collection():
-        reading = read_manifest(data, file.name, defaults)
-    return Fresh(Packed(_encode(reading), *compared(reading)), hashlib.sha256(data).hexdigest())
+        reading = _read(file, data, defaults)
+    return Fresh(Packed(_encode(reading), *compared(reading)), _digest(file, data))
+
+
+def _read(file: ManifestFile, data: bytes, defaults: DefaultValues) -> Reading:
+    if not file.is_template:
+        return read_manifest(data, file.name, defaults, file.given)
+    from syncengine.manifest.template_reading import read_template
+
+    return read_template(data, file.name, defaults, file.given or NOTHING_GIVEN)
 
 
 def _processes(files: Sequence[ManifestFile]) -> int:

@@ -88,9 +88,14 @@ class ManifestCache:
 
     def stands(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> bool:
         """Whether just these files were found to be in order before, at these levels."""
+        return self.standing(entries, levels) is not None
+
+    def standing(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
+        """What was found of just these files, at these levels, when they were found to be in order."""
         query = "SELECT content FROM basis WHERE digest = ?"
         rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
-        return any((known := _settled(*row)) is not None and known.levels == levels for row in rows)
+        found = (_settled(*row) for row in rows)
+        return next((known for known in found if known is not None and known.levels == levels), None)
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Which of these have an entry."""

@@ -27,7 +27,6 @@ from syncengine.manifest.schema import (
 from syncengine.resource import Key, Kind, Removal
 
 EXCLUSIVE = ("category", "tagCategoryId")
-UNSUPPORTED = {"generate": "`generate` is not supported by this version"}
 
 Values = Mapping[str, Any]
 
@@ -73,6 +72,7 @@ class Declarations:
     defaults: DefaultValues
     findings: Findings
     whole: bool
+    generate: tuple[MappingNode, ...] = ()
 
 
 def declarations(documents: Documents, findings: Findings) -> Declarations:
@@ -87,6 +87,7 @@ def declarations(documents: Documents, findings: Findings) -> Declarations:
         defaults=reading.default_values(),
         findings=findings,
         whole=documents.whole and reading.whole,
+        generate=tuple(reading.generate),
     )
 
 
@@ -95,6 +96,11 @@ def default_values(node: Node, findings: Findings) -> DefaultValues:
     reading = _Reading(findings)
     reading.defaults("defaults", node)
     return reading.default_values()
+
+
+def declared_by(kind: Kind, node: MappingNode, findings: Findings) -> Declared:
+    """One resource, read field by field."""
+    return _Reading(findings)._resource(kind, node)
 
 
 def merged(under: Values, over: Values) -> dict[str, Any]:
@@ -109,7 +115,7 @@ def merged(under: Values, over: Values) -> dict[str, Any]:
 
 
 class _Reading:
-    __slots__ = ("findings", "nodes", "removed", "resources", "values", "whole")
+    __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -117,6 +123,7 @@ class _Reading:
         self.removed: list[RemovedLine] = []
         self.values: dict[Kind, Values] = {}
         self.nodes: dict[Kind, list[MappingNode]] = {}
+        self.generate: list[MappingNode] = []
         self.whole = True
 
     def document(self, root: Node) -> None:
@@ -134,8 +141,6 @@ class _Reading:
     def _section(self, key: Scalar, value: Node) -> None:
         if (read := _SECTION_READERS.get(key.text)) is not None:
             read(self, key.text, value)
-        elif key.text in UNSUPPORTED:
-            self.findings.error("generate-unsupported", key, UNSUPPORTED[key.text])
         else:
             self.whole = False
             self.findings.error(
@@ -174,6 +179,9 @@ class _Reading:
             if not REMOVED_TABLE.missing(values, node, self.findings) and len(self.findings.found) == before:
                 key = Key(Kind.TAG, values["tag"])
                 self.removed.append(RemovedLine(key, values["as"], values.get("reason"), node))
+
+    def generate_section(self, name: str, value: Node) -> None:
+        self.generate += self._items(name, value)
 
     def _items(self, name: str, value: Node) -> list[MappingNode]:
         if not isinstance(value, Sequence):
@@ -232,5 +240,6 @@ def _hint(name: str) -> str:
 _SECTION_READERS: dict[str, Callable[[_Reading, str, Node], None]] = {
     **dict.fromkeys(SECTIONS, _Reading.resource_section),
     "removed": _Reading.removed_section,
+    "generate": _Reading.generate_section,
     "defaults": _Reading.defaults,
 }

@@ -11,9 +11,13 @@ from pathlib import Path
 from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
+from syncengine.manifest.given import Given
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
+
+GENERATES = b"generate"
+"""What a manifest holds that makes resources of data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,7 @@ class ManifestFile:
 
     path: Path
     name: str
+    given: Given | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Findings) -> bytes | None:
         """Its bytes, and not more of them than shows that it is too large; why not goes to the findings."""
@@ -31,6 +36,15 @@ class ManifestFile:
         except OSError as error:
             findings.at("unreadable-file", None, None, f"the file cannot be read: {error.strerror or error}")
             return None
+
+    @property
+    def is_template(self) -> bool:
+        """Whether all of it is a text template."""
+        return self.name.lower().endswith(TEMPLATE_SUFFIXES)
+
+    def generates(self) -> bool:
+        """Whether it depends on more than its own bytes; true as well where that only seems so."""
+        return self.is_template or GENERATES in (self.content(Findings(self.name)) or b"")
 
     def size(self) -> int:
         """In bytes; 0 if that cannot be said."""
@@ -46,9 +60,9 @@ class Found:
     problems: tuple[Diagnostic, ...] = ()
 
 
-def find(paths: Sequence[Path], root: Path) -> Found:
+def find(paths: Sequence[Path], root: Path, given: Given | None = None) -> Found:
     """The manifests at and below `paths`, of a project in the folder `root` (product.md §2)."""
-    search = _Search(root)
+    search = _Search(root, given)
     for path in paths:
         search.start(path)
     return Found(tuple(search.files), tuple(search.problems))
@@ -57,6 +71,7 @@ def find(paths: Sequence[Path], root: Path) -> Found:
 @dataclass(slots=True)
 class _Search:
     root: Path
+    given: Given | None = None
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     met: set[Path] = field(default_factory=set)
@@ -105,11 +120,9 @@ class _Search:
             self._problem(path, "unreadable-file", "the link points to a file that does not exist")
         elif not stat.S_ISREG(path.stat().st_mode):
             self._problem(path, "unreadable-file", "this is not a regular file")
-        elif path.name.lower().endswith(TEMPLATE_SUFFIXES):
-            self._problem(path, "template-unsupported", "templates (.j2) are not supported by this version")
         elif self._stays_inside(path) and (real := path.resolve()) not in self.met:
             self.met.add(real)
-            self.files.append(ManifestFile(path, self._name(path)))
+            self.files.append(ManifestFile(path, self._name(path), given=self.given))
 
     def _stays_inside(self, path: Path) -> bool:
         if not path.is_symlink() or any(path.resolve().is_relative_to(folder) for folder in self.allowed):

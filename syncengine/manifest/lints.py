@@ -16,7 +16,7 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
 from syncengine.errors import Diagnostic, Severity
 from syncengine.project_file import Level
-from syncengine.resource import Key, Resource, Source
+from syncengine.resource import Body, Key, Resource, Source
 
 LINTS: Mapping[str, str] = {
     "same-keyword": "two tags have the same keyword, so that time that matches it is given both",
@@ -67,11 +67,6 @@ def cut_texts(cut: Iterable[Scalar], findings: Findings) -> None:
         )
 
 
-def report(key: Key, told: tuple[str, str], node: Node, findings: Findings) -> None:
-    """Report a suspicion about one tag: its code, and the message."""
-    _warn(findings, told[0], node, told[1], str(key))
-
-
 def _warn(findings: Findings, code: str, node: Node, message: str, address: str | None = None) -> None:
     line, column = place(node)
     findings.at(code, line, column, message, severity=Severity.WARNING, address=address)
@@ -82,6 +77,21 @@ def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings:
     for word in broad(keywords):
         message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
         _warn(findings, "keyword-too-broad", place_of(word, node), message, str(key))
+
+
+def is_closed_with_keywords(body: Body) -> bool:
+    """A matter that is closed and still takes time."""
+    return bool(body.keywords) and "closedTimestamp" in body.fields
+
+
+def report_closed(key: Key, body: Body, node: MappingNode, findings: Findings) -> None:
+    """Report keywords that outlive their matter."""
+    if is_closed_with_keywords(body):
+        words = ", ".join(quoted(word) for word in body.keywords[:3])
+        message = (
+            f"the matter is closed, and {words} still tag time: give it `keywords: []`, `excludeTagNameKeyword: true`"
+        )
+        _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
 
 
 class Shared(NamedTuple):

@@ -1,46 +1,34 @@
-"""Tags beside the tags around them → suspicions about who may see them, and about matters that have ended; pure."""
+"""Tags beside the tags around them → suspicions about who may see them; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from syncengine.document.findings import Findings
 from syncengine.document.nodes import quoted
+from syncengine.errors import Severity
+from syncengine.manifest.entries import Entry
 from syncengine.manifest.lints import Shared
-from syncengine.resource import Body, Key, Kind, Resource, Source
+from syncengine.resource import Key, Kind, Resource, Source
 
 PRIVATE = "PRIVATE"
 
-Told = tuple[str, str]
-"""A code and a message."""
 
-
-def is_closed_with_keywords(body: Body) -> bool:
-    """A matter that is closed and still takes time."""
-    return bool(body.keywords) and "closedTimestamp" in body.fields
-
-
-def closed_with_keywords(body: Body) -> Told:
-    words = ", ".join(quoted(word) for word in body.keywords[:3])
-    return "closed-with-keywords", (
-        f"the matter is closed, and {words} still tag time: `keywords: []` and `excludeTagNameKeyword: true` end that"
-    )
-
-
-def public_by_silence(tags: Sequence[Resource]) -> list[Resource]:
+def public_by_silence(entries: Iterable[Entry]) -> list[Entry]:
     """Tags of a file that say nothing of their visibility, where at least half of the others are private."""
-    said = [tag.body.fields.get("visibility") for tag in tags]
-    if PRIVATE not in said or None not in said:
-        return []
-    if 2 * said.count(PRIVATE) < len(said) - 1:
+    tags = [entry for entry in entries if entry.sound and entry.resource.key.kind is Kind.TAG]
+    said = [entry.resource.body.fields.get("visibility") for entry in tags]
+    if PRIVATE not in said or None not in said or 2 * said.count(PRIVATE) < len(said) - 1:
         return []
     return [tag for tag, visibility in zip(tags, said, strict=True) if visibility is None]
 
 
-def public_by_silence_told(tag: Resource) -> Told:
-    return "public-by-silence", (
-        f"{tag.key} says nothing of its visibility and is PUBLIC, while its neighbours are PRIVATE: say which"
-    )
+def report_silence(entries: Iterable[Entry], findings: Findings) -> None:
+    for entry in public_by_silence(entries):
+        key, place = str(entry.resource.key), (entry.resource.source.line, entry.column)
+        message = f"{key} says nothing of its visibility and is PUBLIC, while its neighbours are PRIVATE: say which"
+        findings.at("public-by-silence", *place, message, severity=Severity.WARNING, address=key)
 
 
 class Categories:

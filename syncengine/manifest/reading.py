@@ -15,36 +15,21 @@ from syncengine.document import plain
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
-from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.containment import compared_parts
-from syncengine.manifest.declarations import Declarations, Declared, DefaultValues, declarations, merged
-from syncengine.manifest.lints import broad, cut_texts, folded, report, report_broad
-from syncengine.manifest.neighbours import (
-    closed_with_keywords,
-    is_closed_with_keywords,
-    public_by_silence,
-    public_by_silence_told,
-)
-from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
-from syncengine.resource import Body, Key, Kind, Removal, Resource, Source
+from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
+from syncengine.manifest.entries import Entry, entry_of, plain_entry
+from syncengine.manifest.given import NOTHING_GIVEN, Given
+from syncengine.manifest.lints import cut_texts, folded
+from syncengine.manifest.neighbours import public_by_silence, report_silence
+from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
+from syncengine.resource import Key, Kind, Removal, Resource, Source
 
 NO_DEFAULTS = DefaultValues()
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
-
-
-class Entry(Struct, frozen=True, gc=False, array_like=True):
-    """One resource as its file declares it, over its defaults; `column` of its first key.
-
-    Of one that is not `sound` only key, place, category and former names are known.
-    """
-
-    resource: Resource
-    column: int
-    sound: bool = True
 
 
 class RemovedEntry(Struct, frozen=True, gc=False, array_like=True):
@@ -65,6 +50,14 @@ class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
     column: int
 
 
+class Emptied(Struct, frozen=True, gc=False, array_like=True):
+    """A source without rows, and where it is asked for."""
+
+    data: str
+    line: int
+    column: int
+
+
 class Reading(Struct, frozen=True, gc=False, array_like=True):
     """All of one file. `whole`: everything that it declares has a readable identity."""
 
@@ -74,6 +67,7 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     default_categories: tuple[DefaultCategory, ...] = ()
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
+    emptied: tuple[Emptied, ...] = ()
 
 
 class Compared(NamedTuple):
@@ -88,9 +82,9 @@ class Compared(NamedTuple):
     parts: str = ""
 
 
-def read_manifest(data: bytes, file: str, defaults: DefaultValues = NO_DEFAULTS) -> Reading:
-    """What the file declares over the project's `defaults`."""
-    return _boring(data, file, defaults) or _in_full(data, file, defaults)
+def read_manifest(data: bytes, file: str, defaults: DefaultValues = NO_DEFAULTS, given: Given | None = None) -> Reading:
+    """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use."""
+    return _boring(data, file, defaults) or _in_full(data, file, defaults, given)
 
 
 def nodes_of(data: bytes, file: str) -> dict[Key, MappingNode]:
@@ -116,11 +110,13 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         return None
     entries = []
     for item in found.items:
-        entry = _plain_entry(item, file, under[SECTIONS[item.section]])
+        entry = plain_entry(
+            SECTIONS[item.section], item.values, Source(file, item.line), item.column, under[SECTIONS[item.section]]
+        )
         if entry is None:
             return None
         entries.append(entry)
-    if public_by_silence([e.resource for e in entries if e.resource.key.kind is Kind.TAG]):
+    if public_by_silence(entries):
         return None
     return Reading(file, tuple(entries))
 
@@ -139,88 +135,56 @@ def _plain_defaults(
     return _under(defaults, own)
 
 
-def _plain_entry(item: plain.Item, file: str, defaults: Mapping[str, Any]) -> Entry | None:
-    kind, own = SECTIONS[item.section], item.values
-    name = own.get(IDENTITIES[kind])
-    values = merged(defaults, own) if defaults else own
-    if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
-        return None
-    key = Key(kind, name)
-    body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
-        return None
-    return Entry(Resource(key, body, Source(file, item.line), values.get("protect", False)), item.column)
-
-
 # --- any file
 
 
-def _in_full(data: bytes, file: str, defaults: DefaultValues) -> Reading:
+def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None) -> Reading:
     findings = Findings(file)
     documents = read(data, findings)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
-    entries = tuple(entry for each in declared.resources if (entry := _entry(each, under[each.kind], findings)))
-    _report_silence(entries, declared, findings)
+    entries = tuple(entry for each in declared.resources if (entry := entry_of(each, under[each.kind], findings)))
+    made = _generated(declared, given, under, findings)
+    report_silence((*entries, *made.entries), findings)
     return Reading(
         file=file,
-        entries=entries,
+        entries=(*entries, *made.entries),
         removed=tuple(RemovedEntry(r.key, r.how, *place(r.node), r.reason) for r in declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
-        whole=declared.whole,
+        whole=declared.whole and made.whole,
+        emptied=made.emptied,
     )
 
 
-def _report_silence(entries: Sequence[Entry], declared: Declarations, findings: Findings) -> None:
-    silent = public_by_silence([e.resource for e in entries if e.sound and e.resource.key.kind is Kind.TAG])
-    nodes = {each.key: each.node for each in declared.resources} if silent else {}
-    for tag in silent:
-        report(tag.key, public_by_silence_told(tag), nodes[tag.key], findings)
+class Made(NamedTuple):
+    """What blocks come to."""
+
+    entries: tuple[Entry, ...] = ()
+    emptied: tuple[Emptied, ...] = ()
+    whole: bool = True
+
+
+def _generated(
+    declared: Declarations, given: Given | None, under: Mapping[Kind, Mapping[str, Any]], findings: Findings
+) -> Made:
+    if not declared.generate:
+        return Made()
+    from syncengine.manifest.generate import generated  # templates and sources cost more than most manifests
+
+    found = generated(list(declared.generate), given or NOTHING_GIVEN, under, findings)
+    return Made(found.entries, tuple(Emptied(*each) for each in found.emptied), found.whole)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
     return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
 
 
-def _entry(declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> Entry | None:
-    key, node = declared.key, declared.node
-    values = merged(defaults, declared.values) if defaults else declared.values
-    absent = _BESIDES_IDENTITY[declared.kind].difference(values)
-    if absent:
-        RESOURCE_TABLES[declared.kind].missing({*values, IDENTITIES[declared.kind]}, node, findings)
-    if key is None:
-        return None
-    line, column = place(node)
-    source = Source(findings.file, line)
-    former = _former(declared)
-    if not declared.sound or absent:
-        return Entry(Resource(key, _category_only(declared.values), source, previously=former), column, sound=False)
-    body = _BODIES[key.kind](key, values)
-    if key.kind is Kind.TAG:
-        report_broad(key, body.keywords, node, findings)
-        if is_closed_with_keywords(body):
-            report(key, closed_with_keywords(body), node.get("closedTimestamp") or node, findings)
-    return Entry(Resource(key, body, source, values.get("protect", False), former), column)
-
-
 def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
     """Each resource over the defaults of its own file; None where its identity cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
-    return [_entry(each, under[each.kind], findings) for each in declared.resources]
-
-
-def _former(declared: Declared) -> tuple[str, ...]:
-    listed = declared.node.get("previously")
-    if not isinstance(listed, SequenceNode):
-        return ()
-    return tuple(dict.fromkeys(item.text for item in listed.items if isinstance(item, Scalar)))
-
-
-def _category_only(values: Mapping[str, Any]) -> Body:
-    category = values.get("category")
-    return Body({"category": category} if isinstance(category, str) else {})
+    return [entry_of(each, under[each.kind], findings) for each in declared.resources]
 
 
 def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
@@ -256,27 +220,3 @@ def _words(tags: Sequence[Resource]) -> str:
 def _folded_lines(lines: str) -> str:
     """Folded all at once where that is the same."""
     return lines.casefold() if lines.isascii() else "\n".join(map(folded, lines.split("\n")))
-
-
-# --- bodies
-
-
-def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
-    """engine.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
-    name, excluded = key.name, values.get("excludeTagNameKeyword", False)
-    keywords: tuple[str, ...] = values.get("keywords", ())
-    if not excluded and name not in keywords:
-        keywords = (*keywords, name)
-    fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
-    fields["excludeTagNameKeyword"] = excluded
-    return Body(fields, keywords, values.get("metadata", {}))
-
-
-def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
-    not_fields = {IDENTITIES[key.kind], "protect", "previously"}
-    return Body({n: v for n, v in values.items() if n not in not_fields})
-
-
-_BESIDES_IDENTITY = {kind: table.required - {IDENTITIES[kind]} for kind, table in RESOURCE_TABLES.items()}
-_NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
-_BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}

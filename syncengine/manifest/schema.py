@@ -25,6 +25,7 @@ from syncengine.document.shapes import (
     choice,
 )
 from syncengine.document.tables import Model, Table, plain_fields
+from syncengine.manifest.generate_shape import Generate
 from syncengine.resource import Kind, Removal
 
 _PROTECT = "Never removed by a plan, even when it is gone from the manifests."
@@ -171,6 +172,7 @@ class Manifest(Model):
     tags: list[Tag] | None = None
     defaults: Defaults | None = Field(None, description="Merged under every resource of this file.")
     removed: list[RemovedTag] | None = Field(None, description="How tags leave that are no longer declared.")
+    generate: list[Generate] | None = Field(None, description="Resources made of the rows of a source.")
 
 
 RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}

@@ -51,8 +51,7 @@ def place(source: Source | None) -> str:
     """`manifests/acme.yaml:12`, with the data row behind it where the resource was generated."""
     if source is None:
         return ""
-    data = f" ({source.data.file}:{source.data.row})" if source.data else ""
-    return visible(f"{source}{data}")
+    return visible(str(source))
 
 
 def planned(summary: Summary) -> str:

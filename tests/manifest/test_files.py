@@ -7,7 +7,7 @@ from pathlib import Path
 
 from syncengine.manifest.files import find
 
-from .loading import loaded, problems, write
+from .loading import problems, write
 
 
 def names(root: Path, *paths: str) -> list[str]:
@@ -63,16 +63,3 @@ def test_what_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     """Rather than a project that wants nothing, which would be a plan to remove everything."""
     assert [(d.code, d.file) for d in problems(tmp_path, {})] == [("missing-manifests", "manifests")]
-
-
-def test_a_template_is_refused_plainly(tmp_path: Path) -> None:
-    """It is not silently left out."""
-    (found,) = problems(tmp_path, {"manifests/a.yaml.j2": "tags: []", "manifests/b.yaml": ""})
-    assert (found.code, found.file) == ("template-unsupported", "manifests/a.yaml.j2")
-    assert "not supported by this version" in found.message
-
-
-def test_every_file_is_known_by_its_digest(tmp_path: Path) -> None:
-    """SHA-256 of its content, for those who want to know what changed."""
-    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert loaded(tmp_path, {"manifests/a.yaml": ""}).files == {"manifests/a.yaml": empty}

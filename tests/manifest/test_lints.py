@@ -102,7 +102,7 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
         "  - {name: Delta, visibility: PUBLIC}\n  - {name: Omega, visibility: PUBLIC}\n",
         "tags:\n  - {name: Alpha, closedTimestamp: 1, excludeTagNameKeyword: true}\n",
         "tagCategories: [{externalId: c, label: C}, {externalId: d, label: D}]\n"
-        "tags:\n  - {name: Alpha, category: c, visibility: PRIVATE}\n  - {name: Beta, category: d, visibility: PUBLIC}\n",
+        "tags: [{name: Alpha, category: c, visibility: PRIVATE}, {name: Beta, category: d, visibility: PUBLIC}]\n",
         "tagCategories:\n  - {externalId: ab, keywords: [ab]}\n  - {externalId: cd, keywords: [ab]}\n",
     ],
 )

@@ -46,6 +46,9 @@ GOOD = {
         "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
+        "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: a}, as: m, tags: [{name: '{{ m.a }}'}]}]",
+        "generate: [{forEach: {sql: {source: a, query: SELECT 1}}, when: row.a, tags: [{name: '{{ row.a }}', "
+        "protect: '{{ row.b }}', keywords: '{{ row.c }}', visibility: '{{ row.d }}', metadata: {A: '{{ row.e }}'}}]}]",
     ],
     "project.schema.json": [
         "version: 1",
@@ -64,6 +67,10 @@ BAD = {
     "manifest.schema.json": [
         "tag: []",
         "tags: [{}]",
+        "generate: [{tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, json: b.json}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv}, tags: [{nmae: a}]}]",
+        "generate: [{forEach: {csv: a.csv}, tags: [{name: a, visibility: HIDDEN}]}]",
         "tags: [{name: ''}]",
         "tags: [{name: a, keyword: [b]}]",
         "tags: [{name: a, keywords: b}]",

@@ -73,7 +73,10 @@ LAYOUTS = {
     "generate": "generate:\n- tags:\n  - url: '{{ m.b }}'\n    name: '{{ m.a }}'\n  as: m\n  forEach: {csv: x.csv}\n",
     "returns": "tags:\r\n- url: x\r\n  name: a # why\r\n",
     "unknown": "tags:\n- nmae: a\n  zebra: b\n  name: c\nother: [1]\n",
-    "wide": "tags:\n      -   url: x\n          name: Ünïcode 😀 # ö\n          metadata:\n                B: 1\n                A: 2\n",
+    "wide": (
+        "tags:\n      -   url: x\n          name: Ünïcode 😀 # ö\n"
+        "          metadata:\n                B: 1\n                A: 2\n"
+    ),
 }
 
 

@@ -84,3 +84,38 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+HOSTILE = "Matter No.;Title;Client;Class's \"x\"\n0123;no;Smith, Jones & Co;a: b # c\n0124;{{ 7 }};  ;'\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+@pytest.mark.parametrize("outside", [True, False])
+def test_a_project_begins_with_the_users_own_data(tmp_path: Path, encoding: str, outside: bool) -> None:
+    """The header makes a block that plans; data from elsewhere is copied into the project, byte for byte in meaning."""
+    folder = tmp_path / "project"
+    file = tmp_path / "matters.csv" if outside else folder / "data" / "matters.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(HOSTILE.replace("Smith", "Müller").encode(encoding))
+    done = run(tmp_path, "init", "project", "--from-csv", str(file))
+    assert done.returncode == 0, done.stderr
+    planned = run(folder, "plan", "--format", "json")
+    assert planned.returncode == 0, planned.stdout
+    tags = {c["address"]: c for c in json.loads(planned.stdout)["changes"] if c["kind"] == "tag"}
+    assert list(tags) == ["tag/0123", "tag/0124"]
+    first, second = tags.values()
+    assert first["metadata"]["set"] == {"Client": "Müller, Jones & Co", 'Class\'s "x"': "a: b # c"}
+    assert [f["after"] for f in second["fields"] if f["name"] == "description"] == ["{{ 7 }}"]
+    assert first["source"]["data"] == {"file": "data/matters.csv", "row": 2}
+    assert run(folder, "apply", "-y").returncode == 0
+    text = (folder / "manifests/matters.yaml").read_text(encoding="utf-8")
+    assert laid_out(text.encode(), Findings("m")) == text
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "no header"), ("a,a\n1,2\n", "no name of its own")])
+def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """With its place, and nothing is written."""
+    (tmp_path / "m.csv").write_text(text)
+    done = run(tmp_path, "init", "new", "--from-csv", "m.csv")
+    assert (done.returncode, "m.csv:1:1" in done.stderr, words in done.stderr) == (8, True, True)
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,37 @@
+"""render: what the manifests become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from syncengine.cli.options import Globals, relative_paths, with_globals
+from syncengine.cli.output import Output
+from syncengine.collection import no_collection
+from syncengine.errors import ExitCode, SyncengineError
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--format", "format", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
+@with_globals
+@no_collection()
+def render(given: Globals, paths: Sequence[str], format: str) -> int:
+    """Show what the manifests become after templates and defaults, as a manifest. PATHS narrow what is shown."""
+    from syncengine.desired import load
+    from syncengine.render.manifest import manifest_json, manifest_yaml
+    from syncengine.scope import Scope
+
+    output = Output(given, given.folder)
+    try:
+        project = given.project()
+        output = Output(given, project.root)
+        scope = Scope(paths=relative_paths(paths, given.folder, project.root))
+        desired = load(project)
+    except SyncengineError as error:
+        return output.refusal(error, "json" if format == "json" else "text")
+    resources = [r for r in desired.resources.values() if scope.selects((r.key, r.source))]
+    removed = [r for r in desired.removed.values() if scope.selects((r.key, r.source))]
+    output.data((manifest_json if format == "json" else manifest_yaml)(resources, removed))
+    return ExitCode.DONE

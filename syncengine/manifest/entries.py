@@ -1,0 +1,99 @@
+"""What is declared of one resource, over its defaults → an entry: the resource and its place; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.manifest.declarations import Declared, merged
+from syncengine.manifest.lints import broad, is_closed_with_keywords, report_broad, report_closed
+from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
+from syncengine.resource import Body, Key, Kind, Resource, Source
+
+
+class Entry(Struct, frozen=True, gc=False, array_like=True):
+    """One resource as its file declares it, over its defaults; `column` of its first key.
+
+    Of one that is not `sound` only key, place, category and former names are known.
+    """
+
+    resource: Resource
+    column: int
+    sound: bool = True
+
+
+def plain_entry(
+    kind: Kind, own: Mapping[str, Any], source: Source, column: int, defaults: Mapping[str, Any]
+) -> Entry | None:
+    """The entry of boring values; None where they must be looked at with their places."""
+    name = own.get(IDENTITIES[kind])
+    values = merged(defaults, own) if defaults else own
+    if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
+        return None
+    key = Key(kind, name)
+    body = _BODIES[kind](key, values)
+    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
+        return None
+    return Entry(Resource(key, body, source, values.get("protect", False)), column)
+
+
+def entry_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> Entry | None:
+    """The entry of any declaration; what it lacks goes to the findings. None without an identity."""
+    key, node = declared.key, declared.node
+    values = merged(defaults, declared.values) if defaults else declared.values
+    absent = _BESIDES_IDENTITY[declared.kind].difference(values)
+    if absent:
+        RESOURCE_TABLES[declared.kind].missing({*values, IDENTITIES[declared.kind]}, node, findings)
+    if key is None:
+        return None
+    line, column = place(node)
+    source = Source(findings.file, line)
+    former = _former(declared)
+    if not declared.sound or absent:
+        return Entry(Resource(key, _category_only(declared.values), source, previously=former), column, sound=False)
+    body = _BODIES[key.kind](key, values)
+    if key.kind is Kind.TAG:
+        report_broad(key, body.keywords, node, findings)
+        report_closed(key, body, node, findings)
+    return Entry(Resource(key, body, source, values.get("protect", False), former), column)
+
+
+def _former(declared: Declared) -> tuple[str, ...]:
+    listed = declared.node.get("previously")
+    if not isinstance(listed, SequenceNode):
+        return ()
+    return tuple(dict.fromkeys(item.text for item in listed.items if isinstance(item, Scalar)))
+
+
+def _category_only(values: Mapping[str, Any]) -> Body:
+    category = values.get("category")
+    return Body({"category": category} if isinstance(category, str) else {})
+
+
+# --- bodies
+
+
+def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
+    """engine.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
+    name, excluded = key.name, values.get("excludeTagNameKeyword", False)
+    keywords: tuple[str, ...] = values.get("keywords", ())
+    if not excluded and name not in keywords:
+        keywords = (*keywords, name)
+    fields = {n: v for n, v in values.items() if n not in _NOT_TAG_FIELDS}
+    fields["excludeTagNameKeyword"] = excluded
+    return Body(fields, keywords, values.get("metadata", {}))
+
+
+def _plain_body(key: Key, values: Mapping[str, Any]) -> Body:
+    not_fields = {IDENTITIES[key.kind], "protect", "previously"}
+    return Body({n: v for n, v in values.items() if n not in not_fields})
+
+
+_BESIDES_IDENTITY = {kind: table.required - {IDENTITIES[kind]} for kind, table in RESOURCE_TABLES.items()}
+_NOT_TAG_FIELDS = NEVER_FIELDS | {IDENTITIES[Kind.TAG]}
+_BODIES = {Kind.TAG: _tag_body, Kind.CATEGORY: _plain_body, Kind.ACTIVITY_TYPE: _plain_body}

@@ -1,0 +1,160 @@
+"""`generate` blocks and their rows → entries of a reading, each with its data row. Reads sources.
+
+A block is compiled once into one function of a row. Values go into the parsed structure, so that nothing in them can
+break it. A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone
+find faults; `generate_block` says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from syncengine.document.findings import INVALID, Findings
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, place
+from syncengine.document.tables import Table
+from syncengine.errors import Diagnostic
+from syncengine.manifest.declarations import declared_by
+from syncengine.manifest.entries import Entry, entry_of, plain_entry
+from syncengine.manifest.generate_block import Block, Built
+from syncengine.manifest.generate_shape import KINDS, Generate
+from syncengine.manifest.given import Given
+from syncengine.manifest.records import Records, SourceTrouble
+from syncengine.manifest.sources import distinct, read_source, variables_of
+from syncengine.manifest.templates import SURPRISES
+from syncengine.resource import Kind, Source
+
+MANY = 100
+"""Errors of one block that are told one by one."""
+GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
+
+
+class Emptied(NamedTuple):
+    """A source that has no rows, without `allowEmpty`, and where that is asked for."""
+
+    data: str
+    line: int
+    column: int
+
+
+class Generated(NamedTuple):
+    """What the blocks of one file come to."""
+
+    entries: tuple[Entry, ...] = ()
+    emptied: tuple[Emptied, ...] = ()
+    whole: bool = True
+
+
+def generated(
+    items: list[MappingNode],
+    given: Given,
+    defaults: Mapping[Kind, Mapping[str, Any]],
+    findings: Findings,
+) -> Generated:
+    """All resources of all rows; what is wrong goes to the findings."""
+    entries: list[Entry] = []
+    emptied: list[Emptied] = []
+    whole = True
+    for node in items:
+        before = len(findings.found)
+        found = _of_block(node, given, (given.root / findings.file).parent, defaults, findings)
+        if found is None or len(findings.found) > before:
+            whole = whole and found is not None
+        if found is not None:
+            entries += found.entries
+            emptied += found.emptied
+            whole = whole and found.whole
+    return Generated(tuple(entries), tuple(emptied), whole)
+
+
+def _of_block(
+    node: MappingNode, given: Given, folder: Path, defaults: Mapping[Kind, Mapping[str, Any]], findings: Findings
+) -> Generated | None:
+    """None where the block itself is wrong."""
+    before = len(findings.found)
+    values = GENERATE_TABLE.read(node, findings)
+    missing = GENERATE_TABLE.missing(values, node, findings)
+    if missing or INVALID in values.values():
+        return None
+    asked: Generate = Generate.model_construct(**values)
+    block = Block(asked, node, defaults, findings)
+    if len(findings.found) > before:
+        return None
+    try:
+        source = read_source(given, folder, asked.for_each)
+        rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
+    except SourceTrouble as trouble:
+        _at_source(node, "bad-source", str(trouble), findings)
+        return None
+    entries = tuple(_rows(block, source, rows, given, defaults, findings))
+    return Generated(entries, _emptied(source, asked, node), block.whole)
+
+
+def _rows(
+    block: Block,
+    source: Records,
+    rows: list[Any],
+    given: Given,
+    defaults: Mapping[Kind, Mapping[str, Any]],
+    findings: Findings,
+) -> Iterator[Entry]:
+    """What is made of every row; findings after the first MANY are counted."""
+    block.begin(variables_of(given), len(rows), findings)
+    told: list[Diagnostic] = []
+    untold = 0
+    for row in rows:
+        found: list[Diagnostic] = []
+        for built in block.built(row, found):
+            entry = _entry(built, block, defaults[built.kind], findings.file, found)
+            if entry is not None:
+                yield entry
+        if found and len(told) < MANY:
+            told += [replace(d, message=f"{d.message} ({row.row.file}:{row.row.row})") for d in found]
+        else:
+            untold += len(found)
+    findings.found += told
+    if untold:
+        line, column = place(block.node)
+        findings.at("more-findings", line, column, f"{untold:,} more findings in other rows of {source.name}")
+
+
+def _entry(built: Built, block: Block, defaults: Mapping[str, Any], file: str, found: list[Diagnostic]) -> Entry | None:
+    line, column = built.at
+    source = Source(file, line, built.row.row)
+    if built.values is not None:
+        entry = plain_entry(built.kind, built.values, source, column, defaults)
+        if entry is not None:
+            return entry
+    findings = Findings(file, found)
+    try:
+        declared = declared_by(built.kind, built.node(), findings)
+    except SURPRISES as error:
+        block.explain(built.row, error, found)
+        return None
+    entry = entry_of(declared, defaults, findings)
+    if entry is None:
+        block.whole = False
+        return None
+    return replace(entry, resource=replace(entry.resource, source=source), column=column)
+
+
+def _emptied(source: Records, asked: Generate, node: MappingNode) -> tuple[Emptied, ...]:
+    if source.rows or asked.for_each.allow_empty:
+        return ()
+    return (Emptied(source.name, *place(_source_node(node))),)
+
+
+def _source_node(node: MappingNode) -> Node:
+    for_each = node.get("forEach")
+    if isinstance(for_each, MappingNode):
+        found = next((v for k, v in zip(for_each.keys, for_each.values, strict=True) if k.text in KINDS), None)
+        return found or for_each
+    return node
+
+
+def _at_source(node: MappingNode, code: str, message: str, findings: Findings) -> None:
+    findings.error(code, _source_node(node), message)

@@ -1,0 +1,146 @@
+"""One `generate` block → a function of a row, compiled once; a row → resources, or what is wrong with them. Pure.
+
+Most rows are boring: their values are visible text, and become a body without nodes. Any other row is built as nodes
+with the places of its templates and goes the way of resources that were written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Scalar, Sequence, place
+from syncengine.errors import Diagnostic
+from syncengine.manifest.generate_parts import Fields, Uncertain, fields_of, is_dynamic
+from syncengine.manifest.generate_shape import Generate
+from syncengine.manifest.records import Record
+from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.template_limits import deadline_of
+from syncengine.manifest.template_values import Compiled, Leaf
+from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
+from syncengine.resource import Kind
+
+
+class Built(NamedTuple):
+    """A resource's values where they are boring; `node` makes it as if it had been written by hand."""
+
+    kind: Kind
+    row: Record
+    at: tuple[int, int]
+    values: dict[str, Any] | None
+    node: Callable[[], MappingNode]
+
+
+class _Made(NamedTuple):
+    """One resource of a block: its fields, and where it stands."""
+
+    kind: Kind
+    node: MappingNode
+    fields: Fields
+    at: tuple[int, int]
+
+
+class Block:
+    """A block that is compiled; what is wrong with it has been told to the findings."""
+
+    def __init__(
+        self, asked: Generate, node: MappingNode, defaults: Mapping[Kind, Mapping[str, Any]], findings: Findings
+    ) -> None:
+        self.node = node
+        self.row_name = asked.as_ or "row"
+        self.whole = True
+        self._environment = SandboxedEnvironment()
+        self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
+        when = node.get("when")
+        self._when = self._compiled.condition(when) if isinstance(when, Scalar) else None
+        self._made = [made for section, kind in SECTIONS.items() for made in self._section(section, kind, findings)]
+        if not self._made and not findings.found:
+            findings.error(
+                "missing-field", node, "an item of `generate` needs `tags`, `tagCategories` or `activityTypes`"
+            )
+
+    def _section(self, section: str, kind: Kind, findings: Findings) -> Iterator[_Made]:
+        items = self.node.get(section)
+        if items is None:
+            return
+        if not isinstance(items, Sequence):
+            findings.error("wrong-type", items, f"`{section}` must be a list")
+            return
+        for item in items.items:
+            if not isinstance(item, MappingNode):
+                findings.error("wrong-type", item, f"an item of {section} must be a mapping of fields")
+                continue
+            table = RESOURCE_TABLES[kind]
+            constant = [n for n, v in enumerate(item.values) if not is_dynamic(v)]
+            fixed = MappingNode([item.keys[n] for n in constant], [item.values[n] for n in constant], item.mark)
+            table.read(fixed, findings)
+            for n, key in enumerate(item.keys):
+                if n not in constant and key.text not in table.readers:
+                    table.read(MappingNode([key], [item.values[n]], item.mark), findings)
+            yield _Made(kind, item, fields_of(kind, item, self._compiled), place(item))
+
+    def begin(self, variables: Mapping[str, Any], rows: int, findings: Findings) -> None:
+        """Compile, once everything has been looked at."""
+        self._environment.deadline = deadline_of(rows)
+        self._variables = variables
+        self._file = findings.file
+        self._function = self._compiled.function()
+
+    def built(self, row: Record, found: list[Diagnostic]) -> Iterator[Built]:
+        """What a row comes to."""
+        given = {**self._variables, self.row_name: row}
+        try:
+            if self._when is not None and not self._holds(given):
+                return
+            results = self._function(given)
+        except SURPRISES as error:
+            self._explain(given, error, found)
+            return
+        for made in self._made:
+            try:
+                values = made.fields.boring(results)
+            except Uncertain:
+                values = None
+            yield Built(made.kind, row, made.at, values, partial(made.fields.node, results, made.node))
+
+    def explain(self, row: Record, error: BaseException, found: list[Diagnostic]) -> None:
+        """What is wrong with a row."""
+        self._explain({**self._variables, self.row_name: row}, error, found)
+
+    def _holds(self, given: Mapping[str, Any]) -> bool:
+        assert self._when is not None
+        value = self._when.value(given)
+        if isinstance(value, str):
+            raise WhenText
+        return bool(value)
+
+    def _explain(self, given: Mapping[str, Any], error: BaseException, found: list[Diagnostic]) -> None:
+        """Which of the templates it was: each is asked alone."""
+        self.whole = False
+        leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
+        findings = Findings(self._file, found)
+        if isinstance(error, WhenText):
+            _tell(findings, self._when, "when-text", "`when` must be an expression that is true or false, not text")
+            return
+        told = len(found)
+        for leaf in leaves:
+            try:
+                leaf.value(given)
+            except SURPRISES as reason:
+                _tell(findings, leaf, "bad-template", f"the template failed: {trouble(reason)}")
+                if leaf is self._when:
+                    return
+        if len(found) == told:
+            _tell(findings, leaves[0] if leaves else None, "bad-template", f"the template failed: {trouble(error)}")
+
+
+class WhenText(ValueError):
+    """`when` came to text."""
+
+
+def _tell(findings: Findings, leaf: Leaf | None, code: str, message: str) -> None:
+    if leaf is not None:
+        findings.at(code, leaf.line, leaf.column, message)

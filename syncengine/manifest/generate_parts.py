@@ -1,0 +1,285 @@
+"""A resource's fields with templates in them, and a row's results → its values, or its nodes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from jinja2 import Undefined
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence
+from syncengine.document.plain import Shape
+from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.template_filters import plain_text
+from syncengine.manifest.template_values import Compiled, settled
+from syncengine.manifest.templates import is_template
+from syncengine.resource import Kind
+
+NOT_TEXT = frozenset(
+    "protect enableIfNew reenableIfArchived excludeTagNameKeyword visibility "  # noqa: SIM905 - words
+    "createdTimestamp modifiedTimestamp closedTimestamp".split()
+)
+"""Fields that are left out when they come to nothing: for them empty text has no meaning."""
+_PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
+
+Results = tuple[Any, ...]
+
+
+class Uncertain(Exception):
+    """A value that must be read with its place."""
+
+
+class Missing:
+    """A value that comes to nothing: the field is as if it were not there."""
+
+
+MISSING = Missing()
+Take = Callable[[Results], Any]
+
+
+class Dynamic(NamedTuple):
+    """A scalar that is a template; `place` is its own among a row's results."""
+
+    node: Scalar
+    place: int
+
+    @property
+    def mark(self) -> Mark:
+        return self.node.mark
+
+
+Part = Any
+"""A node, a Dynamic, or a list or mapping of those (`_List`, `_Map`)."""
+
+
+class _List(NamedTuple):
+    items: list[Part]
+    mark: Mark
+
+
+class _Map(NamedTuple):
+    pairs: list[tuple[Part, Part]]
+    mark: Mark
+
+
+class Fields(NamedTuple):
+    """`constant` values are read once; `takes` make the others of a row's results; `parts` are all, for nodes."""
+
+    constant: dict[str, Any]
+    takes: list[tuple[str, Take]]
+    parts: list[tuple[Scalar, Part]]
+    is_boring: bool
+
+    def boring(self, results: Results) -> dict[str, Any]:
+        """The values; Uncertain unless all are beyond doubt."""
+        if not self.is_boring:
+            raise Uncertain
+        values = dict(self.constant)
+        for name, take in self.takes:
+            value = take(results)
+            if value is not MISSING:
+                values[name] = value
+        return values
+
+    def node(self, results: Results, at: Mapping) -> Mapping:
+        """The resource as it would have been parsed, had it been written by hand."""
+        keys, values = [], []
+        for key, part in self.parts:
+            made = _node(part, results, "" if key.text in NOT_TEXT else '"')
+            if made is not None:
+                keys.append(key)
+                values.append(made)
+        return Mapping(keys, values, at.mark)
+
+
+def is_dynamic(node: Node) -> bool:
+    """Whether there is a template anywhere in it."""
+    waiting = [node]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, Scalar):
+            if is_template(inner.text):
+                return True
+        elif isinstance(inner, Sequence):
+            waiting += inner.items
+        elif isinstance(inner, Mapping):
+            waiting += [*inner.keys, *inner.values]
+    return False
+
+
+def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
+    """The fields of a resource, their templates registered."""
+    unheard = Findings("")
+    constant: dict[str, Any] = {}
+    takes: list[tuple[str, Take]] = []
+    parts: list[tuple[Scalar, Part]] = []
+    boring = True
+    for key, value in zip(node.keys, node.values, strict=True):
+        reader, plain = RESOURCE_TABLES[kind].readers.get(key.text), _PLAIN[kind].get(key.text)
+        if not is_dynamic(value):
+            parts.append((key, value))
+            boring = boring and plain is not None
+            if reader is not None:
+                constant[reader[0]] = reader[1](value, unheard)
+            continue
+        part = _part(value, compiled)
+        parts.append((key, part))
+        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in NOT_TEXT)
+        if take is None:
+            boring = False
+        else:
+            takes.append((key.text, take))
+    return Fields(constant, takes, parts, boring and not unheard.found)
+
+
+def _part(node: Node, compiled: Compiled) -> Part:
+    if isinstance(node, Scalar):
+        return Dynamic(node, compiled.leaf(node)) if is_template(node.text) else node
+    if isinstance(node, Sequence):
+        return _List([_part(item, compiled) for item in node.items], node.mark)
+    if isinstance(node, Mapping):
+        pairs = zip(node.keys, node.values, strict=True)
+        return _Map([(_part(key, compiled), _part(value, compiled)) for key, value in pairs], node.mark)
+    return node
+
+
+# --- boring values
+
+
+def _visible(value: Any) -> str:
+    """A text that can stand anywhere; whole numbers are one."""
+    if type(value) is str and value.isprintable():
+        return value
+    if type(value) is int:
+        return str(value)
+    raise Uncertain
+
+
+def _take_text(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
+    if not isinstance(part, Dynamic):
+        return None
+    index = part.place
+
+    def take(results: Results) -> Any:
+        value = results[index]
+        if value is None or (may_be_left_out and value == ""):
+            return MISSING
+        text = _visible(value)
+        if convert is None:
+            return text
+        if (found := convert(text, False)) is None:
+            raise Uncertain
+        return found
+
+    return take
+
+
+def _take_list(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
+    parts = [part] if isinstance(part, Dynamic) else part.items if isinstance(part, _List) else None
+    if parts is None or not all(isinstance(item, Dynamic | Scalar) for item in parts):
+        return None
+    plan = [item.place if isinstance(item, Dynamic) else item for item in parts]
+    if any(isinstance(item, Scalar) and not (item.style or item.text.strip()) for item in plan):
+        return None
+    whole = isinstance(part, Dynamic)
+
+    def take(results: Results) -> Any:
+        found: list[str] = []
+        for item in plan:
+            value = item.text if isinstance(item, Scalar) else results[item]
+            if type(value) is list:
+                found += [_visible(inner) for inner in value if inner is not None and inner != ""]
+            elif whole:
+                raise Uncertain
+            elif value is not None and value != "":
+                found.append(_visible(value))
+        texts = [text for text in found if text.strip()]
+        if (made := convert(texts)) is None:
+            raise Uncertain
+        return made
+
+    return take
+
+
+def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
+    if not isinstance(part, _Map):
+        return None
+    if not all(isinstance(side, Dynamic | Scalar) for pair in part.pairs for side in pair):
+        return None
+    if any(isinstance(value, Scalar) and value.is_null for _, value in part.pairs):
+        return None
+    plan = [tuple(s.place if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
+
+    def take(results: Results) -> Any:
+        found: dict[str, str] = {}
+        for key, value in plan:
+            name = key if type(key) is str else _visible(results[key])
+            text = value if type(value) is str else results[value]
+            if text is not None:
+                found[name] = _visible(text)
+        if len(found) < len(plan) and any(type(key) is int for key, _ in plan):
+            raise Uncertain
+        if (made := convert(found)) is None:
+            raise Uncertain
+        return made
+
+    return take
+
+
+_TAKES = {Shape.TEXT: _take_text, Shape.LIST: _take_list, Shape.MAP: _take_map}
+
+
+# --- nodes
+
+
+def _node(part: Part, results: Results, style: str) -> Node | None:
+    """A part as a node; None for what comes to nothing."""
+    match part:
+        case Dynamic():
+            return _node_of(settled(results[part.place]), part.mark, style)
+        case _List():
+            return Sequence(_items(part, results), part.mark)
+        case _Map():
+            return _mapping(part, results)
+        case _:
+            return cast("Node", part)
+
+
+def _items(part: _List, results: Results) -> list[Node]:
+    """Lists in a list are its items; what is empty is left out."""
+    found: list[Node] = []
+    for item in part.items:
+        made = _node(item, results, '"')
+        if isinstance(made, Sequence) and isinstance(item, Dynamic):
+            found += made.items
+        elif made is not None and not (isinstance(item, Dynamic) and not (made.text or "").strip()):
+            found.append(made)
+    return found
+
+
+def _mapping(part: _Map, results: Results) -> Node:
+    keys: dict[str, Scalar] = {}
+    values: dict[str, Node] = {}
+    for key, value in part.pairs:
+        name = _node(key, results, '"')
+        made = _node(value, results, '"')
+        if isinstance(name, Scalar) and made is not None:
+            keys[name.text], values[name.text] = name, made
+    return Mapping(list(keys.values()), list(values.values()), part.mark)
+
+
+def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
+    """A value as it would have been written. Text is quoted, so that it stays text."""
+    if value is None or (not style and value == ""):
+        return None
+    if isinstance(value, Undefined):
+        str(value)  # which is where an undefined value fails
+    if isinstance(value, list | tuple):
+        items = [_node_of(item, mark, '"') for item in value]
+        return Sequence([item for item in items if item is not None and (item.text is None or item.text.strip())], mark)
+    if isinstance(value, dict):
+        made = {plain_text(key): _node_of(inner, mark, '"') for key, inner in value.items()}
+        pairs = [(Scalar(key, mark, '"'), inner) for key, inner in made.items() if inner is not None]
+        return Mapping([key for key, _ in pairs], [inner for _, inner in pairs], mark)
+    return Scalar(plain_text(value), mark, style)

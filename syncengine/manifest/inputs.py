@@ -1,0 +1,113 @@
+"""A generating manifest → the digest of all that it depends on: data, variables, templates. Reads them.
+
+Databases and services are asked; of files the bytes are enough (engine.md 2.8).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+from jinja2 import TemplateError, nodes
+
+from syncengine.document.findings import INVALID, Findings
+from syncengine.document.nodes import Mapping, Sequence
+from syncengine.document.reader import read
+from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.generate import GENERATE_TABLE
+from syncengine.manifest.generate_shape import ForEach, Generate
+from syncengine.manifest.given import Given
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.sources import FILE_KINDS, file_digest, read_source
+
+FORMAT = 1
+
+
+def digest_with_inputs(file: ManifestFile, data: bytes, given: Given) -> str:
+    """The digest of a file's bytes and of what it makes resources of."""
+    folder = (given.root / file.name).parent
+    inputs = _of_template(file, data, given, folder) if file.is_template else _of_blocks(data, given, folder)
+    parts = (FORMAT, hashlib.sha256(data).hexdigest(), given.variables, given.environ, list(inputs))
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+
+
+def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
+    """One for each block's source."""
+    for root in read(data, Findings("")).roots:
+        blocks = root.get("generate") if isinstance(root, Mapping) else None
+        for block in blocks.items if isinstance(blocks, Sequence) else ():
+            if isinstance(block, Mapping):
+                values = GENERATE_TABLE.read(block, Findings(""))
+                if "forEach" in values and INVALID not in values.values():
+                    yield source_digest(given, folder, Generate.model_construct(**values).for_each)
+
+
+def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
+    """Of what a source says now; of its trouble, if it says nothing."""
+    for kind in FILE_KINDS:
+        written = getattr(asked, "json_" if kind == "json" else kind)
+        if written is not None:
+            return file_digest(given, folder, written.text)
+    try:
+        return read_source(given, folder, asked).sha256
+    except SourceTrouble as trouble:
+        return str(trouble)
+
+
+def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) -> Iterator[str]:
+    """Of the sources and templates that it names; of its result, where names are made as it runs."""
+    from syncengine.manifest.template_files import Loader, render
+    from syncengine.manifest.templates import SandboxedEnvironment
+
+    environment, loader = SandboxedEnvironment(), Loader(given)
+    waiting, met = [data.decode("utf-8", "replace")], set[str]()
+    try:
+        while waiting:
+            tree = environment.parse(waiting.pop())
+            for asked in _asked(tree):
+                yield source_digest(given, folder, asked)
+            for name in _templates(tree) - met:
+                met.add(name)
+                source = loader.get_source(environment, name)[0]
+                yield hashlib.sha256(source.encode()).hexdigest()
+                waiting.append(source)
+    except (_Unknown, TemplateError, SourceTrouble, RecursionError):
+        findings = Findings(file.name)
+        found = render(data, file.name, given, findings)
+        yield repr(findings.found) if found is None else repr((found.text, found.origins))
+
+
+class _Unknown(Exception):
+    """A name that is made as the template runs."""
+
+
+def _asked(tree: nodes.Template) -> Iterator[ForEach]:
+    from syncengine.manifest.template_data import asked_by
+
+    calls = [c for c in tree.find_all(nodes.Call) if isinstance(c.node, nodes.Name) and c.node.name == "data"]
+    if len(calls) < sum(n.name == "data" for n in tree.find_all(nodes.Name)):
+        raise _Unknown
+    for call in calls:
+        if call.dyn_args or call.dyn_kwargs or len(call.args) > 1:
+            raise _Unknown
+        path = _constant(call.args[0]) if call.args else None
+        yield asked_by(path, {each.key: _constant(each.value) for each in call.kwargs})
+
+
+def _templates(tree: nodes.Template) -> set[str]:
+    loading = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
+    found = {_constant(node.template) for each in tree.find_all(loading) for node in (cast("Any", each),)}
+    if not all(isinstance(name, str) for name in found):
+        raise _Unknown
+    return found
+
+
+def _constant(node: Any) -> Any:
+    if isinstance(node, nodes.Const):
+        return node.value
+    if isinstance(node, nodes.List | nodes.Tuple):
+        return [_constant(item) for item in node.items]
+    raise _Unknown

@@ -1,0 +1,58 @@
+"""One row of a source, and names that templates look up, each with what it is called when something is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from syncengine.document.findings import suggestion
+from syncengine.resource import Row
+
+
+class SourceTrouble(Exception):
+    """A source that cannot be read; the message says what is wrong and where in the data."""
+
+
+class Record(dict[str, Any]):
+    """The values of a row by their names; `row` is where they stand."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, values: Any, row: Row) -> None:
+        super().__init__(values)
+        self.row = row
+
+    def missing(self, name: str) -> str:
+        return f"there is no `{name}` in {self.row.file}{suggestion(name, self)}"
+
+
+class Named(dict[str, Any]):
+    """`var` and `env`."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, values: Any, why: Any) -> None:
+        super().__init__(values)
+        self.why = why
+
+    def missing(self, name: str) -> str:
+        return str(self.why(name))
+
+
+class Records(NamedTuple):
+    """All rows of a source, what it is called, and a digest of what it said. `live`: it is asked every time."""
+
+    name: str
+    rows: list[Record]
+    sha256: str
+    live: bool = False
+
+
+def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
+    """Numbered rows as records; SourceTrouble for one that has no names."""
+    found = []
+    for number, values in rows:
+        if not isinstance(values, dict):
+            raise SourceTrouble(f"{name}:{number}: a row must be an object with names, not {type(values).__name__}")
+        found.append(Record(values, Row(name, number)))
+    return found

@@ -1,0 +1,216 @@
+"""Where rows come from, as a manifest says it → all rows of it, once a run. Reads files, databases, services.
+
+A source that cannot be read is trouble, never an empty list (engine.md 2.7).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from syncengine.delivery_shapes import Written
+from syncengine.document.findings import suggestion
+from syncengine.document.tables import shown
+from syncengine.errors import Problems
+from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.given import MAX_SOURCE_BYTES, Given, OutsideProject
+from syncengine.manifest.records import Records, SourceTrouble, records
+from syncengine.manifest.source_files import READERS, Form
+
+FILE_KINDS = ("csv", "json", "jsonl", "yaml")
+HTTP_TIMEOUT = 30.0
+
+_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
+
+
+def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
+    """All rows; SourceTrouble says why there are none to be had."""
+    for kind in FILE_KINDS:
+        written: Written | None = getattr(asked, "json_" if kind == "json" else kind)
+        if written is not None:
+            form = Form(asked.encoding or "utf-8", asked.delimiter or ",", asked.columns or ())
+            return read_file(given, folder, written.text, kind, form)
+    if asked.sql is not None:
+        return _of_sql(given, folder, asked.sql)
+    assert asked.http is not None
+    return _remembered(given, ("http", _key(asked.http)), asked.http.source.text, lambda: _http(given, asked.http))
+
+
+def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
+    if asked.file is None:
+        name = asked.source.text if asked.source else ""
+        return _remembered(given, ("sql", _key(asked)), name, lambda: _sql(given, asked))
+    from syncengine.manifest.source_sql import sql_rows
+
+    path = inside(given, asked.file.text, folder)
+    name = given.name_of(path)
+    rows = lambda: sql_rows(name, str(path), asked.query.text, _parameters(asked))  # noqa: E731 - read when it is not known
+    return _remembered(given, ("sql", path, _key(asked)), name, rows)
+
+
+def _parameters(asked: SqlFrom) -> dict[str, Any]:
+    return {n: value.text if isinstance(value, Written) else value for n, value in (asked.params or {}).items()}
+
+
+def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> Records:
+    """The rows of a file, as seen from the folder of its manifest."""
+    path = inside(given, name, folder)
+    shown_as = given.name_of(path)
+    data = content(path, name)
+    sha256 = hashlib.sha256(data).hexdigest()
+    known: Records | None = given.memo.get(memory := (path, sha256, kind, form))
+    if known is None:
+        known = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
+        given.memo[memory] = known
+    return known
+
+
+def file_digest(given: Given, folder: Path, name: str) -> str:
+    """What a file's rows depend on; its trouble, if it cannot be read."""
+    try:
+        return hashlib.sha256(content(inside(given, name, folder), name)).hexdigest()
+    except SourceTrouble as trouble:
+        return str(trouble)
+
+
+def inside(given: Given, name: str, folder: Path) -> Path:
+    """The file, if manifests may read it."""
+    try:
+        return given.inside(name, folder)
+    except (OutsideProject, OSError, ValueError, RuntimeError) as error:
+        raise SourceTrouble(f"{shown(name)}: {error}") from None
+
+
+def content(path: Path, name: str) -> bytes:
+    """The bytes of a regular file of bearable size."""
+    try:
+        if not path.is_file():
+            raise SourceTrouble(f"{shown(name)}: there is no such file")
+        if path.stat().st_size > MAX_SOURCE_BYTES:
+            raise SourceTrouble(f"{shown(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
+        return path.read_bytes()
+    except OSError as error:
+        raise SourceTrouble(f"{shown(name)}: the file cannot be read: {error.strerror or error}") from None
+
+
+def _remembered(given: Given, key: object, name: str, read: Any) -> Records:
+    """What is asked every run is asked once a run."""
+    if key not in given.memo:
+        try:
+            rows = records(name, read())
+            given.memo[key] = Records(name, rows, _digest(rows), live=True)
+        except SourceTrouble as trouble:
+            given.memo[key] = trouble
+    found = given.memo[key]
+    if isinstance(found, SourceTrouble):
+        raise SourceTrouble(str(found))
+    answer: Records = found
+    return answer
+
+
+def _digest(rows: list[Any]) -> str:
+    total = hashlib.sha256()
+    for row in rows:
+        total.update(_encode(dict(row)))
+    return total.hexdigest()
+
+
+def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
+    from syncengine.manifest.source_sql import sql_rows
+    from syncengine.setting_shapes import Reference
+    from syncengine.settings import located, secret_at
+
+    assert asked.source is not None
+    source = _named(given, asked.source, "sql").sql
+    assert source is not None
+    name = asked.source.text
+    url = source
+    if isinstance(source, Reference):
+        url = _secret(lambda: secret_at(source, given.root, given.secrets, f"the URL of the source {name}").read())
+    yield from sql_rows(name, located(str(url), given.root), asked.query.text, _parameters(asked))
+
+
+def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
+    from syncengine.manifest.source_http import Question, http_rows
+    from syncengine.setting_shapes import Reference
+    from syncengine.settings import secret_at
+
+    source = _named(given, asked.source, "http").http
+    assert source is not None
+    name = asked.source.text
+
+    def looked_up(value: Any, what: str) -> str:
+        if isinstance(value, Reference):
+            return _secret(lambda: secret_at(value, given.root, given.secrets, f"{what} of the source {name}").read())
+        return value.text if isinstance(value, Written) else str(value)
+
+    headers = {header: looked_up(value, f"header {header}") for header, value in (source.headers or {}).items()}
+    if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        raise SourceTrouble(f"{name}: a header holds characters that cannot be sent")
+    paging = asked.paging
+    question = Question(
+        path=asked.path.text if asked.path else "",
+        query={n: v.text if isinstance(v, Written) else str(v) for n, v in (asked.query or {}).items()},
+        items=_steps(asked.items),
+        next=_steps(paging.next if paging else None),
+        page=paging.page if paging else None,
+        first=paging.first if paging and paging.first is not None else 1,
+    )
+    yield from http_rows(name, looked_up(source.url, "the URL"), headers, source.timeout or HTTP_TIMEOUT, question)
+
+
+def _named(given: Given, written: Written, kind: str) -> Any:
+    source = given.sources.get(written.text)
+    if source is None:
+        hint = suggestion(written.text, sorted(given.sources))
+        hint = hint or ("" if given.sources else "; the project file has no `sources:`")
+        raise SourceTrouble(f"there is no source `{shown(written.text)}`{hint}")
+    if getattr(source, kind) is None:
+        raise SourceTrouble(f"the source `{shown(written.text)}` is not of the kind `{kind}`")
+    return source
+
+
+def _secret(read: Any) -> str:
+    try:
+        found: str = read()
+    except Problems as problems:
+        raise SourceTrouble(problems.found[0].message) from None
+    return found
+
+
+def _steps(text: str | None) -> tuple[str, ...]:
+    return tuple(step for step in (text or "").split(".") if step)
+
+
+def _key(asked: Any) -> str:
+    return repr(asked)
+
+
+def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
+    """Of rows with the same values in the columns, the first."""
+    found: dict[Any, Any] = {}
+    for row in rows:
+        missing = next((column for column in columns if column not in row), None)
+        if missing is not None:
+            raise SourceTrouble(f"{row.row.file}:{row.row.row}: `distinct`: {row.missing(missing)}")
+        found.setdefault(tuple(str(row[column]) for column in columns), row)
+    return list(found.values())
+
+
+def variables_of(given: Given) -> Mapping[str, Any]:
+    """`var` and `env`, each with what it says of a name that it has not."""
+    from syncengine.manifest.records import Named
+
+    def no_variable(name: str) -> str:
+        return f"there is no variable `{name}`{suggestion(name, given.variables)}"
+
+    def no_environment(name: str) -> str:
+        if name in given.allowed:
+            return f"the environment variable {name} is not set"
+        return f"the environment variable {name} is not listed under `allowEnv`{suggestion(name, given.allowed)}"
+
+    return {"var": Named(given.variables, no_variable), "env": Named(given.environ, no_environment)}

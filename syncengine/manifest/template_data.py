@@ -1,0 +1,94 @@
+"""The arguments of `data(…)` in a template → what is asked of a source, and its rows. Reads sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from syncengine.delivery_shapes import Written
+from syncengine.document.findings import suggestion
+from syncengine.manifest.generate_shape import ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.given import Given
+from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.sources import distinct, read_source
+
+KINDS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+}
+OPTIONS = ("delimiter", "encoding", "columns", "distinct", "allowEmpty", "kind")
+SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", "distinct", "allowEmpty")
+
+
+def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
+    """What is asked; SourceTrouble for arguments that nothing can be made of."""
+    if path is not None and "source" in options:
+        options, path = {**options, "path": path}, None
+    known = SOURCE_OPTIONS if path is None else OPTIONS
+    for name in options:
+        if name not in known:
+            raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, known)}")
+    common: dict[str, Any] = {
+        "distinct": _names(options.get("distinct")),
+        "allow_empty": bool(options.get("allowEmpty")),
+    }
+    if path is None:
+        return ForEach.model_construct(**_asked_of_source(options), **common)
+    kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
+    if kind not in ("csv", "json", "jsonl", "yaml"):
+        raise SourceTrouble(f"`data`: {path!s:.60} is not named like CSV, JSON or YAML; say `kind='csv'`")
+    delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
+    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
+        raise SourceTrouble("`data`: `delimiter` must be one character")
+    file: dict[str, Any] = {"json_" if kind == "json" else kind: Written(str(path), 1, 1)}
+    return ForEach.model_construct(
+        **file,
+        delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
+        encoding=_encoding(options.get("encoding")),
+        columns=_names(options.get("columns")),
+        **common,
+    )
+
+
+def _encoding(name: Any) -> str | None:
+    from syncengine.manifest.generate_shape import text_encoding
+
+    if name is not None and text_encoding(str(name)) is None:
+        raise SourceTrouble(f"`data`: {name!s:.40} is not an encoding like utf-8 or cp1252")
+    return None if name is None else str(name)
+
+
+def _asked_of_source(options: Mapping[str, Any]) -> dict[str, Any]:
+    if "source" not in options:
+        raise SourceTrouble("`data` needs the path of a file, or `source`")
+    source = Written(str(options["source"]), 1, 1)
+    if "query" in options and isinstance(options["query"], str):
+        sql = SqlFrom.model_construct(
+            source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {})
+        )
+        return {"sql": sql}
+    paging = Paging.model_construct(next=options.get("next"), page=options.get("page"))
+    http = HttpFrom.model_construct(
+        source=source,
+        path=Written(str(options.get("path", "")), 1, 1),
+        query=dict(options.get("params") or {}),
+        items=options.get("items"),
+        paging=paging,
+    )
+    return {"http": http}
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    return None if value is None else (value,) if isinstance(value, str) else tuple(str(name) for name in value)
+
+
+def read_data(given: Given, folder: Path, asked: ForEach) -> tuple[Records, list[Record]]:
+    """All rows of the source, and those that are wanted of it."""
+    found = read_source(given, folder, asked)
+    return found, distinct(found.rows, asked.distinct) if asked.distinct else found.rows

@@ -1,0 +1,221 @@
+"""A `.yaml.j2` file → the YAML that it renders to, and for each of its lines where it comes from. Reads sources.
+
+Every piece of text is marked with its template's line and the data row at hand; the marks are taken out again, so that
+a line of the result knows both.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Template, TemplateNotFound, TemplateSyntaxError, nodes
+from jinja2.environment import Environment
+from jinja2.loaders import BaseLoader
+
+from syncengine.document.findings import Findings
+from syncengine.document.text import decoded
+from syncengine.manifest.given import Given, OutsideProject
+from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.sources import content, variables_of
+from syncengine.manifest.template_data import asked_by, read_data
+from syncengine.manifest.template_limits import MAX_CHARACTERS, TooMuch
+from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, filtered, trouble, unknown_names
+from syncengine.resource import Row
+
+MAX_TEMPLATE_BYTES = 1_000_000
+NAMES = ("var", "env", "data")
+
+
+class Origin(NamedTuple):
+    """Where a line of the result comes from."""
+
+    file: str
+    line: int
+    data: Row | None = None
+
+
+class Rendered(NamedTuple):
+    """The result, an origin for each line, the sources that were read, and where."""
+
+    text: str
+    origins: Sequence[Origin]
+    sources: Sequence[tuple[Records, int, bool]]
+
+
+class Loader(BaseLoader):
+    """Templates in the project's folder whose names end in `.j2`, and nothing else."""
+
+    def __init__(self, given: Given) -> None:
+        self._given = given
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
+        try:
+            path = self._given.inside(template, self._given.root)
+            if not path.name.lower().endswith(".j2"):
+                raise OutsideProject("only templates (.j2) can be included")
+            data = content(path, template)
+            if len(data) > MAX_TEMPLATE_BYTES:
+                raise OutsideProject("the template is too large")
+            return data.decode("utf-8"), template, lambda: True
+        except (OutsideProject, SourceTrouble, OSError, UnicodeDecodeError) as error:
+            raise TemplateNotFound(template, f"the template {template!r} cannot be included: {error}") from None
+
+
+class MarkingEnvironment(SandboxedEnvironment):
+    """Writes marks before each piece of text that goes straight into the result."""
+
+    def __init__(self, given: Given, folder: Path) -> None:
+        super().__init__(Loader(given))
+        self.token = f"\x02{secrets.randbits(60)}"
+        self.files: list[str] = []
+        self.rows: list[Row] = []
+        self.sources: list[tuple[Records, int, bool]] = []
+        self.lines_of_data: dict[str, int] = {}
+        self._given, self._folder = given, folder
+        self.filters["_mark"] = self._mark
+        self.globals |= {**variables_of(given), "data": self._data}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        self.files.append(name or "")
+        _mark_all(tree.body, len(self.files) - 1, ())
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "data" and call.args:
+                first = call.args[0]
+                if isinstance(first, nodes.Const):
+                    self.lines_of_data.setdefault(str(first.value), call.lineno)
+        return tree
+
+    def _mark(self, line: int, file: int, at_hand: tuple[Any, ...]) -> str:
+        row = next((value.row for value in at_hand if type(value) is Record), None)
+        if row is not None and (not self.rows or self.rows[-1] is not row):
+            self.rows.append(row)
+        return f"{self.token}:{file}:{line}:{len(self.rows) - 1 if row else -1}\x03"
+
+    def _data(self, path: str | None = None, **options: Any) -> list[Record]:
+        """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
+        asked = asked_by(path, options)
+        found, rows = read_data(self._given, self._folder, asked)
+        self.sources.append((found, self.lines_of_data.get(str(path), 1), bool(asked.allow_empty)))
+        return rows
+
+
+def _mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...]) -> None:
+    """Marks where text goes straight into the result: not in what is captured first, as the body of a macro is."""
+    for node in body:
+        match node:
+            case nodes.Output():
+                node.nodes = list(_marked(node, file, targets))
+            case nodes.For():
+                names = [n.name for n in node.target.find_all(nodes.Name)]
+                own = [node.target.name] if isinstance(node.target, nodes.Name) else names
+                _mark_all(node.body, file, (*own, *targets))
+                _mark_all(node.else_, file, targets)
+            case nodes.If():
+                for part in (node.body, list[nodes.Node](node.elif_), node.else_):
+                    _mark_all(part, file, targets)
+            case nodes.With() | nodes.Block() | nodes.Scope():
+                _mark_all(node.body, file, () if isinstance(node, nodes.Block) else targets)
+
+
+def _marked(node: nodes.Output, file: int, targets: tuple[str, ...]) -> Iterator[nodes.Expr]:
+    for part in node.nodes:
+        if not isinstance(part, nodes.TemplateData):
+            yield _mark_of(part.lineno, file, targets)
+            yield part
+            continue
+        for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):
+            yield _mark_of(number, file, targets)
+            yield nodes.TemplateData(line, lineno=number)
+
+
+def _mark_of(line: int, file: int, targets: tuple[str, ...]) -> nodes.Expr:
+    at_hand = nodes.Tuple([nodes.Name(name, "load", lineno=line) for name in targets], "load", lineno=line)
+    return filtered(nodes.Const(line, lineno=line), "_mark", nodes.Const(file), at_hand)
+
+
+def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
+    """The result; None once what is wrong is among the findings."""
+    if len(data) > MAX_TEMPLATE_BYTES:
+        findings.at("file-too-large", 1, 1, "the template is larger than 1 MB")
+        return None
+    text = decoded(data, findings)
+    if text is None:
+        return None
+    environment = MarkingEnvironment(given, (given.root / name).parent)
+    template = _compiled(environment, text, name, findings)
+    if template is None:
+        return None
+    found: list[str] = []
+    try:
+        size = 0
+        for chunk in template.root_render_func(template.new_context()):
+            found.append(chunk)
+            size += len(chunk)
+            if size > 2 * MAX_CHARACTERS:
+                raise TooMuch("the template writes too much")
+    except (*SURPRISES, SourceTrouble, SyntaxError) as error:
+        _tell(error, name, findings)
+        return None
+    return Rendered(*_unmarked("".join(found), environment, name), environment.sources)
+
+
+def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Findings) -> Template | None:
+    try:
+        tree = environment.parse(text, name)
+        unknown = unknown_names(tree, NAMES)
+        for line, message in unknown:
+            Findings(name, findings.found).at("unknown-name", line, 1, message)
+        environment.files.clear()
+        code = environment.compile(text, name)
+        return None if unknown else Template.from_code(environment, code, dict(environment.globals))
+    except TemplateSyntaxError as error:
+        findings.at("bad-template", error.lineno, 1, f"the template is wrong: {error.message}")
+    except (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError) as error:
+        findings.at("bad-template", 1, 1, f"the template is wrong: {trouble(error)}")
+    return None
+
+
+def _tell(error: BaseException, name: str, findings: Findings) -> None:
+    """Say what a template ended in, at the line that it was at, with the row that it was at."""
+    file, line, row = name, 1, None
+    trace = error.__traceback__
+    while trace is not None:
+        scope = trace.tb_frame.f_globals
+        template = scope.get("__jinja_template__")
+        if template is not None:
+            file, line = template.name or name, template.get_corresponding_lineno(trace.tb_lineno)
+            held = [value for value in trace.tb_frame.f_locals.values() if type(value) is Record]
+            row = held[-1].row if held else row
+        trace = trace.tb_next
+    if isinstance(error, TemplateSyntaxError):
+        file, line = error.name or file, error.lineno
+    where = f" ({row.file}:{row.row})" if row else ""
+    code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
+    message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
+    Findings(file, findings.found).at(code, line, 1, f"{message}{where}")
+
+
+def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[str, list[Origin]]:
+    mark = re.compile(re.escape(environment.token) + r":(\d+):(\d+):(-?\d+)\x03")
+    origins: list[Origin] = []
+    lines: list[str] = []
+    last = Origin(name, 1)
+    for line in text.split("\n"):
+        pieces = mark.split(line)
+        said = pieces[0]
+        own: Origin | None = None
+        for n in range(1, len(pieces), 4):
+            file, number, row, piece = int(pieces[n]), int(pieces[n + 1]), int(pieces[n + 2]), pieces[n + 3]
+            at = Origin(environment.files[file] or name, number, environment.rows[row] if row >= 0 else None)
+            if own is None or not said.strip() or (at.data and not own.data and at.file == own.file):
+                own = at
+            said += piece
+            last = at
+        origins.append(own or last)
+        lines.append(said)
+    return "\n".join(lines), origins

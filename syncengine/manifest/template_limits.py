@@ -1,0 +1,117 @@
+"""How much a template may do: steps, time, size. The count is kept here, by the environment that runs it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from typing import Any
+
+from jinja2 import Undefined
+
+MAX_STEPS = 5_000_000
+"""Turns of loops and calls, all together, of one file."""
+MAX_SECONDS = 20.0
+SECONDS_A_ROW = 0.005
+"""What a block may take besides, for each of its rows on average."""
+MAX_CHARACTERS = 64 * 1024 * 1024
+"""What one file may write."""
+MAX_TEXT = 1_000_000
+"""Characters or items of any one value."""
+MAX_RANGE = 100_000
+MAX_BITS = 4096
+CHECKED_EVERY = 256
+
+
+def deadline_of(rows: int) -> float:
+    """When a block with so many rows must be done."""
+    return time.monotonic() + MAX_SECONDS + SECONDS_A_ROW * rows
+
+
+class TooMuch(Exception):
+    """A template that does not end, or fills the memory."""
+
+
+class Budget:
+    """What is left of it for one file."""
+
+    def __init__(self, deadline: float | None = None) -> None:
+        self.steps = 0
+        self.characters = 0
+        self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps % CHECKED_EVERY == 0 and time.monotonic() > self.deadline:
+            raise TooMuch("the template takes too long")
+        if self.steps > MAX_STEPS:
+            raise TooMuch(f"the template needs more than {MAX_STEPS:,} turns of loops and calls")
+
+    def wrote(self, characters: int) -> None:
+        self.characters += characters
+        if self.characters > MAX_CHARACTERS:
+            raise TooMuch(f"the template writes more than {MAX_CHARACTERS // 1024 // 1024} MB")
+
+    def turns(self, items: Iterable[Any], characters: int) -> Iterator[Any]:
+        """The items, each of them a step that writes so many characters of constant text."""
+        for item in items:
+            self.step()
+            self.wrote(characters)
+            yield item
+
+    def fits(self, size: int) -> None:
+        """One value of this size."""
+        if size > MAX_TEXT:
+            raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
+        self.wrote(size)
+
+    def weigh(self, value: Any) -> None:
+        """Every part of a nested value is a step, as often as it is there."""
+        waiting = [value]
+        while waiting:
+            inner = waiting.pop()
+            if isinstance(inner, dict):
+                waiting.extend(inner)
+                waiting.extend(inner.values())
+            elif isinstance(inner, list | tuple):
+                waiting.extend(inner)
+            else:
+                if isinstance(inner, str):
+                    self.wrote(len(inner))
+                elif isinstance(inner, Undefined):
+                    str(inner)  # which is where an undefined value fails
+                continue
+            self.step()
+            if len(waiting) > MAX_TEXT:
+                raise TooMuch(f"a value would be larger than {MAX_TEXT:,} items")
+
+
+def bounded_range(*bounds: int) -> range:
+    """`range`, of no more than MAX_RANGE numbers."""
+    found = range(*bounds)
+    if found and (abs(found[-1] - found[0]) // abs(found.step)) >= MAX_RANGE:
+        raise TooMuch(f"a range has more than {MAX_RANGE:,} numbers")
+    return found
+
+
+def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> None:
+    """Refuse what would come to more than fits: the operands tell."""
+    budget.step()
+    sized = [v for v in (left, right) if isinstance(v, str | list | tuple | bytes)]
+    if operator == "+" and len(sized) == 2:
+        budget.fits(len(left) + len(right))
+    elif operator == "%" and sized:
+        raise TypeError("`%` is for numbers; write `~` to put texts together")
+    elif operator == "*" and sized:
+        times = right if sized[0] is left else left
+        budget.fits(len(sized[0]) * times if isinstance(times, int) else 0)
+    elif operator == "*" and isinstance(left, int) and isinstance(right, int):
+        _bits(left.bit_length() + right.bit_length())
+    elif operator == "**" and isinstance(right, int | float | Decimal):
+        bits = left.bit_length() if isinstance(left, int) else 64
+        _bits(int(bits * max(1.0, abs(float(right)))))
+
+
+def _bits(count: int) -> None:
+    if count > MAX_BITS:
+        raise TooMuch("a number would be too large")

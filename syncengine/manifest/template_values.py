@@ -1,0 +1,177 @@
+"""Templates in scalars → one function for all of a block, and each of them alone. Compiled once (product.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Scalar, place
+from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch
+from syncengine.manifest.templates import SandboxedEnvironment, filtered, trouble, unknown_names
+
+MAX_TEMPLATE = 100_000
+MAX_OF_BLOCK = 512 * 1024 * 1024
+"""Characters that all rows of a block come to."""
+_UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
+
+
+@dataclass(slots=True)
+class Leaf:
+    """A template that stands in one scalar, and its place; the function of it alone is made when it is asked for."""
+
+    text: str
+    line: int
+    column: int
+    environment: SandboxedEnvironment
+    statements: bool = False
+    alone: Callable[[Mapping[str, Any]], Any] | None = None
+
+    def value(self, given: Mapping[str, Any]) -> Any:
+        """What it comes to: of an expression its own type, else text. An undefined value fails."""
+        if self.alone is None:
+            self.alone = self._compiled()
+        self.environment.budget = Budget(self.environment.deadline)
+        return settled(self.alone(given))
+
+    def expression(self) -> nodes.Expr:
+        """A new tree of it, as one expression."""
+        tree = self.environment.parse(self.text)
+        said = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
+        marked = [part for part in said if not isinstance(part, nodes.TemplateData)]
+        if len(said) == len(marked) == 1:
+            return cast("nodes.Expr", marked[0])
+        parts: list[nodes.Expr] = [
+            nodes.Const(part.data) if isinstance(part, nodes.TemplateData) else part for part in said
+        ]
+        return filtered(nodes.List(parts, lineno=1), "_joined")
+
+    def _compiled(self) -> Callable[[Mapping[str, Any]], Any]:
+        if not self.statements:
+            function = tuple_of(self.environment, [self.expression()])
+            return lambda given: function(given)[0]
+        template = self.environment.from_string(self.environment.parse(self.text))
+        return lambda given: _bounded(template, given)
+
+
+def _bounded(template: Template, given: Mapping[str, Any]) -> str:
+    found, size = [], 0
+    for chunk in template.generate(given):
+        found.append(chunk)
+        size += len(chunk)
+        if size > MAX_TEXT:
+            raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters")
+    return "".join(found)
+
+
+def settled(value: Any) -> Any:
+    """`x if y` without an else is none; any other undefined value fails."""
+    if isinstance(value, StrictUndefined):
+        str(value)
+    return None if isinstance(value, Undefined) else value
+
+
+def tuple_of(
+    environment: SandboxedEnvironment, expressions: list[nodes.Expr]
+) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """One function of all expressions."""
+    target = nodes.Name("result", "store", lineno=1)
+    body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
+    template = environment.from_string(nodes.Template(body, lineno=1))
+    render, new_context = template.root_render_func, template.new_context
+
+    def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
+        context = new_context(dict(given))
+        for _ in render(context):
+            pass
+        found: tuple[Any, ...] = context.vars["result"]
+        return found
+
+    return function
+
+
+class Compiled:
+    """The templates of a block, in the order they were met; the index of each is its place in a row's results."""
+
+    def __init__(self, environment: SandboxedEnvironment, names: tuple[str, ...], findings: Findings) -> None:
+        self._environment = environment
+        self._names = names
+        self._findings = findings
+        self.leaves: list[Leaf] = []
+
+    def leaf(self, node: Scalar) -> int:
+        """Register a template; one that is wrong is told and stands for nothing."""
+        made = self._leaf(node.text, node)
+        if made is not None:
+            self.leaves.append(made)
+        return len(self.leaves) - 1
+
+    def condition(self, node: Scalar) -> Leaf | None:
+        """An expression, bare or in {{ }}."""
+        bare = node.text.strip()
+        made = self._leaf(bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}", node)
+        if made is None:
+            return None
+        one = not made.statements and not (
+            isinstance(expression := made.expression(), nodes.Filter) and expression.name == "_joined"
+        )
+        if not one or (isinstance(made.expression(), nodes.Const) and isinstance(made.expression().value, str)):  # type: ignore[attr-defined]
+            message = "`when` must be one expression that is true or false, like `row.status == 'open'`, not text"
+            self._findings.error("when-text", node, message)
+        return made
+
+    def _leaf(self, text: str, node: Scalar) -> Leaf | None:
+        line, column = place(node)
+        first = line + (1 if node.style in ("|", ">") else 0)
+        if len(text) > MAX_TEMPLATE:
+            self._findings.error("bad-template", node, "the template is too long")
+            return None
+        try:
+            tree = self._environment.parse(text)
+            statements = not all(isinstance(part, nodes.Output) for part in tree.body)
+            self._environment.compile(self._environment.parse(text))
+        except TemplateSyntaxError as error:
+            at = first + error.lineno - 1
+            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}")
+            return None
+        except _UNCOMPILABLE as error:
+            self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
+            return None
+        unknown = unknown_names(tree, self._names)
+        for where, message in unknown:
+            self._findings.at("unknown-name", first + where - 1, column, message)
+        return None if unknown else Leaf(text, line, column, self._environment, statements)
+
+    def function(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        """All of them, of one row."""
+        plain = [n for n, leaf in enumerate(self.leaves) if not leaf.statements]
+        others = [n for n, leaf in enumerate(self.leaves) if leaf.statements]
+        together = tuple_of(self._environment, [self.leaves[n].expression() for n in plain])
+        if not others:
+            return self._budgeted(together)
+        order = {n: position for position, n in enumerate([*plain, *others])}
+        alone = [self.leaves[n] for n in others]
+
+        def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
+            found = (*together(given), *(leaf.value(given) for leaf in alone))
+            return tuple(found[order[n]] for n in range(len(found)))
+
+        return self._budgeted(function)
+
+    def _budgeted(
+        self, function: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        environment = self._environment
+
+        def run(given: Mapping[str, Any]) -> tuple[Any, ...]:
+            environment.budget = Budget(environment.deadline)
+            found = function(given)
+            environment.written += environment.budget.characters
+            if environment.written > MAX_OF_BLOCK:
+                raise TooMuch("the block writes too much")
+            return found
+
+        return run

@@ -1,0 +1,201 @@
+"""Templates and expressions of manifests → compiled, in a sandbox of names that are allowed and work that is bounded.
+
+Everything here is an allow list: attributes by type, filters, functions. What is not in it is undefined; so there is
+nothing to escape to (`__class__`, a format string, a loader). Budgets are in `template_limits`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time
+from typing import Any, cast
+
+from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
+from jinja2.environment import TemplateModule
+from jinja2.loaders import BaseLoader
+from jinja2.runtime import BlockReference, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
+from jinja2.visitor import NodeTransformer
+
+from syncengine.document.findings import suggestion
+from syncengine.manifest.records import Named, Record
+from syncengine.manifest.template_filters import plain_text, regular
+from syncengine.manifest.template_limits import Budget, TooMuch, bounded_range, check_operation
+
+MARKS = ("{{", "{%", "{#")
+SURPRISES = (
+    *(TemplateError, TooMuch, ArithmeticError, TypeError, ValueError, LookupError, AttributeError),
+    *(RecursionError, MemoryError, AssertionError),
+)
+"""What a template can end in; of SyntaxError when it is compiled."""
+
+_TEXT = frozenset(
+    "upper lower title capitalize casefold swapcase strip lstrip rstrip startswith endswith split rsplit splitlines "  # noqa: SIM905 - words
+    "partition rpartition removeprefix removesuffix find rfind index rindex count isdigit isalpha isalnum isnumeric "
+    "isdecimal isupper islower istitle isspace isascii isidentifier replace join".split()
+)
+_TIME = frozenset(
+    "year month day hour minute second microsecond date time isoformat weekday isoweekday timestamp".split()  # noqa: SIM905
+)
+_ATTRIBUTES: Mapping[type, frozenset[str]] = {
+    str: _TEXT,
+    dict: frozenset({"get", "items", "keys", "values"}),
+    list: frozenset({"index", "count"}),
+    tuple: frozenset({"index", "count"}),
+    datetime: _TIME,
+    date: _TIME,
+    time: _TIME,
+}
+_OF_JINJA = (LoopContext, Macro, BlockReference, TemplateModule, Namespace)
+_LOOP = frozenset(
+    "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()  # noqa: SIM905
+)
+
+
+class SandboxedEnvironment(ImmutableSandboxedEnvironment):
+    """One for each file; `budget` is what the file has left."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+    def __init__(self, loader: BaseLoader | None = None) -> None:
+        super().__init__(
+            undefined=StrictUndefined,
+            autoescape=False,
+            optimized=False,  # nothing is evaluated before there is a budget for it
+            keep_trailing_newline=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+            cache_size=50,
+            loader=loader,
+            finalize=self._written,
+        )
+        self.deadline: float | None = None
+        self.written = 0
+        self.budget = Budget()
+        self.filters = {**regular(lambda: self.budget), "_turns": self._turns, "_joined": self._joined}
+        self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = _Bounded().visit(super()._parse(source, name, filename))
+        return tree
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        return self._part(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(argument, str) and not isinstance(obj, str):
+            return self._part(obj, argument)
+        if isinstance(obj, dict | list | tuple | str):
+            try:
+                return obj[argument]
+            except (LookupError, TypeError):
+                pass
+        return self.undefined(obj=obj, name=argument)
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        check_operation(self.budget, operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, __context: Any, __obj: Any, *given: Any, **named: Any) -> Any:
+        self.budget.step()
+        return super().call(__context, __obj, *given, **named)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return not attr.startswith("_")
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Whatever can be named may be called: attributes are allowed one by one."""
+        return True
+
+    def _part(self, obj: Any, name: str) -> Any:
+        kind = type(obj)
+        if kind is Record or kind is Named or kind is dict:
+            if name in obj:
+                return obj[name]
+            if kind is Named:
+                return self.undefined(hint=obj.missing(name))
+            if kind is Record and name not in _ATTRIBUTES[dict]:
+                return self.undefined(hint=obj.missing(name))
+            kind = dict
+        if name in _ATTRIBUTES.get(kind, ()):
+            if kind is str and name in ("replace", "join"):
+                return self._checked_method(obj, name)
+            return getattr(obj, name)
+        if isinstance(obj, _OF_JINJA) and not name.startswith("_"):
+            return self._of_jinja(obj, name)
+        return self.undefined(obj=obj, name=name)
+
+    def _of_jinja(self, obj: Any, name: str) -> Any:
+        if isinstance(obj, LoopContext) and name in _LOOP:
+            return getattr(obj, name)
+        if isinstance(obj, Namespace):
+            return getattr(obj, name, self.undefined(obj=obj, name=name))
+        if isinstance(obj, TemplateModule) and isinstance(found := getattr(obj, name, None), Macro | str):
+            return found
+        if isinstance(obj, BlockReference) and name == "super":
+            return obj.super
+        return self.undefined(obj=obj, name=name)
+
+    def _checked_method(self, text: str, name: str) -> Callable[..., Any]:
+        if name == "join":
+            return lambda items: self.filters["join"](items, text)
+        return lambda old, new: self.filters["replace"](text, old, new)
+
+    def _written(self, value: Any) -> str:
+        if type(value) is not str:
+            self.budget.weigh(value)
+            value = plain_text(value)
+        self.budget.wrote(len(value))
+        return str(value)
+
+    def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
+        if isinstance(items, Undefined):
+            str(items)
+        return self.budget.turns(items, characters)
+
+    def _joined(self, parts: list[Any]) -> str:
+        texts = [part if type(part) is str else self._written(part) for part in parts]
+        self.budget.fits(sum(map(len, texts)))
+        return "".join(texts)
+
+
+class _Bounded(NodeTransformer):
+    """Loops take turns, and texts are put together, under the budget."""
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
+        size = sum(len(data.data) for data in node.find_all(nodes.TemplateData))
+        self.generic_visit(node)
+        node.iter = filtered(node.iter, "_turns", nodes.Const(size))
+        return node
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return filtered(nodes.List(node.nodes, lineno=node.lineno), "_joined")
+
+
+def filtered(node: nodes.Node, name: str, *given: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(cast("nodes.Expr", node), name, list(given), [], None, None, lineno=node.lineno)
+
+
+def is_template(text: str) -> bool:
+    return "{" in text and any(mark in text for mark in MARKS)
+
+
+def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[tuple[int, str]]:
+    """Names that nothing gives a value to, with their lines and a suggestion."""
+    from jinja2.meta import find_undeclared_variables
+
+    missing = find_undeclared_variables(tree) - {*known, "range", "dict", "namespace"}
+    places = {n.name: n.lineno for n in reversed(list(tree.find_all(nodes.Name))) if n.name in missing}
+    return [(places.get(name, 1), f"`{name}` is undefined{suggestion(name, known)}") for name in sorted(missing)]
+
+
+def trouble(error: BaseException) -> str:
+    """What a template ended in, for a sentence."""
+    if isinstance(error, RecursionError):
+        return "it calls itself without end"
+    if isinstance(error, MemoryError):
+        return "it needs too much memory"
+    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -1,0 +1,99 @@
+"""resources → a manifest that declares just these, with the origin of each as a comment; pure.
+
+Every text is a double-quoted scalar in the letters of JSON, so that nothing in it can mean anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from syncengine.render.visible import visible
+from syncengine.resource import Kind, Removed, Resource
+
+SECTIONS = {Kind.CATEGORY: "tagCategories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}
+IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
+INSTANTS = frozenset({"createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def declared(resource: Resource) -> dict[str, Any]:
+    """The fields of a resource as a manifest has them. A tag's name is no keyword that must be said."""
+    body, name = resource.body, resource.key.name
+    found: dict[str, Any] = {IDENTITIES[resource.key.kind]: name}
+    for field, value in body.fields.items():
+        found[field] = _instant(value) if field in INSTANTS else list(value) if isinstance(value, tuple) else value
+    if resource.key.kind is Kind.TAG:
+        keywords = [word for word in body.keywords if word != name or body.fields.get("excludeTagNameKeyword")]
+        found |= {"keywords": keywords} if keywords else {}
+        found |= {"metadata": dict(body.metadata)} if body.metadata else {}
+    if resource.previously:
+        found["previously"] = list(resource.previously)
+    if resource.protect:
+        found["protect"] = True
+    return found
+
+
+def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
+    """The manifest in YAML."""
+    by_kind: dict[Kind, list[Resource]] = {kind: [] for kind in SECTIONS}
+    for resource in resources:
+        by_kind[resource.key.kind].append(resource)
+    lines: list[str] = []
+    for kind, section in SECTIONS.items():
+        if by_kind[kind]:
+            lines.append(f"{section}:")
+            for resource in by_kind[kind]:
+                lines += _item(str(resource.source), declared(resource))
+    leaving = list(removed)
+    if leaving:
+        lines.append("removed:")
+        for line in leaving:
+            lines += _item(str(line.source), _removed(line))
+    return "\n".join(lines) + "\n" if lines else "# nothing is declared\n"
+
+
+def manifest_json(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
+    """The same as JSON, which has no comments."""
+    found: dict[str, list[Any]] = {}
+    for resource in resources:
+        found.setdefault(SECTIONS[resource.key.kind], []).append(declared(resource))
+    for line in removed:
+        found.setdefault("removed", []).append(_removed(line))
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _removed(line: Removed) -> dict[str, Any]:
+    return {"tag": line.key.name, "as": line.how.value, **({"reason": line.reason} if line.reason else {})}
+
+
+def _item(origin: str, fields: Mapping[str, Any]) -> Iterator[str]:
+    yield f"  # {visible(origin)}"
+    mark = "-"
+    for name, value in fields.items():
+        yield f"  {mark} {name}: {_value(value)}"
+        mark = " "
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_value(name)}: {_value(inner)}" for name, inner in value.items()) + "}"
+    if isinstance(value, bool | int):
+        return json.dumps(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)
+
+
+def _instant(value: Any) -> Any:
+    """RFC 3339 where that says the same."""
+    if not isinstance(value, int) or (value % 1000 and value < 0):
+        return value
+    try:
+        found = _EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        return value
+    return found.isoformat(timespec="milliseconds" if value % 1000 else "seconds").replace("+00:00", "Z")

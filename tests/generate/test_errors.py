@@ -1,0 +1,131 @@
+"""Every error names the template's file and line, and the data row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import Diagnostic, Severity
+from tests.cli.program import Project
+from tests.cli.service import Service
+from tests.manifest.loading import problems
+
+
+def errors(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    return [d for d in found if d.severity is Severity.ERROR]
+
+
+ROWS = "n,v\nA,1\nB,2\n"
+HEAD = "generate:\n  - forEach: {csv: ../r.csv}\n"
+
+BLOCKS = {
+    "misspelt column": ("    tags:\n      - name: '{{ row.nn }}'\n", "bad-template", 4, 15, "`n`? (r.csv:2)"),
+    "misspelt row": ("    tags:\n      - name: '{{ rov.n }}'\n", "unknown-name", 4, 15, "did you mean `row`?"),
+    "syntax": ("    tags:\n      - name: '{{ row.n'\n", "bad-template", 4, 15, "the template is wrong"),
+    "unknown field": (
+        "    tags:\n      - name: '{{ row.n }}'\n        nam: '{{ row.v }}'\n", "unknown-field", 5, 9, "`nam`",
+    ),
+    "when is text": ("    when: row.v\n    tags: [{name: '{{ row.n }}'}]\n", "when-text", 3, 11, "(r.csv:2)"),
+    "when is a constant": ("    when: \"'x'\"\n    tags: [{name: '{{ row.n }}'}]\n", "when-text", 3, 11, "not text"),
+    "bad value": (
+        "    tags:\n      - name: '{{ row.n }}'\n        createdTimestamp: '{{ row.n }}'\n",
+        "bad-value", 5, 27, "(r.csv:2)",
+    ),
+    "duplicate": ("    tags:\n      - name: same{{ '' }}\n", "duplicate-resource", 4, 9, "(r.csv:3)"),
+    "unknown category": (
+        "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 1, "(r.csv:2)",
+    ),
+    "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
+    "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
+    "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
+    "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("block", "code", "line", "column", "words"), BLOCKS.values(), ids=BLOCKS.keys())
+def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
+    """The place in the manifest, and the row where there is one."""
+    settings = "version: 1\nvariables: {team: x}\n"
+    found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": HEAD + block})
+    first = next(d for d in found if d.code == code)
+    assert (first.file, first.line, first.column) == ("manifests/m.yaml", line, column)
+    assert any(words in d.message for d in found if d.code == code)
+
+
+SOURCES = {
+    "missing": ("", "there is no such file"),
+    "short row": ("n,v\nA\n", "r.csv:2: the row has 1 values"),
+    "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has 1 values"),
+    "two columns of one name": ("n,n\n", "r.csv:1: two columns are named"),
+    "column without a name": ("n,\n", "r.csv:1: a column has no name"),
+    "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), SOURCES.values(), ids=SOURCES.keys())
+def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> None:
+    """Where it is asked for, and the line of the data."""
+    files = {
+        "manifests/m.yaml": HEAD + "    tags: [{name: '{{ row.n }}'}]\n",
+        **({"r.csv": content} if content else {}),
+    }
+    (found,) = problems(tmp_path, files)
+    assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
+    assert words in found.message
+
+
+TEMPLATES = {
+    "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is wrong"),
+    "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
+    "column": (
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endfor %}\n",
+        "bad-template", 4, "did you mean `v`? (r.csv:2)",
+    ),
+    "yaml": (
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: 'a{{ r.v }}\n{% endfor %}\n",
+        "yaml-syntax", 4, "quote",
+    ),
+    "field": (
+        "# one\ntags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n\n    ulr: {{ r.v }}\n{% endfor %}\n",
+        "unknown-field", 6, "did you mean `url`? (r.csv:3)",
+    ),
+    "after a loop": (
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n",
+        "unknown-field", 5, "`nam`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "code", "line", "words"), TEMPLATES.values(), ids=TEMPLATES.keys())
+def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line: int, words: str) -> None:
+    """In the template, in the rendered YAML, in a field: the template's own line."""
+    found = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml.j2": template}))
+    assert (found[0].code, found[0].file, found[0].line) == (code, "manifests/m.yaml.j2", line)
+    assert any(words in d.message for d in found)
+
+
+def test_an_error_in_an_included_template_is_in_that_file(tmp_path: Path) -> None:
+    """Includes have lines of their own."""
+    files = {
+        "manifests/m.yaml.j2": "# main\ntags:\n{% include 'parts/tags.j2' %}\n",
+        "parts/tags.j2": "  - name: A\n  - name: B\n    ulr: x\n",
+    }
+    (found,) = errors(problems(tmp_path, files))
+    assert (found.code, found.file, found.line) == ("unknown-field", "parts/tags.j2", 3)
+
+
+def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:
+    """A batch error of a generated tag names the row in the CSV, in text and in JSON."""
+    (project.folder / "r.csv").write_text("n,v\nA,1\nB,2\nC,3\n")
+    project.wants()
+    (project.folder / "manifests" / "m.yaml").write_text(HEAD + "    tags: [{name: '{{ row.n }}'}]\n")
+    service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no such thing"}])
+    done = project.run("apply", "-y", "--format", "json")
+    assert done.code == 3, (done.out, done.err)
+    (failed,) = [result for result in done.document["results"] if result["outcome"] == "failed"]
+    assert failed["source"] == {"file": "manifests/m.yaml", "line": 3, "data": {"file": "r.csv", "row": 3}}
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no such thing"}])
+    done = project.run("apply", "-y", "--report", "github=gh.txt")
+    assert "manifests/m.yaml:3 (r.csv:3)" in done.out

@@ -1,0 +1,149 @@
+"""Rows of a database and of a service: read each time, and nothing can be written through them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from syncengine.desired import Desired, load
+from syncengine.errors import Diagnostic, Problems
+from syncengine.settings import load_project
+from tests.manifest.loading import write
+
+ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db"}
+
+
+def desired(folder: Path, settings: str, source: str) -> Desired:
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}', url: '{{{{ row.v }}}}'}}]\n"
+    write(folder, {"syncengine.yaml": f"version: 1\n{settings}\n", "manifests/m.yaml": block})
+    return load(load_project(folder=folder, environ=ENVIRON))
+
+
+def refused(folder: Path, settings: str, source: str) -> Diagnostic:
+    with pytest.raises(Problems) as refusal:
+        desired(folder, settings, source)
+    (found,) = refusal.value.found
+    assert (found.code, found.file, found.line) == ("bad-source", "manifests/m.yaml", 2)
+    assert "a-secret" not in found.message
+    return found
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    connection = sqlite3.connect(tmp_path / "pms.db")
+    with connection:
+        connection.execute("CREATE TABLE m (n TEXT, v TEXT, closed INT)")
+        connection.executemany("INSERT INTO m VALUES (?, ?, ?)", [("A", "0123", 0), ("B", None, 0), ("C", "x", 1)])
+    connection.close()
+    return tmp_path
+
+
+SQL = "sources: {pms: {sql: {env: PMS}}}"
+
+
+def test_rows_of_a_query(database: Path) -> None:
+    """A named connection and parameters; NULL is as if the field were not there; rows are numbered from 1."""
+    query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c ORDER BY n', params: {c: 0}}"
+    found = list(desired(database, SQL, query).resources.values())
+    assert [(r.key.name, r.body.fields.get("url")) for r in found] == [("A", "0123"), ("B", None)]
+    assert [tuple(r.source.data or ()) for r in found] == [("pms", 1), ("pms", 2)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DELETE FROM m",
+        "SELECT 1; DELETE FROM m",
+        "WITH x AS (SELECT 1) DELETE FROM m",
+        "ATTACH DATABASE ''/tmp/x'' AS y",
+        "SELECT load_extension(''x'')",
+        "SELECT * FROM nowhere",
+    ],
+)
+def test_a_query_can_only_ask(database: Path, query: str) -> None:
+    """One SELECT, in a transaction that can write nothing."""
+    refused(database, SQL, f"sql: {{source: pms, query: '{query}'}}")
+    connection = sqlite3.connect(database / "pms.db")
+    assert connection.execute("SELECT count(*) FROM m").fetchone() == (3,)
+    connection.close()
+
+
+def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
+    """With the nearest name."""
+    assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
+
+
+class Crm(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        where, query = urlsplit(self.path), parse_qs(urlsplit(self.path).query)
+        page = int(query.get("page", ["1"])[0])
+        if self.headers["Authorization"] != "a-secret":
+            return self._say(401, {})
+        items = [{"n": f"P{page}-{n}", "v": 1} for n in range(2)] if page <= 2 else []
+        following = f"/api/list?page={page + 1}" if page < 2 else None
+        answers = {
+            "/api/list": (200, {"data": {"items": items}, "next": following}),
+            "/api/elsewhere": (200, {"data": {"items": items}, "next": "http://example.com/x"}),
+            "/api/moved": (302, {}),
+            "/api/text": (200, "no list"),
+        }
+        return self._say(*answers.get(where.path, (404, {})))
+
+    def _say(self, status: int, body: object) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        if status == 302:
+            self.send_header("Location", "http://example.com/")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Not told."""
+
+
+@pytest.fixture
+def crm() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Crm)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/api"
+    yield f"sources: {{crm: {{http: {{url: '{url}', headers: {{Authorization: {{env: CRM_TOKEN}}}}}}}}}}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("paging", ["{next: next}", "{page: page}"])
+def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
+    """The next page's URL in the answer, or a parameter that counts; headers from the environment."""
+    source = f"http: {{source: crm, path: /list, items: data.items, paging: {paging}}}"
+    found = list(desired(tmp_path, crm, source).resources.values())
+    assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
+    assert [r.body.fields["url"] for r in found] == ["1"] * 4
+    assert found[2].source.data == ("crm", 3)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/elsewhere", "leads out"),
+        ("/../x", "leads out"),
+        ("/%2e%2e/x", "leads out"),
+        ("http://example.com", "not one below"),
+        ("/moved", "answered 302"),
+        ("/missing", "answered 404"),
+        ("/text", "no `data`"),
+    ],
+)
+def test_nothing_is_asked_of_others(tmp_path: Path, crm: str, path: str, words: str) -> None:
+    """No redirect, no other host, no way up; what fails is an error."""
+    source = f"http: {{source: crm, path: '{path}', items: data.items, paging: {{next: next}}}}"
+    assert words in refused(tmp_path, crm, source).message

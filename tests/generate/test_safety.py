@@ -1,0 +1,102 @@
+"""A source that fails, or yields nothing where it had rows, is never read as "delete everything" (engine.md 2.7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project
+
+BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
+
+
+def write(project: Project, names: list[str], options: str = "") -> None:
+    (project.folder / "manifests").mkdir(exist_ok=True)
+    (project.folder / "r.csv").write_text("n\n" + "".join(f"{name}\n" for name in names))
+    (project.folder / "manifests" / "m.yaml").write_text(BLOCK % options)
+    hand = "".join(f"  - name: HAND-{n}\n" for n in range(100))
+    (project.folder / "manifests" / "hand.yaml").write_text(f"tags:\n{hand}")
+
+
+@pytest.fixture
+def applied(project: Project) -> Project:
+    """A hundred tags by hand, ten made of a file."""
+    write(project, [f"ROW-{n}" for n in range(10)])
+    done = project.run("apply", "-y")
+    assert done.code == 0, (done.out, done.err)
+    return project
+
+
+def test_a_source_without_rows_is_an_error_where_it_had_some(applied: Project) -> None:
+    """`source-empty`, at the place where the source is asked for."""
+    write(applied, [])
+    done = applied.run("apply", "-y", "--format", "json")
+    assert done.code == 8, (done.out, done.err)
+    assert done.codes == ["source-empty"]
+    (found,) = done.document["diagnostics"]
+    assert (found["file"], found["line"], found["column"]) == ("manifests/m.yaml", 2, 20)
+    assert applied.run("plan").code == 8
+
+
+def test_allow_empty_lets_it_be(applied: Project) -> None:
+    """What leaves then asks the gate."""
+    write(applied, [], ", allowEmpty: true")
+    done = applied.run("apply", "-y")
+    assert done.code == 4
+    assert "r.csv shrank: 10 of 10" in done.out + done.err
+
+
+def test_a_source_that_never_had_rows_is_no_error(project: Project) -> None:
+    """There is nothing to lose."""
+    write(project, [])
+    assert project.run("apply", "-y").code == 0
+
+
+def test_a_source_that_shrank_asks(applied: Project) -> None:
+    """3 of 10 are more than a quarter of the source, and far less than a quarter of the tags; 2 are not."""
+    write(applied, [f"ROW-{n}" for n in range(7)])
+    done = applied.run("apply", "-y")
+    assert done.code == 4
+    assert "r.csv shrank: 3 of 10" in done.out + done.err
+    write(applied, [f"ROW-{n}" for n in range(8)])
+    assert applied.run("apply", "-y").code == 0
+
+
+def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
+    """Nothing is concluded from a file that cannot be read."""
+    (applied.folder / "r.csv").unlink()
+    done = applied.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["bad-source"])
+
+
+def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
+    """The cache stands on the data too, on variables and on the environment."""
+    path = applied.folder / "r.csv"
+    assert applied.run("plan", "--detailed-exitcode").code == 0
+    path.write_text(path.read_text().replace("ROW-3\n", "ROW-3\nROW-X\n"))
+    done = applied.run("plan", "--format", "json")
+    assert [c["address"] for c in done.document["changes"]] == ["tag/ROW-X"]
+    assert done.document["changes"][0]["source"]["data"] == {"file": "r.csv", "row": 6}
+
+
+def test_variables_are_part_of_what_a_plan_stands_on(project: Project, tmp_path: Path) -> None:
+    """`--var`, `--var-file` and allowed names of the environment; the option is the strongest."""
+    project.settings("variables: {a: file}", "allowEnv: [TEAM]")
+    (project.folder / "manifests").mkdir()
+    manifest = "tags:\n  - name: T\n    url: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"
+    (project.folder / "manifests" / "m.yaml.j2").write_text(manifest)
+    (project.folder / "vars.yaml").write_text("a: from-file\n")
+
+    def url(*options: str, team: str = "x") -> tuple[str, str]:
+        done = project.run("render", "--format", "json", *options, environ={"TEAM": team})
+        (made,) = done.document["tags"]
+        return made["url"], made["externalId"]
+
+    assert url() == ("file", "x")
+    assert url("--var-file", "vars.yaml") == ("from-file", "x")
+    assert url("--var-file", "vars.yaml", "--var", "a=option", team="y") == ("option", "y")
+    assert project.run("apply", "-y", environ={"TEAM": "x"}).code == 0
+    assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "x"}).code == 0
+    assert project.run("plan", "--detailed-exitcode", environ={"TEAM": "y"}).code == 2
+    assert project.run("plan", "--detailed-exitcode", "--var", "a=b", environ={"TEAM": "x"}).code == 2

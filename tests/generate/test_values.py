@@ -1,0 +1,185 @@
+"""Values from data arrive exactly as they are, whatever they hold."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import Project
+from tests.cli.service import Service
+from tests.manifest.loading import loaded, problems, tag
+
+VALUES = [
+    *("a: b", "- a", "# no comment", "a #2", "'", '"', "''", '"quoted"', "{{ row.name }}", "{% raw %}", "{# x #}"),
+    *(
+        "  leading",
+        "trailing  ",
+        "no",
+        "0123",
+        "1.10",
+        "1e3",
+        "null",
+        "~",
+        "true",
+        "2024-01-01",
+        "*a",
+        "&a",
+        "!a",
+        "%a",
+    ),
+    *(
+        "@a",
+        "`a`",
+        "[a]",
+        "{a: b}",
+        "a\\nb",
+        "two\nlines",
+        "two\r\nlines".replace("\r", ""),
+        "tab\there",
+        "é",
+        "日本語",
+    ),
+    *(
+        "😀",
+        "a|b",
+        "> a",
+        "?",
+        ":",
+        "-",
+        "---",
+        "...",
+        "<<",
+        "=",
+        "\u00a0x",
+        "\u200b",
+        "$(x)",
+        "&amp;<b>",
+        "\\",
+        "a,b;c",
+    ),
+]
+BLOCK = """generate:
+  - forEach: {csv: ../rows.csv}
+    tags:
+      - name: "T{{ row.n }}"
+        description: "{{ row.v }}"
+        metadata: {Value: "{{ row.v }}", Both: "<{{ row.v }}>"}
+        externalId: "{{ row.line }}"
+"""
+
+
+def rows_of(values: list[str]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["n", "v", "line"])
+    for number, value in enumerate(values):
+        one_line = value if value.isprintable() else ""
+        writer.writerow([number, value, one_line])
+    return out.getvalue()
+
+
+def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Service) -> None:
+    """What YAML, Jinja2 or CSV could take for something else is text, through to the service."""
+    (project.folder / "rows.csv").write_text(rows_of(VALUES), encoding="utf-8", newline="")
+    (project.folder / "manifests").mkdir()
+    (project.folder / "manifests" / "m.yaml").write_text(BLOCK, encoding="utf-8")
+    done = project.run("apply", "-y")
+    assert done.code == 0, (done.out, done.err)
+    held = {tag["name"]: tag for tag in service.holds()["tags"]}
+    for number, value in enumerate(VALUES):
+        assert held[f"T{number}"]["description"] == value
+        assert held[f"T{number}"]["metadata"] == {"Value": value, "Both": f"<{value}>"}
+    assert project.run("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_text_template_with_tojson_says_the_same(tmp_path: Path) -> None:
+    """`tojson` is what makes a value safe in text."""
+    template = (
+        "tags:\n{% for row in data('../rows.csv') %}\n  - name: T{{ row.n }}\n"
+        "    description: {{ row.v | tojson }}\n{% endfor %}\n"
+    )
+    desired = loaded(tmp_path, {"rows.csv": rows_of(VALUES), "manifests/m.yaml.j2": template})
+    assert [r.body.fields["description"] for r in desired.resources.values()] == VALUES
+
+
+def test_render_is_a_manifest_that_says_the_same(tmp_path: Path) -> None:
+    """`render` of what it rendered is the same again."""
+    from syncengine.render.manifest import manifest_yaml
+
+    first = loaded(tmp_path / "a", {"rows.csv": rows_of(VALUES), "manifests/m.yaml": BLOCK})
+    text = manifest_yaml(first.resources.values())
+    assert "# manifests/m.yaml:4 (rows.csv:2)" in text
+    again = loaded(tmp_path / "b", {"manifests/m.yaml": text})
+    assert [(r.key, r.body) for r in again.resources.values()] == [(r.key, r.body) for r in first.resources.values()]
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("rows.csv", "n,v\nA,0123\nB,no\n"),
+        ("rows.json", json.dumps([{"n": "A", "v": "0123"}, {"n": "B", "v": "no"}])),
+        ("rows.jsonl", '{"n": "A", "v": "0123"}\n\n{"n": "B", "v": "no"}\n'),
+        ("rows.yaml", "- {n: A, v: 0123}\n- {n: B, v: no}\n"),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, content: str) -> None:
+    """csv, json, jsonl and yaml."""
+    kind = file.partition(".")[2]
+    block = f"generate:\n  - forEach: {{{kind}: ../{file}}}\n"
+    block += "    tags: [{name: '{{ row.n }}', url: '{{ row.v }}'}]\n"
+    desired = loaded(tmp_path, {file: content, "manifests/m.yaml": block})
+    assert [r.body.fields["url"] for r in desired.resources.values()] == ["0123", "no"]
+    lines = {"csv": [2, 3], "json": [1, 2], "jsonl": [1, 3], "yaml": [1, 2]}[kind]
+    assert [r.source.data and r.source.data.row for r in desired.resources.values()] == lines
+
+
+def test_lists_are_lists_and_what_is_empty_is_left_out(tmp_path: Path) -> None:
+    """Nested lists, empty items, fields that come to nothing, several kinds from one row."""
+    block = """generate:
+  - forEach: {json: ../rows.json}
+    as: m
+    when: "{{ m.open }}"
+    tagCategories:
+      - {externalId: "c-{{ m.n }}", label: "{{ m.n }}"}
+    tags:
+      - name: "{{ m.n }}"
+        category: "c-{{ m.n }}"
+        keywords: ["{{ m.words }}", "{{ m.one }}", fixed, "{{ '' }}"]
+        assigneeExternalIds: "{{ m.who }}"
+        closedTimestamp: "{{ m.closed }}"
+        protect: "{{ m.n == 'A' }}"
+        visibility: "{% if m.n == 'A' %}PRIVATE{% else %}PUBLIC{% endif %}"
+"""
+    rows: list[dict[str, Any]] = [
+        {"n": "A", "open": True, "words": ["w1x", "w2x"], "one": "", "who": ["jd"], "closed": None},
+        {"n": "B", "open": True, "words": [], "one": "single", "who": [], "closed": "2024-05-01T09:00:00Z"},
+        {"n": "C", "open": False, "words": [], "one": "", "who": [], "closed": None},
+    ]
+    desired = loaded(tmp_path, {"rows.json": json.dumps(rows), "manifests/m.yaml": block})
+    assert sorted(str(key) for key in desired.resources) == ["category/c-A", "category/c-B", "tag/A", "tag/B"]
+    a, b = tag(desired, "A"), tag(desired, "B")
+    assert (a.body.keywords, b.body.keywords) == (("w1x", "w2x", "fixed", "A"), ("single", "fixed", "B"))
+    assert (a.protect, b.protect) == (True, False)
+    assert (a.body.fields["visibility"], b.body.fields["visibility"]) == ("PRIVATE", "PUBLIC")
+    assert "closedTimestamp" not in a.body.fields
+    assert b.body.fields["closedTimestamp"] == 1714554000000
+
+
+def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None:
+    """`encoding`, `delimiter`, `columns`, `distinct`; a byte that does not fit names the likely encoding."""
+    data = "A;Müller\nB;x\nA;other\n".encode("cp1252")
+    block = (
+        "generate:\n  - forEach: {csv: ../r.csv, delimiter: ';', columns: [n, v], distinct: n%s}\n"
+        "    tags: [{name: '{{ row.n }}', url: '{{ row.v }}'}]\n"
+    )
+    (found,) = problems(tmp_path, {"r.csv": data, "manifests/m.yaml": block % ""})
+    assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
+    assert "r.csv:1: byte 0xfc" in found.message
+    assert "encoding: cp1252" in found.message
+    desired = loaded(tmp_path, {"manifests/m.yaml": block % ", encoding: cp1252"})
+    assert [r.body.fields["url"] for r in desired.resources.values()] == ["Müller", "x"]

@@ -1,0 +1,77 @@
+"""Validating again what has not changed says the same, and reads nothing again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MANY = 4_000
+
+
+def validate(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "syncengine", "validate", *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def estate(tmp_path: Path) -> Path:
+    """Large enough for the cache, with one warning."""
+    (tmp_path / "manifests").mkdir()
+    tags = "".join(f"  - name: Matter {n:05}\n    description: about number {n}\n" for n in range(MANY))
+    (tmp_path / "manifests/a.yaml").write_text(f"tags:\n{tags}  - name: Alpha\n    keywords: [ab]\n")
+    (tmp_path / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: [word of beta]\n")
+    return tmp_path
+
+
+def test_a_second_look_says_the_same(estate: Path) -> None:
+    """Warnings and counts included, in every format."""
+    first = validate(estate)
+    assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2} resources in 2 files" in first[1]) == (
+        0,
+        True,
+        True,
+    )
+    assert validate(estate) == first
+    assert [d["code"] for d in json.loads(validate(estate, "--format", "json")[1])["diagnostics"]] == [
+        "keyword-too-broad"
+    ]
+
+
+def test_a_change_is_seen(estate: Path) -> None:
+    """Of a file, across files, and of how loud the project wants a code."""
+    validate(estate)
+    file = estate / "manifests/b.yaml"
+    file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
+    assert "same-keyword" in validate(estate)[1]
+    file.write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
+    assert "keyword-contained" in validate(estate)[1]
+    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: error}}\n")
+    assert validate(estate)[0] == 8
+    (estate / "syncengine.yaml").write_text(
+        "version: 1\npolicy: {diagnostics: {keyword-contained: off, keyword-too-broad: off}}\n"
+    )
+    assert "warning" not in validate(estate)[1]
+    file.write_text("tags:\n  - nmae: Beta\n")
+    assert validate(estate)[0] == 8
+
+
+def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
+    """As much as makes that worth it, in the environment of a real process."""
+    (tmp_path / "manifests").mkdir()
+    for part in "ab":
+        tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
+        (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
+    assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY} resources in 2 files.\n")
