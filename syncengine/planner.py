@@ -120,7 +120,8 @@ def _is_worth_keeping(manifests: ManifestSet) -> bool:
 
 
 def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
-    return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults)
+    parts = any(file.given is not None and file.given.compares_parts for file in manifests.files)
+    return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
 def confirm_settled(project: Project, applied: Plan, before: Facts, after: Facts) -> None:

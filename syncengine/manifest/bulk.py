@@ -111,7 +111,8 @@ def read_one(file: ManifestFile, defaults: DefaultValues) -> Fresh:
         return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
     with no_collection():
         reading = _read(file, data, defaults)
-    return Fresh(Packed(_encode(reading), *compared(reading)), _digest(file, data))
+    parts = file.given is not None and file.given.compares_parts
+    return Fresh(Packed(_encode(reading), *compared(reading, parts=parts)), _digest(file, data))
 
 
 def _read(file: ManifestFile, data: bytes, defaults: DefaultValues) -> Reading:

@@ -73,9 +73,9 @@ _SETTLED = msgspec.msgpack.Decoder(Settled)
 class ManifestCache:
     """The cache of one project; entries are those of `defaults`. Errors of the database read as "not known"."""
 
-    def __init__(self, folder: Path, defaults: DefaultValues) -> None:
+    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: bool = False) -> None:
         self._path = folder / FILE_NAME
-        self.context = digest_of(__version__, FORMAT, defaults.values)
+        self.context = digest_of(__version__, FORMAT, defaults.values, parts)
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:

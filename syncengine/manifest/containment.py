@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from syncengine.document.nodes import quoted
-from syncengine.manifest.lints import Shared, folded
+from syncengine.manifest.lints import CONTAINED, Shared, folded
 from syncengine.resource import Resource
 
 _WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|\w{3,}+(?=[^\n\w])")
@@ -56,7 +56,7 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
         other, whole = wholes.get(same, (tag, ""))
         if other is not tag:
             message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and catches that time too"
-            yield Shared("keyword-contained", tag.key, tag.source, message, word)
+            yield Shared(CONTAINED, tag.key, tag.source, message, word)
 
 
 def _whole(tag: Resource, part: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.delivery_file import Source
-from syncengine.settings import Project
+from syncengine.manifest.lints import CONTAINED
+from syncengine.settings import Level, Project
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 
@@ -25,6 +26,7 @@ class OutsideProject(Exception):
 class Given:
     """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
 
+    `compares_parts`: the parts of keywords are asked for, which costs a third of reading (`containment`).
     `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
     """
 
@@ -35,6 +37,7 @@ class Given:
     sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_files: frozenset[str] = frozenset()
+    compares_parts: bool = False
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -75,6 +78,7 @@ def given_by(project: Project) -> Given:
         sources=project.sources,
         secrets=dict(project.environ),  # os.environ itself cannot be sent to another process
         secret_files=frozenset(files),
+        compares_parts=project.policy.diagnostics.get(CONTAINED, Level.OFF) is not Level.OFF,
     )
 
 

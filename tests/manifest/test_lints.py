@@ -53,6 +53,9 @@ def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
     assert '"Smith, Jones & Co"' in found.message
 
 
+ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}
+"""For the lint that is not looked for unasked."""
+
 LARGE = "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n in range(400))
 
 
@@ -64,7 +67,7 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
         "public-by-silence": "defaults:\n  tags:\n    visibility: PRIVATE\ntags:\n" + LARGE,
         "keyword-contained": "tags:\n" + LARGE + '  - name: Alpha\n    keywords:\n      - "0007"\n',
     }[code]
-    files = {"manifests/m.yaml": more}
+    files = {"manifests/m.yaml": more, **ASKED_FOR}
     if code == "public-by-silence":
         lines = more.replace("defaults:\n  tags:\n    visibility: PRIVATE\n", "").splitlines()
         said = [f"{line}\n    visibility: PRIVATE" if "name: " in line else line for line in lines]
@@ -77,7 +80,7 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
 def test_a_suspicion_is_said_once_and_at_its_place(code: str, tmp_path: Path) -> None:
     """As a warning, which does not keep the manifests from being used."""
     text, place = SUSPICIOUS[code]
-    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    (found,) = loaded(tmp_path, {"manifests/m.yaml": text, **ASKED_FOR}).diagnostics
     assert (found.code, found.severity, (found.line, found.column)) == (code, "warning", place)
 
 

@@ -57,6 +57,8 @@ def test_a_change_is_seen(estate: Path) -> None:
     file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
     assert "same-keyword" in validate(estate)[1]
     file.write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
+    assert "keyword-contained" not in validate(estate)[1]
+    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
     assert "keyword-contained" in validate(estate)[1]
     (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: error}}\n")
     assert validate(estate)[0] == 8
