@@ -18,11 +18,13 @@ from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.bulk import Read, read_all
+from syncengine.manifest.containment import contained_in_others
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.given import given_by
 from syncengine.manifest.lints import Shared, levelled, place_of, shared
+from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
     Compared,
@@ -144,6 +146,7 @@ class _Gathering:
         self.renamed: dict[Key, tuple[Key, Source]] = {}
         self.leaving: dict[Key, tuple[str, RemovedEntry]] = {}
         self.compared: list[Compared] = []
+        self.categories = Categories()
         self.default_categories: dict[str, tuple[DefaultCategory, ...]] = {}
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
@@ -155,7 +158,7 @@ class _Gathering:
         reading = read.reading
         self.found += reading.found
         self.whole = self.whole and reading.whole
-        keys, resources = self.keys, self.resources
+        keys, resources, seen = self.keys, self.resources, self.categories.take
         for entry in reading.entries:
             resource = entry.resource
             if keys.setdefault(resource.key, resource.source) is not resource.source:
@@ -165,6 +168,7 @@ class _Gathering:
                 self._renamed(resource)
             if entry.sound:
                 resources[resource.key] = resource
+                seen(resource)
             else:
                 self.unsound.append(resource)
         for line in reading.removed:
@@ -220,6 +224,12 @@ class _Gathering:
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in shared(tags):
                 self._warn_shared(each)
+        if suspected := _contained(self.compared):
+            tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
+            for each in contained_in_others(tags, suspected):
+                self._warn_shared(each)
+        for each in self.categories.mixed():
+            self._warn_shared(each)
 
     def _unknown_categories(self) -> None:
         """Not when a file could not be read: the category might have been in it."""
@@ -275,6 +285,16 @@ class _Reference(NamedTuple):
     at: tuple[int, int]
     key: Key | None = None
     data: RowOfData | None = None
+
+
+def _contained(compared: Sequence[Compared]) -> set[str]:
+    """Folded keywords that are part of others, which may be the same tag's."""
+    words = {line for each in compared if each.words for line in each.words.split("\n")}
+    found: set[str] = set()
+    for each in compared:
+        if each.parts:
+            found |= words.intersection(each.parts.split("\n"))
+    return found
 
 
 def _repeats(texts: Iterable[str]) -> bool:

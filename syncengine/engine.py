@@ -69,7 +69,7 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        found = checked(project) if saved is None else None
+        found = None if saved else checked(project, request, self._around)
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
@@ -78,7 +78,9 @@ class Application:
             with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
-                planned = saved or plan_in(state, found or checked(project), project, request, self._around)
+                planned = saved or plan_in(
+                    state, found or checked(project, request, self._around), project, request, self._around
+                )
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()

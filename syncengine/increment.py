@@ -22,7 +22,7 @@ from syncengine.gate import Gate
 from syncengine.manifest.bulk import Fresh, Read, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.lints import levelled
-from syncengine.manifest.reading import Compared
+from syncengine.manifest.neighbours import visible_pairs
 from syncengine.plan import Basis, Options, Plan, Summary, plan
 from syncengine.resource import Key, Kind, Recorded, Resource
 
@@ -192,14 +192,39 @@ def _keeps_to_itself(
     categories = {r.body.fields.get("category") for r in window.wanted.values() if r.key.kind is Kind.TAG}
     if not categories <= {None, "", *settled.categories}:
         return False
+    if not _is_seen_as_before(before, after, settled, changed):
+        return False
     others = [entry for name, entry in settled.files.items() if name not in changed]
-    for column in Compared._fields:
+    if not _contains_nothing(before, after, settled, cache, others):
+        return False
+    for column in ("names", "words"):
         was, now = _lines(column, before), _lines(column, after)
         if len(set(now)) < len(now) or len(set(was)) < len(was):
             return False
         # A warning of two tags tells the place of both: one that is known already is another where either has moved.
         met = {*was, *now} if settled.shares else set(now).difference(was)
         if met and not _is_apart(met, cache.texts(column, others), len(others)):
+            return False
+    return True
+
+
+def _is_seen_as_before(before: Sequence[Read], after: Sequence[Read], settled: Settled, changed: set[str]) -> bool:
+    """Whether no category becomes one of private and public tags, or ceases to be."""
+    was, now = (visible_pairs(e.resource for read in reads for e in read.reading.entries) for reads in (before, after))
+    told = [d.file for d in settled.diagnostics if d.code == "private-in-shared-category"]
+    return was == now if told and changed.isdisjoint(told) else now <= was and not told
+
+
+def _contains_nothing(
+    before: Sequence[Read], after: Sequence[Read], settled: Settled, cache: ManifestCache, others: Sequence[str]
+) -> bool:
+    """Whether no keyword that changed is part of another, nor has one as a part."""
+    for column, other in (("words", "parts"), ("parts", "words")):
+        was, now = _lines(column, before), _lines(column, after)
+        if not set(now).isdisjoint(_lines(other, after)) or not set(was).isdisjoint(_lines(other, before)):
+            return False
+        met = {*was, *now} if settled.shares else set(now).difference(was)
+        if met and not _is_apart(met, cache.texts(other, others), len(others)):
             return False
     return True
 

@@ -34,7 +34,7 @@ from syncengine.store.glance import recollection
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000
 """Bytes of manifests from which on a cache is quicker than reading them."""
-SHARING = frozenset({"same-keyword", "similar-name"})
+SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "private-in-shared-category"})
 """Warnings that compare two tags."""
 
 
@@ -45,8 +45,8 @@ class Checked(NamedTuple):
     wanted: Desired | None = None
 
 
-def checked(project: Project) -> Checked:
-    """The manifests of a project; Problems with everything that is wrong with them."""
+def checked(project: Project, request: Request, around: Surroundings) -> Checked:
+    """The manifests of a project, before anything is begun; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
@@ -54,6 +54,11 @@ def checked(project: Project) -> Checked:
         digests = [sha256_of(file) for file in manifests.files]
         if not manifests.found and cache.stands(cache.entries(manifests.files, digests), manifests.levels):
             return Checked(manifests)
+        with recollection(project.state, around.now) as state:
+            facts = state.facts()
+            how = (options_of(project, request), _basis(project, facts, around))
+            if _Remembering(Checked(manifests), state, cache, *how).short_way(facts, request, digests):
+                return Checked(manifests)
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests)))
 
 
@@ -125,20 +130,31 @@ class _Remembering:
     basis: Basis
 
     def plan(self, facts: Facts, request: Request) -> Plan:
+        digests = [sha256_of(file) for file in self.found.manifests.files]
+        since = self.short_way(facts, request, digests) or self._long_way(digests)
+        return self._remembered(self._name, since, facts) if self._is_plain(request) else since.plan
+
+    @property
+    def _name(self) -> str:
+        """What is settled is settled for a service and a policy."""
+        return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
+
+    def _is_plain(self, request: Request) -> bool:
+        return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
+
+    def short_way(self, facts: Facts, request: Request, digests: Sequence[str]) -> Since | None:
+        """The plan of what changed since the settled one; None where there is none, or that is not enough."""
+        settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
+        if settled is None or settled.generation != facts.generation:
+            return None
+        return self._since(self._name, settled, digests)
+
+    def _long_way(self, digests: Sequence[str]) -> Since:
         manifests = self.found.manifests
-        name = digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
-        plain = request.scope.whole and not (request.sweep or request.reassert or manifests.found)
-        digests = [sha256_of(file) for file in manifests.files]
-        settled = self.cache.settled(name) if plain and facts.generation else None
-        since = None
-        if settled is not None and settled.generation == facts.generation:
-            since = self._since(name, settled, digests)
-        if since is None:
-            reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
-            wanted = self.found.wanted or desired(manifests, reads)
-            planned = _whole(wanted, self.state, (self.options, self.basis))
-            since = Since(planned, _settled_by(wanted, self.cache, self.options.levels))
-        return self._remembered(name, since, facts) if plain else since.plan
+        reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
+        wanted = self.found.wanted or desired(manifests, reads)
+        planned = _whole(wanted, self.state, (self.options, self.basis))
+        return Since(planned, _settled_by(wanted, self.cache, self.options.levels))
 
     def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> Since | None:
         def totals() -> Mapping[str, int]:

@@ -29,7 +29,7 @@ class Key(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind.value}/{self.name}"
+        return f"{self.kind}/{self.name}"
 
     @classmethod
     def parse(cls, address: str) -> Key:

@@ -20,12 +20,15 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Mapping[str, Entry] = {
+    "init": Entry("syncengine.cli.starting", "Begin a project that plans and applies against the sandbox at once."),
     "validate": Entry("syncengine.cli.planning", "Load and check everything, offline."),
     "render": Entry("syncengine.cli.rendering", "Show what the manifests become, as a manifest."),
     "plan": Entry("syncengine.cli.planning", "Show what would change."),
     "show": Entry("syncengine.cli.planning", "Show a saved plan again."),
     "apply": Entry("syncengine.cli.applying", "Execute a saved plan, or plan and apply."),
     "state": Entry("syncengine.cli.recorded", "Look at the cached prior state, lock and mend it."),
+    "adopt": Entry("syncengine.cli.adopting", "Record what exists on the service already; nothing is sent."),
+    "fmt": Entry("syncengine.cli.formatting", "Give manifests their canonical layout."),
     "serve": Entry("syncengine.cli.serving", "Reconcile, deliver posted time, report health, until stopped."),
     "connector": Entry("syncengine.cli.connector", "Register this connector, check its key."),
     "health": Entry("syncengine.cli.connector", "Report or clear a health failure by hand."),

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from syncengine.connector import Registered
 
 TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
+PUBLISHED = (
+    "TARGET_UNREACHABLE",
+    "TARGET_AUTH_FAILURE",
+    "TARGET_PERMISSIONS_FAILURE",
+    "TARGET_SUBSCRIPTION_FAILURE",
+)
+"""The interface's own names of them (specification §2.7); UNKNOWN is the same."""
 
 
 @click.group()
@@ -48,17 +55,18 @@ def health() -> None:
 
 
 @health.command("report")
-@click.argument("kind", metavar="TYPE", type=click.Choice(TYPES, case_sensitive=False))
+@click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
 @service_command
 def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
     """Have everybody who posts time told that the connected system is in trouble, until it is cleared.
 
-    TYPE is unknown, unreachable, authentication, permissions or subscription.
+    TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
     """
     from syncengine.connector import ErrorType, Failure, by_hand
 
-    failure = Failure(ErrorType[kind.upper()], message)
+    type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
+    failure = Failure(type, message)
     calling(given, lambda client, _: by_hand(client, failure))
     document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
     return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")

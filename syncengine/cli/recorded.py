@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
 
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
+from syncengine.cli.writing import named_run, writing
 from syncengine.engine import rebind_team
-from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.render import recorded as rendering
 from syncengine.render.json import dumped
 from syncengine.request import Surroundings
 from syncengine.resource import Key
+from syncengine.store import exchange
 from syncengine.store.holder import Holder
 from syncengine.store.lock import LockInfo
 from syncengine.store.state import State, open_state
@@ -104,12 +107,80 @@ def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_appr
     """Drop rows from the state. The service keeps what it holds, and the next plan knows nothing of it."""
     keys = [_key(address) for address in addresses]
     _confirm(f"Forget {', '.join(addresses)}? The service keeps what it holds.", auto_approve)
-    with _writing(given, "state forget") as opened:
+    with writing(given.project(), "state forget") as opened:
         missing = [str(key) for key in keys if key not in opened.get(keys)]
         if missing:
             raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
         count = opened.forget(keys)
     return _show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+
+
+@state.command("export")
+@click.option("-o", "--out", metavar="FILE", help="Write to this file, readable for you only, not to stdout.")
+@with_globals
+def export_rows(given: Globals, out: str | None) -> int:
+    """Write all that is recorded as JSON lines: a header, then a line for each resource."""
+    output = Output(given, given.folder)
+    try:
+        with _reading(given) as opened:
+            facts = opened.facts()
+            head = exchange.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
+            lines = exchange.written(head, opened.rows())
+            if out is None:
+                for line in lines:
+                    output.data(line)
+            else:
+                _to_file(given.folder / out, lines)
+    except SyncengineError as error:
+        return output.refusal(error, "text")
+    return ExitCode.DONE
+
+
+def _to_file(path: Path, lines: Iterable[str]) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as error:
+        raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
+
+
+@state.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@state_command
+def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> int:
+    """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
+
+    Every row is doubtful then, so that the next apply sends all of it again.
+    """
+    data = sys.stdin.buffer.read() if file == "-" else _content(given.folder / file)
+    exported = exchange.read(data, file)
+    _confirm(f"Record {len(exported.rows)} resources in place of what is recorded of them?", auto_approve)
+    project = given.project()
+    with writing(project, "state import") as opened:
+        _refuse_other_team(opened, exported.head.team)
+        with named_run(opened, "state import", os.environ) as counts:
+            opened.put(exported.rows)
+            opened.doubt_all()
+            opened.set_facts(base_url=exported.head.base_url, team=exported.head.team)
+            counts["applied"] = len(exported.rows)
+    text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
+    return _show(given, format, {"imported": len(exported.rows)}, text)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SyncengineError(f"{path}: cannot be read: {error.strerror}", code="unreadable-file") from None
+
+
+def _refuse_other_team(opened: State, team: str | None) -> None:
+    """What one team's service holds says nothing of another's (engine.md 1.6)."""
+    own = opened.facts().team
+    if None not in (own, team) and own != team:
+        raise WrongTeam(f"the file is of team {team!r}, and the state of {own!r}")
 
 
 @state.command("lock")
@@ -154,15 +225,6 @@ def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
     return _show(given, format, {"team": team, "before": before}, text)
-
-
-@contextmanager
-def _writing(given: Globals, command: str) -> Iterator[State]:
-    project = given.project()
-    with open_state(project.state, write=True) as opened:
-        holder = Holder.here(command, os.environ)
-        with opened.lock(holder, wait=90.0, request_timeout=project.service.timeout):
-            yield opened
 
 
 def _key(address: str) -> Key:

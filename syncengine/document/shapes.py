@@ -246,7 +246,12 @@ def texts(name: str) -> Reader:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to texts", empty="{}")
         found = {}
+        before: Scalar | None = None
         for key, value in zip(node.keys, node.values, strict=True):
+            if before is not None and _is_cut_off(before, key, value):
+                findings.error("comma-in-text", key, _cut_off(before, key))
+                continue
+            before = value if isinstance(value, Scalar) else None
             text = value_of(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
@@ -254,6 +259,17 @@ def texts(name: str) -> Reader:
         return found
 
     return read
+
+
+def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
+    """Whether a name without value in braces is the rest of the text before it: `{Client: Smith, Jones & Co}`."""
+    nothing = isinstance(value, Scalar) and not value.style and not value.text
+    return nothing and not before.style and not key.style and before.mark.line == key.mark.line
+
+
+def _cut_off(before: Scalar, key: Scalar) -> str:
+    meant = quoted(f"{before.text}, {key.text}")
+    return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {meant} is meant"
 
 
 def _name_is_good(key: Scalar, findings: Findings, name_of: Reader) -> bool:

@@ -93,7 +93,7 @@ def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
 def unpacked(fresh: Fresh) -> Read:
     """The values of it; msgspec.DecodeError if they are not what this version writes."""
     packed = fresh.packed
-    return Read(_decode(packed.reading), Compared(packed.names, packed.words), fresh.sha256)
+    return Read(_decode(packed.reading), Compared(packed.names, packed.words, packed.parts), fresh.sha256)
 
 
 def _fresh(files: Sequence[ManifestFile], defaults: DefaultValues) -> Iterator[Fresh]:

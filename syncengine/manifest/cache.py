@@ -25,15 +25,17 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 2
+FORMAT = 3
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
 
 _SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
+    " WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
+_COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
 _encode = msgspec.msgpack.Encoder().encode
 
 T = TypeVar("T")
@@ -45,6 +47,7 @@ class Packed(NamedTuple):
     reading: bytes
     names: str
     words: str
+    parts: str = ""
 
 
 class Settled(Struct, frozen=True):
@@ -96,23 +99,23 @@ class ManifestCache:
 
     def get(self, digest: str) -> Packed | None:
         """What a file with this digest declares."""
-        query = "SELECT reading, names, words FROM entry WHERE digest = ?"
+        query = "SELECT reading, names, words, parts FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _packed(*row)
 
     def put(self, entries: Iterable[tuple[str, Packed]]) -> None:
         rows = [
-            (digest, sealed(packed.reading), sealed(packed.names.encode()), sealed(packed.words.encode()))
+            (digest, sealed(packed.reading), *(sealed(text.encode()) for text in packed[1:]))
             for digest, packed in entries
         ]
         self._quietly(lambda c: c.execute("BEGIN"))
-        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?)", rows))
+        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
         self._quietly(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
-        """The `names` or `words` of entries; those that are not there are left out."""
-        assert column in ("names", "words")
-        query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of two words
+        """The `names`, `words` or `parts` of entries; those that are not there are left out."""
+        assert column in Packed._fields
+        query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of few words
         for digest in digests:
             row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
             text = None if row is None else opened(row[0])
@@ -155,6 +158,8 @@ class ManifestCache:
         try:
             connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is read anew
             connection.execute("PRAGMA journal_mode = MEMORY")
+            if connection.execute(_COLUMNS).fetchone()[0] not in (0, len(Packed._fields) + 1):
+                connection.execute("DROP TABLE entry")  # of an engine that compared less
             for statement in _SCHEMA:
                 connection.execute(statement)
         except sqlite3.Error as error:
@@ -182,10 +187,10 @@ def _settled(content: object) -> Settled | None:
 
 
 def _packed(*contents: object) -> Packed | None:
-    reading, names, words = (opened(content) for content in contents)
-    if reading is None or names is None or words is None:
+    reading, names, words, parts = (opened(content) for content in contents)
+    if reading is None or names is None or words is None or parts is None:
         return None
-    return Packed(reading, names.decode(), words.decode())
+    return Packed(reading, names.decode(), words.decode(), parts.decode())
 
 
 def sealed(data: bytes) -> bytes:

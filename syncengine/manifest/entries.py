@@ -11,7 +11,8 @@ from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merged
-from syncengine.manifest.lints import broad, report_broad
+from syncengine.manifest.lints import broad, report, report_broad
+from syncengine.manifest.neighbours import closed_with_keywords, is_closed_with_keywords
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
@@ -37,7 +38,7 @@ def plain_entry(
         return None
     key = Key(kind, name)
     body = _BODIES[kind](key, values)
-    if kind is Kind.TAG and broad(body.keywords):
+    if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
         return None
     return Entry(Resource(key, body, source, values.get("protect", False)), column)
 
@@ -59,6 +60,8 @@ def entry_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings
     body = _BODIES[key.kind](key, values)
     if key.kind is Kind.TAG:
         report_broad(key, body.keywords, node, findings)
+        if is_closed_with_keywords(body):
+            report(key, closed_with_keywords(body), node.get("closedTimestamp") or node, findings)
     return Entry(Resource(key, body, source, values.get("protect", False), former), column)
 
 

@@ -23,6 +23,11 @@ LINTS: Mapping[str, str] = {
     "keyword-too-broad": "a keyword so short or common that it matches nearly everything",
     "similar-name": "the names of two tags differ only by case or Unicode form",
     "comment-in-text": "text ends at an unquoted ` #`, and the rest is a comment",
+    "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value: always an error",
+    "keyword-contained": "a keyword of one tag is part of another's, so that time that matches that is given both",
+    "public-by-silence": "a tag is public only because nothing is said, while its neighbours are private",
+    "private-in-shared-category": "a private tag is in a category that public tags are in too",
+    "closed-with-keywords": "a closed matter (`closedTimestamp`) still has keywords that tag time",
 }
 """The codes that are decided here, and what they mean."""
 
@@ -42,9 +47,11 @@ def folded(text: str) -> str:
 
 
 def is_broad(word: str) -> bool:
-    """One or two letters, up to three digits, or a word of everyone's day."""
+    """One or two letters, up to three digits, a year, or a word of everyone's day."""
     if len(word) > 9:
         return False
+    if len(word) == 4 and word.isdigit() and word[:2] in ("19", "20"):
+        return True
     return (len(word) <= 2 and word.isascii()) or (len(word) <= 3 and word.isdigit()) or word.casefold() in COMMON
 
 
@@ -58,6 +65,11 @@ def cut_texts(cut: Iterable[Scalar], findings: Findings) -> None:
         _warn(
             findings, "comment-in-text", node, f"the text ends at {quoted(node.text)}; put it in quotes to keep the `#`"
         )
+
+
+def report(key: Key, told: tuple[str, str], node: Node, findings: Findings) -> None:
+    """Report a suspicion about one tag: its code, and the message."""
+    _warn(findings, told[0], node, told[1], str(key))
 
 
 def _warn(findings: Findings, code: str, node: Node, message: str, address: str | None = None) -> None:

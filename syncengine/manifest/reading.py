@@ -18,10 +18,12 @@ from syncengine.document.nodes import Scalar, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
+from syncengine.manifest.containment import compared_parts
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.given import NOTHING_GIVEN, Given
-from syncengine.manifest.lints import cut_texts, folded
+from syncengine.manifest.lints import cut_texts, folded, report
+from syncengine.manifest.neighbours import public_by_silence, public_by_silence_told
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
 from syncengine.resource import Key, Kind, Removal, Resource, Source
 
@@ -71,11 +73,13 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
 class Compared(NamedTuple):
     """What is compared with other files without a look at each resource, as lines of text.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords.
+    `names` are the folded names that tags have, had or leave under, `words` their folded keywords,
+    `parts` what those are made of.
     """
 
     names: str
     words: str
+    parts: str = ""
 
 
 def read_manifest(data: bytes, file: str, defaults: DefaultValues = NO_DEFAULTS, given: Given | None = None) -> Reading:
@@ -112,6 +116,8 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         if entry is None:
             return None
         entries.append(entry)
+    if public_by_silence([e.resource for e in entries if e.resource.key.kind is Kind.TAG]):
+        return None
     return Reading(file, tuple(entries))
 
 
@@ -139,6 +145,7 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
     entries = tuple(entry for each in declared.resources if (entry := entry_of(each, under[each.kind], findings)))
+    _report_silence(entries, declared, findings)
     made = _generated(declared, given, under, findings)
     return Reading(
         file=file,
@@ -170,8 +177,21 @@ def _generated(
     return Made(found.entries, tuple(Emptied(*each) for each in found.emptied), found.whole)
 
 
+def _report_silence(entries: Sequence[Entry], declared: Declarations, findings: Findings) -> None:
+    silent = public_by_silence([e.resource for e in entries if e.sound and e.resource.key.kind is Kind.TAG])
+    nodes = {each.key: each.node for each in declared.resources} if silent else {}
+    for tag in silent:
+        report(tag.key, public_by_silence_told(tag), nodes[tag.key], findings)
+
+
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
     return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
+
+
+def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
+    """Each resource over the defaults of its own file; None where its identity cannot be read."""
+    under = _under(NO_DEFAULTS, declared.defaults.values)
+    return [entry_of(each, under[each.kind], findings) for each in declared.resources]
 
 
 def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
@@ -191,7 +211,8 @@ def compared(reading: Reading) -> Compared:
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
-    return Compared(_folded_lines("\n".join(names)), _words(tags))
+    words = _words(tags)
+    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words))
 
 
 def _words(tags: Sequence[Resource]) -> str:

@@ -97,17 +97,14 @@ class Registrar:
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
         if before is not None and before.name == WEBHOOK and not kept:
             await self.end(WEBHOOK)
-        answer = await self._subscribed(callback, key)
+        answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
         if answer.status == 409 and not kept:
             await self._make_room(answer)
-            answer = await self._subscribed(callback, key)
+            answer = await self._subscribed_anew(callback, key)
         if not answer.ok and not (answer.status == 409 and kept):
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
         if answer.ok:
             self._say(f"a webhook is registered: {callback.url}")
-        if not kept:
-            digest = await asyncio.to_thread(store.digest, key)
-            await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
 
     async def end(self, name: str) -> bool:
         """Unregister; False when the service had none."""
@@ -122,6 +119,15 @@ class Registrar:
         if answer.ok:
             self._say(f"the {NAMES[name]} is unregistered")
         return answer.ok
+
+    async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
+        """Remembered before it is asked for: else a crash or a lost answer made our own webhook a foreign one."""
+        digest = await asyncio.to_thread(store.digest, key)
+        await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
+        answer = await self._subscribed(callback, key)
+        if not answer.ok and not answer.exhausted:
+            await self._remember(None)
+        return answer
 
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
         """The answer, without the key that the service may repeat in it."""

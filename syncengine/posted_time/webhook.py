@@ -20,6 +20,7 @@ from starlette.routing import Route
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
 from syncengine.posted_time.verdict import Outcome, Verdict
+from syncengine.service.answers import read_json
 from syncengine.service.posted_time import Group, group_id
 
 MECHANISM = "webhook"
@@ -86,7 +87,7 @@ class Receiver:
     def _trusted(self, body: bytes) -> dict[str, Any]:
         """The group, without the key that it came with: that is a secret, and no part of it."""
         try:
-            document = orjson.loads(body)
+            document = read_json(body)
         except orjson.JSONDecodeError:
             raise _Rejected(400, "The request is not JSON.") from None
         given = document.pop("callerKey", None) if isinstance(document, dict) else None

@@ -2,7 +2,8 @@
 
 A probe proves that a sink can be reached, and seldom that it would take a group. So a sink that answered with trouble
 is *tried* once its probe is well: time is fetched again, but it counts as down until it took or refused a group, or has
-been well for long with nobody posting.
+been well for long with nobody posting. One that gave no answer is believed to be well again by its probe once; if the
+next group gets no answer either, it has to take one.
 """
 
 from __future__ import annotations
@@ -31,15 +32,18 @@ class Wellbeing:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._down: dict[str, _Down] = {}
+        self._believed: set[str] = set()
 
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""
         if failure.is_down:
             trouble = SinkTrouble(name, failure.kind, failure.message)
-            self._down[name] = _Down(trouble, self._now(), failure.has_answered)
+            has_answered = failure.has_answered or name in self._believed
+            self._down[name] = _Down(trouble, self._now(), has_answered)
 
     def worked(self, name: str) -> None:
         """It took or refused a group."""
+        self._believed.discard(name)
         self._down.pop(name, None)
 
     def probed(self, name: str, trouble: SinkTrouble | None, *, is_proof: bool) -> None:
@@ -50,7 +54,8 @@ class Wellbeing:
         elif known is None:
             return
         elif is_proof or not known.has_answered or self._now() - known.since >= LONG_ENOUGH:
-            self.worked(name)
+            self._down.pop(name)
+            self._believed.add(name)
         else:
             self._down[name] = replace(known, is_tried=True)
 

@@ -6,10 +6,20 @@ import contextlib
 import email.utils
 import re
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
 
 RETRIABLE = frozenset({408, 429, *range(500, 600)})
 SHOWN_CHARACTERS = 300
 """How much of an answer that is not understood is shown."""
+
+
+_HEX = rb"[0-9a-fA-F]{2}"
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB]" + _HEX + rb"\\u[dD][c-fC-F]" + _HEX + rb"|(?P<half>u[dD][89a-fA-F]" + _HEX + rb")|.)",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,22 @@ class Answer:
     def exhausted(self) -> bool:
         """Trouble that a repeat might mend, so that what became of the call is unknown."""
         return self.status is None or self.status in RETRIABLE
+
+
+def read_json(content: bytes) -> Any:
+    """JSON as others write it; orjson.JSONDecodeError where it is none.
+
+    A text that a UTF-16 program cut in the middle of a character has half of it at its end (RFC 8259 §8.2). That half
+    reads as U+FFFD: one such title must not keep all the posted time of an answer from being read.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return orjson.loads(_ESCAPE.sub(_whole, content))
+
+
+def _whole(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape["half"] else escape[0]
 
 
 def tidy(text: str) -> str:

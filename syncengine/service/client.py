@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
@@ -15,13 +15,11 @@ from tenacity import (
     AsyncRetrying,
     RetryCallState,
     retry_if_result,
-    stop_after_attempt,
-    stop_before_delay,
     wait_exponential,
     wait_random,
 )
 
-from syncengine.service.answers import Answer, retry_after, tidy
+from syncengine.service.answers import Answer, read_json, retry_after, tidy
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]
@@ -111,20 +109,22 @@ class Client:
         self._endpoints = endpoints or {}
         self._conduct = conduct or Conduct()
         self._now = now
-        self._enough = stop_after_attempt(self._conduct.attempts) | stop_before_delay(PATIENCE_SECONDS)
         self._answers = 0
         self._probing = asyncio.Lock()
-        size = self._conduct.concurrency
-        self._http = httpx.AsyncClient(
-            timeout=httpx.Timeout(self._conduct.timeout, pool=None),
-            limits=httpx.Limits(max_connections=size, max_keepalive_connections=size, keepalive_expiry=60.0),
-        )
+        self._free = asyncio.Semaphore(self._conduct.concurrency)
+        self._tls = httpx.create_ssl_context()
+        self._connections: list[httpx.AsyncClient] = []
+        self._resting: list[httpx.AsyncClient] = []
+        self._urls: dict[str, httpx.URL] = {}
+        self._headers: list[tuple[str, str]] = []
+        self._timeout = httpx.Timeout(self._conduct.timeout, pool=None)
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._http.aclose()
+        for connection in self._connections:
+            await connection.aclose()
 
     def path(self, operation: Operation) -> str:
         """The path that `operation` is called at, below the base URL."""
@@ -168,15 +168,24 @@ class Client:
     async def _persist(self, request: _Request) -> Answer:
         """Attempts until an answer that a repeat cannot mend; the last answer otherwise."""
         earlier: list[Answer] = []
+        started = time.monotonic()
+        first = await self._send(request, earlier)
+        if not first.exhausted:  # nearly always, and then nothing about repeating is set up
+            return first
+        waiting = [first]
+
+        async def attempt() -> Answer:
+            return waiting.pop() if waiting else await self._send(request, earlier)
+
         retrying = AsyncRetrying(
             retry=retry_if_result(lambda answer: answer.exhausted and not (answer.timed_out and request.timeout)),
-            stop=lambda state: self._enough(state) or self._quiet(state),
+            stop=lambda state: self._enough(state, started) or self._quiet(state),
             wait=self._wait,
             sleep=self._sleep,
             before_sleep=lambda state: self._tell_retry(request.operation, state),
             retry_error_callback=_last_answer,
         )
-        answer: Answer = await retrying(self._send, request, earlier)
+        answer: Answer = await retrying(attempt)
         return replace(answer, reached=any(a.reached for a in earlier))
 
     async def _send(self, request: _Request, earlier: list[Answer]) -> Answer:
@@ -195,7 +204,8 @@ class Client:
 
     async def _exchange(self, request: _Request) -> Answer:
         try:
-            response = await self._http.send(self._built(request))
+            async with self._connection() as connection:
+                response = await connection.send(self._built(connection, request))
         except NOT_SENT as error:
             return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
         except httpx.LocalProtocolError:
@@ -205,25 +215,51 @@ class Client:
             return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"), timed_out=slow)
         return self._read(response)
 
-    def _built(self, request: _Request) -> httpx.Request:
+    def _built(self, connection: httpx.AsyncClient, request: _Request) -> httpx.Request:
+        """A request as httpx builds it, save that what is the same for every call is not built again for each."""
         endpoint = self._endpoint(request.operation)
-        headers = {"x-api-key": self._key(), "accept": "application/json"}
+        url = self._urls.get(request.operation.id)
+        if url is None:
+            url = self._urls[request.operation.id] = httpx.URL(self._base_url + endpoint.path)
+        headers = [*self._headers, ("x-api-key", self._key())]
         if request.content is not None:
-            headers["content-type"] = "application/json"
-        return self._http.build_request(
+            headers.append(("content-type", "application/json"))
+        timeout = httpx.Timeout(request.timeout, pool=None) if request.timeout else self._timeout
+        return httpx.Request(
             endpoint.method,
-            self._base_url + endpoint.path,
-            params=request.query,
-            content=request.content,
+            url.copy_merge_params(request.query) if request.query else url,
             headers=headers,
-            timeout=httpx.Timeout(request.timeout or self._conduct.timeout, pool=None),
+            cookies=connection.cookies,
+            content=request.content,
+            extensions={"timeout": timeout.as_dict()},
         )
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
+        """The connection that rested last; httpx's own pool looks at all of them for each call."""
+        async with self._free:
+            connection = self._resting.pop() if self._resting else self._connect()
+            try:
+                yield connection
+            finally:
+                self._resting.append(connection)
+
+    def _connect(self) -> httpx.AsyncClient:
+        connection = httpx.AsyncClient(
+            timeout=self._timeout,
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
+            verify=self._tls,
+        )
+        common = ((name, value) for name, value in connection.headers.multi_items() if name != "accept")
+        self._headers = [*common, ("accept", "application/json")]
+        self._connections.append(connection)
+        return connection
 
     def _read(self, response: httpx.Response) -> Answer:
         data: object = None
         content = response.content.replace(self._key().encode(), b"***")
         with contextlib.suppress(orjson.JSONDecodeError):
-            data = orjson.loads(content)
+            data = read_json(content)
         return Answer(
             response.status_code,
             data=data,
@@ -235,6 +271,11 @@ class Client:
     def _shown(self, text: str) -> str:
         """What came, without the key (engine.md 4.11)."""
         return tidy(text.replace(self._key(), "***"))
+
+    def _enough(self, state: RetryCallState, started: float) -> bool:
+        """Whether no further attempt is due, seen from the first one's start."""
+        late = time.monotonic() - started + state.upcoming_sleep >= PATIENCE_SECONDS
+        return state.attempt_number >= self._conduct.attempts or late
 
     def _quiet(self, _: RetryCallState | None) -> bool:
         return self._conduct.stop.is_set() or self.down

@@ -58,10 +58,10 @@ def to_values(recorded: Recorded) -> dict[str, object]:
     data = source.data if source else None
     references = recorded.category_references() if key.kind is Kind.TAG else ()
     return {
-        "kind": key.kind.value,
+        "kind": str(key.kind),
         "name": key.name,
         "category": references[0] if references else None,
-        "status": recorded.status.value,
+        "status": str(recorded.status),
         "doubtful": recorded.doubtful,
         "confirmed": recorded.confirmed,
         "server_id": recorded.server_id,

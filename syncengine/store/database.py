@@ -59,6 +59,15 @@ class Database:
         with told(self.name), self.engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def alone(self) -> Iterator[sa.Connection]:
+        """A transaction that waits for other writers before it reads: SQLite lets no reader wait to write."""
+        exclusive = sa.text(MIGRATING[self.engine.dialect.name])
+        engine = self.engine.execution_options(began=True)
+        with told(self.name), engine.begin() as connection:
+            connection.execute(exclusive)
+            yield connection
+
     def close(self) -> None:
         self.engine.dispose()
         if self.at_rest:
@@ -219,9 +228,7 @@ def _prepared(database: Database, write: bool, new_lineage: Callable[[], str]) -
 
 
 def _migrated(database: Database, new_lineage: Callable[[], str]) -> Database:
-    exclusive = sa.text(MIGRATING[database.engine.dialect.name])
-    with told(database.name), database.engine.connect().execution_options(began=True) as connection, connection.begin():
-        connection.execute(exclusive)
+    with database.alone() as connection:
         tables.upgrade(connection, new_lineage)
     return database
 

@@ -97,7 +97,7 @@ class Stamp:
             "verb": verb,
             "call": call,
             "operation": operation,
-            "kind": key.kind.value,
+            "kind": str(key.kind),
             "name": key.name,
             "file": source.file if source else None,
             "line": source.line if source else None,
@@ -308,7 +308,7 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tupl
 
 
 def _place(call: str, key: Key) -> Values:
-    return {"kind": key.kind.value, "name": key.name, "call": call}
+    return {"kind": str(key.kind), "name": key.name, "call": call}
 
 
 def _append(connection: sa.Connection, lines: Sequence[Values]) -> None:

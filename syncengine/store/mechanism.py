@@ -71,7 +71,7 @@ def remember(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] 
     """Write what is registered now; None: nothing."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
-        with database.transaction() as connection:
+        with database.alone() as connection:
             _TABLE.create(connection, checkfirst=True)
             connection.execute(sa.delete(_TABLE))
             if mechanism is not None:

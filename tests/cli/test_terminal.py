@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
 import time
@@ -31,6 +32,7 @@ class Terminal:
     master: int
     process: subprocess.Popen[str]
     shown: str = ""
+    typed: str = ""
 
     def wait_for(self, text: str) -> None:
         until = time.monotonic() + PATIENCE_SECONDS
@@ -39,11 +41,18 @@ class Terminal:
             self.shown += self._read()
 
     def type(self, text: str) -> None:
+        self.typed = text
         os.write(self.master, text.encode())
 
     def ended(self) -> Ended:
-        while more := self._read():
-            self.shown += more
+        """A terminal throws away what is typed while a prompt is being set up: then a person types it again."""
+        while True:
+            if not select.select([self.master], [], [], PATIENCE_SECONDS / 2)[0]:
+                self.type(self.typed)
+            elif more := self._read():
+                self.shown += more
+            else:
+                break
         out, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
         assert KEY not in out + self.shown
         assert "Traceback" not in out + self.shown

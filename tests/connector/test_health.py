@@ -93,10 +93,12 @@ def test_the_body_is_what_the_interface_says() -> None:
         ("authentication", "TARGET_AUTH_FAILURE"),
         ("permissions", "TARGET_PERMISSIONS_FAILURE"),
         ("subscription", "TARGET_SUBSCRIPTION_FAILURE"),
+        ("TARGET_UNREACHABLE", "TARGET_UNREACHABLE"),
+        ("target_auth_failure", "TARGET_AUTH_FAILURE"),
     ],
 )
 def test_a_failure_is_reported_and_cleared_by_hand(service: Service, project: Project, word: str, type: str) -> None:
-    """Every type of the interface has its word."""
+    """Every type of the interface has its word; its own name is taken too."""
     assert project.run("health", "report", word, "--message", "Closed for moving.").code == 0
     state = service.control.get("/state").json()["connection"]["health"]
     assert (state["errorType"], state["userErrorMessage"]) == (type, "Closed for moving.")

@@ -18,13 +18,59 @@ SUSPICIOUS = {
     ),
     "keyword-too-broad": ("tags:\n  - {name: Alpha, keywords: [ab]}\n", (2, 30)),
     "similar-name": ("tags:\n  - name: Straße\n  - name: STRASSE\n", (3, 11)),
+    "keyword-contained": (
+        "tags:\n  - {name: Alpha One, keywords: [Smith]}\n  - {name: Beta Two, keywords: [Smith & Co]}\n"
+        "  - {name: Gamma Three, keywords: [John Smith]}\n",
+        (2, 34),
+    ),
+    "public-by-silence": (
+        "tags:\n  - {name: Alpha, visibility: PRIVATE}\n  - name: Beta\n  - {name: Gamma, visibility: PRIVATE}\n",
+        (3, 5),
+    ),
+    "private-in-shared-category": (
+        "tagCategories: [{externalId: c, label: C}]\ndefaults: {tags: {category: c}}\ntags:\n"
+        "  - {name: Alpha, visibility: PUBLIC}\n  - {name: Beta, visibility: PRIVATE}\n",
+        (5, 12),
+    ),
+    "closed-with-keywords": (
+        "tags:\n  - name: Alpha\n    closedTimestamp: 2024-05-01T09:00:00Z\n",
+        (3, 22),
+    ),
     "comment-in-text": ("tags:\n  - name: Alpha\n    description: case #12\n", (3, 18)),
 }
 
 
 def test_every_lint_has_a_case() -> None:
-    """The table above is complete."""
-    assert SUSPICIOUS.keys() == LINTS.keys()
+    """The table above is complete; a name without its value can be nothing but an error."""
+    assert SUSPICIOUS.keys() == LINTS.keys() - {"comma-in-text"}
+
+
+def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
+    """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place."""
+    text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml": text})
+    assert (found.code, found.severity, (found.line, found.column)) == ("comma-in-text", "error", (3, 31))
+    assert '"Smith, Jones & Co"' in found.message
+
+
+LARGE = "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n in range(400))
+
+
+@pytest.mark.parametrize("code", ["closed-with-keywords", "public-by-silence", "keyword-contained"])
+def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None:
+    """Whichever reader a file is read by."""
+    more = {
+        "closed-with-keywords": "tags:\n" + LARGE + "  - name: Alpha\n    closedTimestamp: 1714554000000\n",
+        "public-by-silence": "defaults:\n  tags:\n    visibility: PRIVATE\ntags:\n" + LARGE,
+        "keyword-contained": "tags:\n" + LARGE + '  - name: Alpha\n    keywords:\n      - "0007"\n',
+    }[code]
+    files = {"manifests/m.yaml": more}
+    if code == "public-by-silence":
+        lines = more.replace("defaults:\n  tags:\n    visibility: PRIVATE\n", "").splitlines()
+        said = [f"{line}\n    visibility: PRIVATE" if "name: " in line else line for line in lines]
+        files = {"manifests/m.yaml": "\n".join([*said, "  - name: Alpha", ""])}
+    (found,) = loaded(tmp_path, files).diagnostics
+    assert (found.code, found.address) == (code, "tag/Alpha")
 
 
 @pytest.mark.parametrize("code", SUSPICIOUS)
@@ -51,6 +97,13 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
         "tags:\n  - {name: Alpha, keywords: [Matter, matter]}\n",
         "tags:\n  - name: Alpha  # the first\n    protect: true #why\n",
         'tags:\n  - name: "Alpha #12"\n',
+        "tags:\n  - {name: Apache Kafka, keywords: [kafka]}\n  - {name: Kafkaesque, keywords: [on Kafkas time]}\n",
+        "tags:\n  - {name: Alpha, visibility: PUBLIC}\n  - name: Beta\n  - {name: Gamma, visibility: PRIVATE}\n"
+        "  - {name: Delta, visibility: PUBLIC}\n  - {name: Omega, visibility: PUBLIC}\n",
+        "tags:\n  - {name: Alpha, closedTimestamp: 1, excludeTagNameKeyword: true}\n",
+        "tagCategories: [{externalId: c, label: C}, {externalId: d, label: D}]\n"
+        "tags:\n  - {name: Alpha, category: c, visibility: PRIVATE}\n"
+        "  - {name: Beta, category: d, visibility: PUBLIC}\n",
         "tagCategories:\n  - {externalId: ab, keywords: [ab]}\n  - {externalId: cd, keywords: [ab]}\n",
     ],
 )
@@ -59,7 +112,7 @@ def test_what_is_meant_is_not_suspected(text: str, tmp_path: Path) -> None:
     assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
 
 
-@pytest.mark.parametrize("word", ["ab", "x", "123", "The", "Outlook"])
+@pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook"])
 def test_short_and_common_words_are_broad(word: str) -> None:
     """One or two letters, up to three digits, words of everyone's day."""
     assert is_broad(word)

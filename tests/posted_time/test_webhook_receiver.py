@@ -15,6 +15,7 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, Event, Taken
 from syncengine.posted_time.webhook import application
 from syncengine.serve.probes import Server
+from syncengine.service.answers import read_json
 
 from .line import Line, group, line
 
@@ -143,6 +144,17 @@ def test_a_body_that_is_too_large_is_not_read(posted: Line, announced: bool) -> 
         return status, fitted, [event.status for event in told if isinstance(event, Answered)]
 
     assert receiving(posted, scene) == (413, 200, [413])
+
+
+def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> None:
+    """A UTF-16 program cut a title in the middle of an emoji; what is left of it is posted, whole pairs as they are."""
+    body = orjson.dumps(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        return (await http.post("/", content=body)).status_code, posted.rows()
+
+    assert receiving(posted, scene) == (200, ["a"])
+    assert read_json(rb'["\ud83d\ude00 C:\\ud83d \ud83d"]') == ["\U0001f600 C:\\ud83d \ufffd"]
 
 
 def test_a_refusal_is_400_with_the_sentence_for_the_user(posted: Line) -> None:

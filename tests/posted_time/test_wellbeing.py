@@ -88,3 +88,17 @@ def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
     well.failed("pms", before)
     well.probed("pms", PROBED, is_proof=False)
     assert (well.down, well.closed) == ((PROBED,), (PROBED,))
+
+
+def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() -> None:
+    """One lost answer is nobody's business; the second is reported, though every probe is well."""
+    sinks = Wellbeing(Clock())
+    sinks.failed("pms", UNREACHED)
+    sinks.probed("pms", None, is_proof=False)
+    assert not sinks.down
+    sinks.failed("pms", UNREACHED)
+    sinks.probed("pms", None, is_proof=False)
+    assert [trouble.sink for trouble in sinks.down] == ["pms"]
+    assert not sinks.closed
+    sinks.worked("pms")
+    assert not sinks.down

@@ -95,6 +95,17 @@ def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
     assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
 
 
+def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: World) -> None:
+    """The service took it and the answer was lost; it is not explained away as somebody else's."""
+    hooked(estate)
+    estate.service.fault("registerWebhook", times=1, drop="after")
+    estate.serve()
+    eventually(estate.ready)
+    assert estate.told("unregisterWebhook") == 0
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+
+
 def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -> None:
     """Anybody could post time; exit 8, and nothing is registered."""
     port = free_port()

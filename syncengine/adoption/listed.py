@@ -1,0 +1,94 @@
+"""bytes of a list of what exists (CSV, JSON or YAML) → rows to record, or every problem with its place; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncengine.adoption.tables import SERVER_ID, document_of
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, Scalar
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.reader import Documents, read
+from syncengine.errors import Problems, Severity
+from syncengine.manifest.declarations import declarations
+from syncengine.manifest.reading import entries_of
+from syncengine.manifest.schema import SECTIONS
+from syncengine.resource import Key, Kind, Recorded, Resource
+
+SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})
+SUFFIXES = (".csv", ".json", ".yaml", ".yml")
+
+
+def listed(data: bytes, file: str) -> list[Recorded]:
+    """The rows that a file lists. Problems with everything that is wrong with it.
+
+    JSON and YAML are manifests in which each resource may have a `serverId`; a list alone is a list of tags.
+    """
+    findings = Findings(file)
+    if file.lower().endswith(".csv"):
+        document = document_of(data, findings)
+        documents = Documents(() if document is None else (document,))
+    else:
+        documents = read(data, findings)
+    roots = tuple(_as_manifest(root) for root in documents.roots)
+    ids = dict(_server_ids(roots, findings))
+    declared = declarations(Documents(roots), findings)
+    rows: dict[Key, Recorded] = {}
+    for each, entry in zip(declared.resources, entries_of(declared, findings), strict=True):
+        if entry is None:
+            continue
+        row = _row(entry.resource, ids.get(id(each.node)))
+        if rows.setdefault(row.key, row) is not row:
+            findings.error("duplicate-resource", each.node, f"{row.key} is listed twice", str(row.key))
+    if any(d.severity is Severity.ERROR for d in findings.found):
+        raise Problems([d for d in findings.found if d.severity is Severity.ERROR])
+    return list(rows.values())
+
+
+def _row(resource: Resource, server_id: str | None) -> Recorded:
+    """A row as if we had made it. A category's id must be known to put tags into it, so one without is sent again."""
+    unknown = resource.key.kind is Kind.CATEGORY and server_id is None
+    return Recorded(
+        resource.key,
+        resource.body,
+        doubtful=unknown,
+        confirmed=not unknown,
+        server_id=server_id,
+        source=resource.source,
+        protect=resource.protect,
+    )
+
+
+def _as_manifest(root: Node) -> Node:
+    """A list alone is one of tags."""
+    if not isinstance(root, SequenceNode):
+        return root
+    return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
+
+
+def _server_ids(roots: Sequence[Node], findings: Findings) -> Iterator[tuple[int, str]]:
+    """Take `serverId` out of every resource: the ids of nodes, and what they said. Other sections are refused."""
+    for root in roots:
+        if not isinstance(root, MappingNode):
+            continue
+        for key, value in zip(root.keys, root.values, strict=True):
+            if key.text not in SECTIONS_KNOWN:
+                findings.error("unknown-section", key, f"what exists is listed under {', '.join(SECTIONS)}")
+            elif isinstance(value, SequenceNode):
+                yield from _ids_of(value, findings)
+        kept = [pair for pair in zip(root.keys, root.values, strict=True) if pair[0].text in SECTIONS_KNOWN]
+        root.keys, root.values = [key for key, _ in kept], [value for _, value in kept]
+
+
+def _ids_of(section: SequenceNode, findings: Findings) -> Iterator[tuple[int, str]]:
+    for item in section.items:
+        said = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
+        if said is None or not isinstance(item, MappingNode):
+            continue
+        at = [key.text for key in item.keys].index(SERVER_ID)
+        del item.keys[at], item.values[at]
+        if isinstance(said, Scalar) and not said.is_null and said.text.strip():
+            yield id(item), said.text.strip()
+        else:
+            findings.error("bad-value", said, f"`{SERVER_ID}` must be the id that the service gave it, as text")

@@ -1,0 +1,133 @@
+"""bytes of a CSV file → the document that a manifest with the same resources would be; pure.
+
+The header names the fields; `metadata.NAME` is an entry of the metadata, `kind` may say what a row is, and lists are
+parted by `;` or line breaks. Empty cells say nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from syncengine.document.findings import Findings, suggestion
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node, Scalar, quoted
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.text import decoded
+from syncengine.manifest.schema import IDENTITIES, RESOURCE_TABLES, SECTIONS
+from syncengine.resource import Kind
+
+DELIMITERS = ",;\t|"
+METADATA = "metadata."
+KIND, SERVER_ID = "kind", "serverId"
+LISTS = frozenset({"keywords", "assigneeExternalIds", "previously"})
+NOT_TEXT = frozenset(
+    {
+        *("excludeTagNameKeyword", "protect", "enableIfNew", "reenableIfArchived"),
+        *("createdTimestamp", "modifiedTimestamp", "closedTimestamp"),
+    }
+)
+"""Flags and instants, which are not read from quoted text."""
+_BETWEEN = re.compile(r"\s*[;\n]\s*")
+_KINDS = {kind.value: section for section, kind in SECTIONS.items()}
+
+
+@dataclass(slots=True)
+class At:
+    """A place, from 0."""
+
+    line: int
+    column: int
+
+
+def document_of(data: bytes, findings: Findings) -> MappingNode | None:
+    """The rows as a manifest's document; None once what is wrong with the file as a whole is among the findings."""
+    text = decoded(data, findings)
+    if text is None:
+        return None
+    head = text.partition("\n")[0]
+    delimiter = max(DELIMITERS, key=head.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    items: dict[str, list[Node]] = {}
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        if not _header_is_good(header, findings):
+            return None
+        for line, row in _records(rows):
+            _take(header, row, At(line, 0), items, findings)
+    except csv.Error as error:
+        findings.at("csv-syntax", rows.line_num, 1, f"the row cannot be read: {error}")
+        return None
+    start = At(0, 0)
+    return MappingNode(
+        [Scalar(section, start, "") for section in items],
+        [SequenceNode(found, start) for found in items.values()],
+        start,
+    )
+
+
+def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
+    """Each record with the line that it starts in, from 0."""
+    start: int = rows.line_num  # type: ignore[attr-defined] # csv's reader counts lines
+    for row in rows:
+        if any(cell.strip() for cell in row):
+            yield start, row
+        start = rows.line_num  # type: ignore[attr-defined]
+
+
+def _header_is_good(header: Sequence[str], findings: Findings) -> bool:
+    known = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
+    before = len(findings.found)
+    for number, name in enumerate(header):
+        if name in header[:number]:
+            findings.at("duplicate-column", 1, 1, f"two columns are named {quoted(name)}")
+        elif name not in known and not (name.startswith(METADATA) and name != METADATA):
+            hint = suggestion(name, known) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
+            findings.at("unknown-column", 1, 1, f"no field is named {quoted(name)}{hint}")
+    if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
+        findings.at("missing-column", 1, 1, "the header names no identity: `name`, `externalId` or `code`")
+    return len(findings.found) == before
+
+
+def _take(header: Sequence[str], row: Sequence[str], at: At, items: dict[str, list[Node]], findings: Findings) -> None:
+    if len(row) > len(header):
+        message = f"the row has {len(row)} values, and the header {len(header)} columns"
+        findings.at("csv-syntax", at.line + 1, 1, message)
+        return
+    cells = {name: cell for name, cell in zip(header, row, strict=False) if cell.strip()}
+    section = _section(header, cells.pop(KIND, "").strip())
+    if section is None:
+        findings.at("bad-value", at.line + 1, 1, f"`{KIND}` must be {' or '.join(_KINDS)}")
+        return
+    items.setdefault(section, []).append(_item(cells, at))
+
+
+def _section(header: Sequence[str], kind: str) -> str | None:
+    """Where a row belongs: as it says, or as the identity that its header has says."""
+    if kind:
+        return _KINDS.get(kind)
+    kinds = (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY)
+    found = next((kind for kind in kinds if IDENTITIES[kind] in header), None)
+    return next((section for section, kind in SECTIONS.items() if kind is found), None)
+
+
+def _item(cells: Mapping[str, str], at: At) -> MappingNode:
+    fields: dict[str, Node] = {
+        name: _value(name, cell, at) for name, cell in cells.items() if not name.startswith(METADATA)
+    }
+    entries = {name.removeprefix(METADATA): cell for name, cell in cells.items() if name.startswith(METADATA)}
+    if entries:
+        keys = [Scalar(name, at, '"') for name in entries]
+        fields["metadata"] = MappingNode(keys, [Scalar(cell, at, '"') for cell in entries.values()], at)
+    return MappingNode([Scalar(name, at, "") for name in fields], list(fields.values()), at)
+
+
+def _value(name: str, cell: str, at: At) -> Node:
+    if name in LISTS:
+        return SequenceNode([Scalar(word, at, '"') for word in _BETWEEN.split(cell.strip()) if word], at)
+    if name in NOT_TEXT:
+        return Scalar(cell.strip().lower() if cell.strip().isalpha() else cell.strip(), at, "")
+    return Scalar(cell, at, '"')

@@ -1,0 +1,73 @@
+"""adopt: what exists on the service already, recorded without a request."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.cli.recorded import state_command
+from syncengine.cli.requests import announce
+from syncengine.cli.writing import named_run, writing
+from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.resource import Recorded, Status
+
+ADOPT_FORMAT = "syncengine.adopt/v1"
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--replace", is_flag=True, help="Also replace rows that are recorded already.")
+@state_command
+def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
+    """Record what exists on the service from FILE (CSV, JSON or YAML). Nothing is sent.
+
+    JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
+    """
+    from syncengine.adoption.listed import SUFFIXES, listed
+
+    project = given.project()
+    path = given.folder / file
+    if not file.lower().endswith(SUFFIXES):
+        raise Usage(f"{file}: its name ends in {', '.join(SUFFIXES)}")
+    announce(project, Output(given, project.root))
+    rows = listed(_content(path), _name(path, project.root))
+    with writing(project, "adopt") as state, named_run(state, "adopt", os.environ) as counts:
+        known = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
+        new = rows if replace else [row for row in rows if row.key not in known]
+        state.put(new)
+        counts["applied"] = len(new)
+        taken = {row.key for row in new}
+    return _told(given, format, new, [row for row in rows if row.key not in taken])
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SyncengineError(f"{path}: cannot be read: {error.strerror}", code="unreadable-file") from None
+
+
+def _name(path: Path, root: Path) -> str:
+    return Path(os.path.relpath(path.resolve(), root.resolve())).as_posix()
+
+
+def _told(given: Globals, format: str, new: list[Recorded], known: list[Recorded]) -> int:
+    from syncengine.render.json import dumped
+    from syncengine.render.words import counted
+
+    output = Output(given, given.folder)
+    if format == "json":
+        listed = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in known]}
+        output.data(dumped({"format": ADOPT_FORMAT, **listed}))
+        return ExitCode.DONE
+    output.data(f"Adopted {counted(len(new), 'resource')}; nothing was sent.\n")
+    if known:
+        output.say(f"{counted(len(known), 'resource')} recorded already and kept so; --replace takes the file's word.")
+    doubtful = sum(row.doubtful for row in new)
+    if doubtful:
+        output.say(f"{counted(doubtful, 'category')} without `serverId`: the next apply asks for the id.")
+    return ExitCode.DONE

@@ -1,0 +1,114 @@
+"""fmt: the canonical layout of manifests, written, checked or shown."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+
+FMT_FORMAT = "syncengine.fmt/v1"
+LAID_OUT = (".yaml", ".yml")
+"""JSON has its own tools, and the layout of a template is its text's."""
+
+
+class Laid(NamedTuple):
+    """A file whose layout differs: its place, its name, its text before and after."""
+
+    path: Path
+    name: str
+    before: str
+    after: str
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
+@click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
+@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_globals
+def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: str) -> int:
+    """Give manifests their canonical layout: order and indentation; comments are kept. JSON and templates stay."""
+    output = Output(given, given.folder)
+    try:
+        laid, found = _laid(given, paths)
+        if not (check or diff):
+            for each in laid:
+                _write(each)
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    if format == "json":
+        output.data(_document(laid, found, diff))
+    else:
+        output.data("".join(_difference(each) if diff else f"{each.name}\n" for each in laid))
+        if found:
+            output.diagnostics(found)
+    if any(d.severity is Severity.ERROR for d in found):
+        return ExitCode.INVALID
+    return ExitCode.ERROR if check and laid else ExitCode.DONE
+
+
+def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
+    """The files that differ, and what is wrong with those that have no layout."""
+    from syncengine.document.findings import Findings
+    from syncengine.layout.laying import laid_out
+    from syncengine.manifest.files import find
+
+    root, chosen = _chosen(given, paths)
+    sought = find(chosen, root)
+    found = [d for d in sought.problems if (d.file or "").endswith(LAID_OUT) or d.code == "missing-manifests"]
+    laid = []
+    for file in sought.files:
+        findings = Findings(file.name, found)
+        data = file.content(findings) if file.name.lower().endswith(LAID_OUT) else None
+        after = laid_out(data, own := Findings(file.name)) if data is not None else None
+        if data is not None:
+            found += own.found
+        if data is not None and after is not None and after.encode() != data:
+            laid.append(Laid(file.path, file.name, data.decode("utf-8-sig"), after))
+    return laid, found
+
+
+def _chosen(given: Globals, paths: Sequence[str]) -> tuple[Path, list[Path]]:
+    """The folder that names are relative to, and what was asked for; a project file is read only without PATHS."""
+    if paths:
+        return given.folder.absolute(), [given.folder / path for path in paths]
+    project = given.project()
+    return project.root, list(project.manifests)
+
+
+def _write(laid: Laid) -> None:
+    """Whole or not at all, with the rights that the file had."""
+    place = laid.path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".fmt-")
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(laid.after)
+        Path(name).chmod(place.stat().st_mode & 0o777)
+        Path(name).replace(place)
+    except OSError as error:
+        message = f"the file cannot be written: {error.strerror}"
+        raise Problems(
+            [Diagnostic(severity=Severity.ERROR, code="unwritable-file", message=message, file=laid.name)]
+        ) from None
+
+
+def _difference(laid: Laid) -> str:
+    lines = difflib.unified_diff(laid.before.splitlines(), laid.after.splitlines(), laid.name, laid.name, lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _document(laid: Sequence[Laid], found: Sequence[Diagnostic], diff: bool) -> str:
+    from syncengine.render.json import diagnostic_document, dumped
+
+    listed = [diagnostic_document(diagnostic) for diagnostic in found]
+    files = [{"file": each.name, **({"diff": _difference(each)} if diff else {})} for each in laid]
+    return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": listed})

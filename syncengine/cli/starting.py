@@ -1,0 +1,64 @@
+"""init: a new project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.errors import ExitCode, SyncengineError
+
+INIT_FORMAT = "syncengine.init/v1"
+SCHEMAS = ("manifest.schema.json", "project.schema.json")
+"""Those that editors check what people write with."""
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".")
+@click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
+@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@with_globals
+def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
+    """Begin a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
+
+    It plans and applies against the embedded sandbox at once. Files that are there are kept.
+    """
+    from syncengine.render.json import dumped
+    from syncengine.starter.project import SAMPLES, begin, starter_files
+
+    output, place = Output(given, given.folder), given.folder / folder
+    try:
+        contents = starter_files() | _schemas()
+        if csv is not None:
+            contents = {name: text for name, text in contents.items() if name not in SAMPLES}
+            contents |= _from_csv(given.folder / csv, place)
+        begun = begin(place, contents)
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    if format == "json":
+        output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
+    else:
+        output.data("".join(f"{Path(folder, name)}\n" for name in begun.written))
+        for name in begun.kept:
+            output.say(f"{Path(folder, name)} is there already, and is kept")
+        where = "" if place.resolve() == Path.cwd() else f"-C {folder} "
+        output.say(
+            f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how on."
+        )
+    return ExitCode.DONE
+
+
+def _schemas() -> dict[str, str]:
+    from syncengine.render.json import dumped
+    from syncengine.schema import schemas
+
+    made = schemas()
+    return {f"schemas/{name}": dumped(made[name]) for name in SCHEMAS}
+
+
+def _from_csv(file: Path, folder: Path) -> dict[str, str]:
+    from syncengine.starter.from_csv import generated
+
+    return generated(file, folder)

@@ -1,0 +1,47 @@
+"""The state, open and locked for a command that writes rows by hand, and the run that it is in the history."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from syncengine.request import Surroundings
+from syncengine.settings import Project
+from syncengine.store.history import Run
+from syncengine.store.holder import Holder
+from syncengine.store.state import State, open_state
+
+
+@contextmanager
+def writing(project: Project, command: str) -> Iterator[State]:
+    """The state under our lock."""
+    with open_state(project.state, write=True) as opened:
+        holder = Holder.here(command, os.environ)
+        with opened.lock(holder, wait=90.0, request_timeout=project.service.timeout):
+            yield opened
+
+
+@contextmanager
+def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
+    """A run of the history, ended with the counts that are put into what is yielded; left by an exception: dead.
+
+    It applies no commit, so that it says nothing of which commit is the last applied one (engine.md 1.7).
+    """
+    around, holder = Surroundings(environ), Holder.here(command, environ)
+    counts: dict[str, int] = {}
+    state.begin_run(
+        Run(
+            id=around.new_id(),
+            started=around.now(),
+            command=command,
+            plan=None,
+            host=holder.host,
+            user=holder.user,
+            job_url=holder.job_url,
+            commit=None,
+            clean=None,
+        )
+    )
+    yield counts
+    state.end_run("complete", counts)

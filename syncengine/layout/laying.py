@@ -1,0 +1,97 @@
+"""bytes of a manifest → its canonical layout, proven to mean the same and to keep every comment; pure.
+
+Nothing is taken on trust: what the round trip makes is read again, and compared. Where it would lose something, the
+file is left as it is, and the reason is told with its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
+from syncengine.document.reader import read
+from syncengine.document.text import decoded
+from syncengine.errors import Severity
+from syncengine.layout.lines import Is, comments_of, lines_of
+from syncengine.layout.permuted import permuted
+from syncengine.layout.roundtrip import YAMLError, roundtrip
+from syncengine.layout.tidy import comment_depths, tidied
+
+ROUNDS = 4
+"""After which a layout must not change any more."""
+
+
+def laid_out(data: bytes, findings: Findings) -> str | None:
+    """The text in its canonical layout; None, and the reason among the findings, if there is none."""
+    documents = read(data, findings)
+    if any(d.severity is Severity.ERROR for d in findings.found):
+        return None
+    text = (decoded(data, findings) or "").replace("\r\n", "\n").replace("\r", "\n")
+    if not documents.roots:
+        return text
+    written, reason = _settled(text if text.endswith("\n") else f"{text}\n")
+    if written is None:
+        findings.at("cannot-lay-out", 1, 1, f"left as it is: {reason}", severity=Severity.WARNING)
+        return None
+    lost = _lost(text, written)
+    if lost is not None:
+        findings.at("cannot-lay-out", lost[0], 1, f"left as it is: {lost[1]}", severity=Severity.WARNING)
+        return None
+    return written
+
+
+def _settled(text: str) -> tuple[str | None, str]:
+    """The layout that laying out leaves as it is."""
+    try:
+        for _ in range(ROUNDS):
+            before, text = text, _once(text)
+            if text == before:
+                return text, ""
+    except (YAMLError, ValueError, AssertionError, RecursionError) as error:
+        return None, f"the layout cannot be made ({type(error).__name__})"
+    return None, "its layout does not settle"
+
+
+def _once(text: str) -> str:
+    sorted_ = text if _has_anchors(text) else permuted(text)
+    return tidied(roundtrip(sorted_), comment_depths(sorted_))
+
+
+def _has_anchors(text: str) -> bool:
+    """An alias must stand behind its anchor, so these keep their order."""
+    import yaml
+
+    return any(isinstance(token, yaml.AnchorToken) for token in yaml.scan(text, Loader=yaml.CLoader))
+
+
+def _lost(before: str, after: str) -> tuple[int, str] | None:
+    """The line and what would be lost there; None if nothing is."""
+    findings = Findings("")
+    old, new = read(before.encode(), findings), read(after.encode(), findings)
+    kept = comments_of(after)
+    for line, comment in _comments(before):
+        if comment not in kept:
+            return line, "a comment inside of brackets or of a text would be lost; move it above"
+        kept.remove(comment)
+    if findings.found or [_meaning(root) for root in old.roots] != [_meaning(root) for root in new.roots]:
+        return 1, "another layout would not mean the same"
+    return None
+
+
+def _comments(text: str) -> list[tuple[int, str]]:
+    lines = [line for line in enumerate(lines_of(text), 1) if line[1].kind is Is.COMMENT or line[1].remark is not None]
+    return list(zip((number for number, _ in lines), comments_of(text), strict=True))
+
+
+def _meaning(node: Node) -> Any:
+    """What a node says, whatever the order of its keys and its kind of quotes."""
+    match node:
+        case Scalar():
+            return node.text, bool(node.style) or "\n" in node.text  # text of several lines is text, quoted or not
+        case Sequence():
+            return [_meaning(item) for item in node.items]
+        case Mapping():
+            return {key.text: _meaning(value) for key, value in zip(node.keys, node.values, strict=True)}
+        case _:
+            return None

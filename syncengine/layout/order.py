@@ -1,0 +1,43 @@
+"""The canonical order of keys in a manifest, as tables made from its models; data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
+
+SECTION_ORDER = ("defaults", *SECTIONS, "generate", "removed")
+"""What holds for all that follows comes first, what leaves comes last."""
+GENERATE_ORDER = ("forEach", "as", "when", "distinct", "allowEmpty", *SECTIONS)
+FIELD_ORDER: Mapping[str, Sequence[str]] = {
+    section: tuple(info.alias or name for name, info in MODELS[kind].model_fields.items())
+    for section, kind in SECTIONS.items()
+}
+REMOVED_ORDER = tuple(info.alias or name for name, info in RemovedTag.model_fields.items())
+
+
+def order_at(path: Sequence[str]) -> Sequence[str] | None:
+    """The order of the keys of a mapping at `path` of a document; `[]` is an item. None: as it is written."""
+    match list(path):
+        case []:
+            return SECTION_ORDER
+        case [section, "[]"] if section in FIELD_ORDER:
+            return FIELD_ORDER[section]
+        case ["defaults"] | ["generate", "[]", "defaults"]:
+            return tuple(SECTIONS)
+        case ["defaults", section] if section in FIELD_ORDER:
+            return FIELD_ORDER[section]
+        case ["removed", "[]"]:
+            return REMOVED_ORDER
+        case ["generate", "[]"]:
+            return GENERATE_ORDER
+        case ["generate", "[]", section, "[]"] if section in FIELD_ORDER:
+            return FIELD_ORDER[section]
+        case _:
+            return None
+
+
+def ordered(keys: Sequence[str], order: Sequence[str]) -> list[str]:
+    """The keys in their canonical order; unknown ones come last, as they came."""
+    known = {name: place for place, name in enumerate(order)}
+    return sorted(keys, key=lambda key: known.get(key, len(known)))

@@ -1,0 +1,99 @@
+"""lines as ruamel.yaml leaves them → blank lines, columns of comments and remarks as they shall be; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from syncengine.layout.lines import Is, Line, enclosing, lines_of
+
+REMARK = "  "
+"""Between content and the comment behind it."""
+
+
+def tidied(text: str, depths: Sequence[int | None]) -> str:
+    """The text with its comments where `depths` says: see `comment_depths`."""
+    return _apart(_commented(text, depths))
+
+
+def _commented(text: str, depths: Sequence[int | None]) -> str:
+    lines = lines_of(text)
+    levels = iter(depths)
+    rows: list[str] = []
+    for number, line in enumerate(lines):
+        row = _row(lines, number, next(levels, None)) if line.kind is Is.COMMENT else _remarked(line)
+        if row or _may_be_blank(lines, number, rows):
+            rows.append(row)
+    while rows and not rows[-1]:
+        rows.pop()
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _apart(text: str) -> str:
+    """The same with a blank line before each section but the first."""
+    lines = lines_of(text)
+    rows: list[str] = []
+    for number, line in enumerate(lines):
+        rows += [""] if rows and rows[-1] and _starts_section(lines, number) else []
+        rows.append(line.text)
+    return "".join(f"{row}\n" for row in rows)
+
+
+def comment_depths(text: str) -> list[int | None]:
+    """For each line of comment: how many lines it stands in; None: it stands where the next content does."""
+    lines = lines_of(text)
+    return [_depth(lines, number) for number, line in enumerate(lines) if line.kind is Is.COMMENT]
+
+
+def _depth(lines: Sequence[Line], number: int) -> int | None:
+    column = lines[number].column
+    following = _next_content(lines, number)
+    if following is not None and column <= lines[following].column:
+        return None
+    if not column:
+        return 0
+    return sum(lines[at].column <= column for at in enclosing(lines, number))
+
+
+def _row(lines: Sequence[Line], number: int, depth: int | None) -> str:
+    following = _next_content(lines, number)
+    if depth is None:
+        column = lines[following].column if following is not None else 0
+    else:
+        around = enclosing(lines, number)
+        column = lines[around[min(depth, len(around)) - 1]].column if depth and around else 0
+    return " " * column + lines[number].text.strip()
+
+
+def _next_content(lines: Sequence[Line], number: int) -> int | None:
+    for at in range(number + 1, len(lines)):
+        if lines[at].kind is Is.MARKER:
+            return None
+        if lines[at].kind is Is.CONTENT:
+            return at
+    return None
+
+
+def _remarked(line: Line) -> str:
+    if line.kind is Is.INSIDE:
+        return line.text
+    if line.remark is None:
+        return line.text.rstrip() if line.kind is not Is.CONTENT else line.text
+    return line.text[: line.remark].rstrip() + REMARK + line.text[line.remark :].rstrip()
+
+
+def _may_be_blank(lines: Sequence[Line], number: int, rows: Sequence[str]) -> bool:
+    """Inside of a text always; elsewhere one blank line at a time, and none at the top."""
+    return lines[number].kind is Is.INSIDE or bool(rows and rows[-1])
+
+
+def _starts_section(lines: Sequence[Line], number: int) -> bool:
+    """Whether a section, or the comment right above it, starts here; not the first of a document."""
+    at = number
+    while at < len(lines) and lines[at].kind is Is.COMMENT and not lines[at].column:
+        at += 1
+    if at == len(lines) or lines[at].kind is not Is.CONTENT or lines[at].column or lines[at].text.startswith("-"):
+        return False
+    before = [line for line in lines[:number] if line.kind is not Is.BLANK]
+    if number and lines[number - 1].kind is Is.COMMENT and not lines[number - 1].column:
+        return False
+    return any(line.kind is Is.CONTENT for line in before) and before[-1].kind is not Is.MARKER

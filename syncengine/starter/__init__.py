@@ -1,0 +1,1 @@
+"""What a new project begins with: files as they are (`files/`), put into a folder (`project`)."""

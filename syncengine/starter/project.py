@@ -1,0 +1,71 @@
+"""folder → the beginning of a project in it; writes files, and never over one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import NamedTuple
+
+from syncengine.errors import SyncengineError
+from syncengine.settings import FILE_NAME
+
+RENAMED = {"gitignore": ".gitignore"}
+"""Names under which packaging tools would take files for their own."""
+IGNORE = ".gitignore"
+SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
+"""What gives way to manifests of the user's own data."""
+
+
+class Begun(NamedTuple):
+    """Names of the files that were written, and of those that were there and are kept."""
+
+    written: tuple[str, ...]
+    kept: tuple[str, ...]
+
+
+def starter_files() -> dict[str, str]:
+    """The files of a new project by name."""
+    root = files("syncengine.starter").joinpath("files")
+    return {RENAMED.get(name, name): text for name, text in sorted(_below(root, ""))}
+
+
+def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _below(entry, f"{prefix}{entry.name}/")
+        else:
+            yield f"{prefix}{entry.name}", entry.read_text(encoding="utf-8")
+
+
+def begin(folder: Path, contents: Mapping[str, str]) -> Begun:
+    """Write `contents` into the folder. SyncengineError if a project is there already, or it cannot be written."""
+    if (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink():
+        raise SyncengineError(f"{folder / FILE_NAME} exists: there is a project here already", code="project-exists")
+    written: list[str] = []
+    kept: list[str] = []
+    try:
+        for name, text in contents.items():
+            (written if _put(folder / name, text, extend=name == IGNORE) else kept).append(name)
+    except OSError as error:
+        place = error.filename or folder
+        raise SyncengineError(f"{place}: cannot be written: {error.strerror}", code="unwritable-file") from None
+    return Begun(tuple(written), tuple(kept))
+
+
+def _put(path: Path, text: str, *, extend: bool) -> bool:
+    """False if the file is there; one that may be extended gets the lines that it lacks."""
+    if not (path.exists() or path.is_symlink()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return True
+    if not extend:
+        return False
+    there = path.read_text(encoding="utf-8", errors="surrogateescape")
+    missing = [line for line in text.splitlines() if line not in there.splitlines()]
+    if missing:
+        end = "" if there.endswith("\n") or not there else "\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(end + "".join(f"{line}\n" for line in missing))
+    return bool(missing)

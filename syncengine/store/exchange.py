@@ -1,0 +1,135 @@
+"""recorded rows ↔ JSON lines that another state can take in: a header, then a line for each row; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, field
+
+from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.resource import Body, Key, Recorded, Row, Source, Status
+from syncengine.store.codec import frozen
+
+FORMAT = "syncengine.state-export/v1"
+
+
+class Head(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """The first line: whose state it was."""
+
+    format: str = ""
+    lineage: str | None = None
+    base_url: str | None = None
+    team: str | None = None
+
+
+class _Place(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    file: str
+    line: int
+    data: Row | None = None
+
+
+class _Line(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """A recorded resource."""
+
+    address: str
+    status: Status = Status.ACTIVE
+    doubtful: bool = False
+    confirmed: bool = False
+    fields: dict[str, Any] = field(default_factory=dict)
+    keywords: tuple[str, ...] = ()
+    metadata: dict[str, str] = field(default_factory=dict)
+    server_id: str | None = None
+    source: _Place | None = None
+    protect: bool = False
+    former_categories: tuple[str, ...] = ()
+    run: str | None = None
+    plan: str | None = None
+
+
+class Exported(NamedTuple):
+    head: Head
+    rows: list[Recorded]
+
+
+_encode = msgspec.json.Encoder().encode
+_HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
+
+
+def written(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
+    """The lines, each with its line feed."""
+    yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
+    for row in rows:
+        yield _encode(_line(row)).decode() + "\n"
+
+
+def read(data: bytes, file: str) -> Exported:
+    """What `written` wrote. Problems with every line that is not so; nothing is taken in halves."""
+    found: list[Diagnostic] = []
+    lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
+    head = _head(lines[0][1] if lines else b"", file)
+    rows: dict[Key, Recorded] = {}
+    for number, line in lines[1:]:
+        try:
+            row = _row(_LINE.decode(line))
+        except (msgspec.MsgspecError, ValueError) as error:
+            found.append(_finding(file, number, "bad-row", f"this is no recorded resource: {error}"))
+            continue
+        if rows.setdefault(row.key, row) is not row:
+            found.append(_finding(file, number, "duplicate-resource", f"{row.key} stands twice in this file"))
+    if found:
+        raise Problems(found)
+    return Exported(head, list(rows.values()))
+
+
+def _head(line: bytes, file: str) -> Head:
+    try:
+        head = _HEAD.decode(line)
+    except (msgspec.MsgspecError, ValueError):
+        head = Head()
+    if head.format != FORMAT:
+        message = f'this is not what `state export` writes: its first line says "format": "{FORMAT}"'
+        raise Problems([_finding(file, 1, "not-an-export", message)])
+    return head
+
+
+def _finding(file: str, line: int, code: str, message: str) -> Diagnostic:
+    return Diagnostic(severity=Severity.ERROR, code=code, message=message, file=file, line=line, column=1)
+
+
+def _line(row: Recorded) -> _Line:
+    body, source = row.body, row.source
+    return _Line(
+        address=str(row.key),
+        status=row.status,
+        doubtful=row.doubtful,
+        confirmed=row.confirmed,
+        fields=dict(body.fields),
+        keywords=body.keywords,
+        metadata=dict(body.metadata),
+        server_id=row.server_id,
+        source=_Place(*source) if source else None,
+        protect=row.protect,
+        former_categories=row.former_categories,
+        run=row.run,
+        plan=row.plan,
+    )
+
+
+def _row(line: _Line) -> Recorded:
+    """Nobody knows what happened since it was written, so what is held is doubtful (engine.md §7)."""
+    source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
+    return Recorded(
+        Key.parse(line.address),
+        Body({name: frozen(value) for name, value in line.fields.items()}, line.keywords, line.metadata),
+        line.status,
+        line.doubtful or line.status is not Status.DELETED,
+        line.confirmed,
+        line.server_id,
+        source,
+        line.protect,
+        line.former_categories,
+        line.run,
+        line.plan,
+    )

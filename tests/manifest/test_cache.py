@@ -1,0 +1,220 @@
+"""A cache that is lost, damaged, foreign or in use is no cache; it never says what its digests do not prove."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from syncengine.manifest.bulk import read_all, sha256_of
+from syncengine.manifest.cache import ManifestCache, Packed, Settled, opened, sealed
+from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.reading import NO_DEFAULTS
+from syncengine.project_file import Level
+from syncengine.resource import Kind
+
+PACKED = Packed(b"reading", "names", "words")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> ManifestFile:
+    (tmp_path / "one.yaml").write_text("tags:\n- {name: T-1, keywords: [Straße]}\n", encoding="utf-8")
+    return ManifestFile(tmp_path / "one.yaml", "one.yaml")
+
+
+def cache_in(folder: Path, defaults: DefaultValues = NO_DEFAULTS) -> ManifestCache:
+    return ManifestCache(folder / "cache", defaults)
+
+
+def filled(folder: Path, file: ManifestFile) -> Path:
+    """A cache that knows the file and what is settled; its path."""
+    with cache_in(folder) as cache:
+        list(read_all([file], NO_DEFAULTS, cache))
+        entries = cache.entries([file], [sha256_of(file)])
+        cache.remember("name", Settled(entries, 1, (), generation="g"))
+    return folder / "cache" / "cache.db"
+
+
+def read_with(folder: Path, file: ManifestFile) -> bool:
+    """Whether what is read with the cache is what is read without it."""
+    with cache_in(folder) as cache:
+        return list(read_all([file], NO_DEFAULTS, cache)) == list(read_all([file]))
+
+
+def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
+    """Whether the entry, the settled files, and that they are in order are known."""
+    with cache_in(folder) as cache:
+        entries = cache.entries([file], [sha256_of(file)])
+        known = cache.get(entries[file.name]) is not None
+        return known, cache.settled("name") is not None, cache.stands(entries, {})
+
+
+def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None:
+    filled(tmp_path, file)
+    assert knows(tmp_path, file) == (True, True, True)
+    assert read_with(tmp_path, file)
+
+
+def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: ManifestFile) -> None:
+    with (
+        cache_in(tmp_path) as cache,
+        cache_in(tmp_path, DefaultValues({Kind.TAG: {"path": "/"}}, {}, "syncengine.yaml")) as other,
+    ):
+        digests = {cache.digest("a", "1"), cache.digest("a", "2"), cache.digest("b", "1"), other.digest("a", "1")}
+    assert len(digests) == 4
+
+
+def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file: ManifestFile) -> None:
+    filled(tmp_path, file)
+    with cache_in(tmp_path) as cache:
+        assert not cache.stands(cache.entries([file], [sha256_of(file)]), {"same-keyword": Level.ERROR})
+
+
+def truncated(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:5000])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def not_a_database(path: Path) -> None:
+    path.write_bytes(b"this is not a database, whatever its name says" * 100)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def no_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    path.parent.write_text("a file where the folder should be")
+
+
+def other_tables(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE entry (something TEXT)")
+        connection.execute("CREATE TABLE basis (else_ TEXT)")
+
+
+def statement(sql: str) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(sql)
+            connection.commit()
+
+    return change
+
+
+DAMAGE: dict[str, Callable[[Path], None]] = {
+    "truncated": truncated,
+    "emptied": emptied,
+    "not a database": not_a_database,
+    "a folder": a_folder,
+    "no folder": no_folder,
+    "other tables": other_tables,
+    "no values": statement("UPDATE entry SET reading = NULL, names = NULL, words = NULL"),
+    "numbers": statement("UPDATE entry SET reading = 1, names = 2, words = 3"),
+    "texts": statement("UPDATE entry SET reading = 'a', names = 'b', words = 'c'"),
+    "other bytes": statement("UPDATE entry SET reading = x'00' || reading, names = x'80', words = x''"),
+    "only the names": statement("UPDATE entry SET names = substr(names, 1, 5)"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damage_reads_as_not_known(tmp_path: Path, file: ManifestFile, damage: Callable[[Path], None]) -> None:
+    damage(filled(tmp_path, file))
+    assert not knows(tmp_path, file)[0]
+    assert read_with(tmp_path, file)
+
+
+@pytest.mark.parametrize("content", ["NULL", "7", "'text'", "x'00'", "substr(content, 1, 20)", "x'00' || content"])
+def test_a_damaged_basis_settles_nothing(tmp_path: Path, file: ManifestFile, content: str) -> None:
+    statement(f"UPDATE basis SET content = {content}")(filled(tmp_path, file))
+    assert knows(tmp_path, file) == (True, False, False)
+
+
+def test_a_damaged_basis_does_not_keep_others_from_being_remembered(tmp_path: Path, file: ManifestFile) -> None:
+    statement("UPDATE basis SET content = x'00'")(filled(tmp_path, file))
+    with cache_in(tmp_path) as cache:
+        cache.remember("other", Settled({}, 0, ()))
+        assert cache.settled("other") is not None
+    with closing(sqlite3.connect(tmp_path / "cache" / "cache.db")) as connection:
+        assert connection.execute("SELECT name FROM basis").fetchall() == [("other",)]
+
+
+def test_what_was_damaged_is_written_anew(tmp_path: Path, file: ManifestFile) -> None:
+    statement("UPDATE entry SET reading = x'00'")(filled(tmp_path, file))
+    assert read_with(tmp_path, file)
+    assert knows(tmp_path, file)[0]
+
+
+def test_any_single_bit_that_differs_is_noticed() -> None:
+    whole = sealed(b"what was read")
+    for bit in range(len(whole) * 8):
+        other = bytearray(whole)
+        other[bit // 8] ^= 1 << bit % 8
+        assert opened(bytes(other)) is None
+    assert opened(whole) == b"what was read"
+
+
+def test_a_cache_that_another_run_writes_is_read_past(tmp_path: Path, file: ManifestFile) -> None:
+    path = filled(tmp_path, file)
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        assert read_with(tmp_path, file)
+        writer.execute("ROLLBACK")
+    assert knows(tmp_path, file)[0]
+
+
+def test_a_cache_that_may_only_be_read_is_read(tmp_path: Path, file: ManifestFile) -> None:
+    path = filled(tmp_path, file)
+    path.chmod(0o400)
+    with cache_in(tmp_path) as cache:
+        cache.put([("more", PACKED)])
+    assert read_with(tmp_path, file)
+
+
+def test_an_entry_that_goes_while_it_is_read_is_read_from_the_file(tmp_path: Path, file: ManifestFile) -> None:
+    filled(tmp_path, file)
+    with cache_in(tmp_path) as cache, cache_in(tmp_path) as other:
+        reading = read_all([file, ManifestFile(file.path, "two.yaml")], NO_DEFAULTS, cache)
+        first = next(reading)
+        other.remember("name", Settled({}, 0, ()))
+        assert [first, *reading] == list(read_all([file, ManifestFile(file.path, "two.yaml")]))
+
+
+def test_a_file_that_changes_after_it_was_hashed_is_kept_under_its_own_digest(
+    tmp_path: Path, file: ManifestFile
+) -> None:
+    """The bytes that were read are not those of the digest at hand."""
+    before = sha256_of(file)
+    file.path.write_text("tags: [{name: T-2}]\n")
+    with cache_in(tmp_path) as cache:
+        list(read_all([file], NO_DEFAULTS, cache, [before]))
+        assert cache.get(cache.digest(file.name, before)) is None
+        assert cache.get(cache.digest(file.name, sha256_of(file))) is not None
+
+
+def test_a_file_that_cannot_be_read_is_not_remembered(tmp_path: Path) -> None:
+    missing = ManifestFile(tmp_path / "missing.yaml", "missing.yaml")
+    with cache_in(tmp_path) as cache:
+        list(read_all([missing], NO_DEFAULTS, cache))
+        assert cache.get(cache.digest("missing.yaml", "")) is None
+
+
+def test_entries_that_nothing_stands_on_are_dropped(tmp_path: Path, file: ManifestFile) -> None:
+    filled(tmp_path, file)
+    with cache_in(tmp_path) as cache:
+        cache.put([("unused", PACKED)])
+        kept = cache.settled("name")
+        assert kept is not None
+        cache.remember("name", kept)
+        assert cache.has(["unused", *kept.files.values()]) == set(kept.files.values())

@@ -1,0 +1,543 @@
+"""The plan of what changed since the last settled one is the plan of everything (engine.md 2.8)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from random import Random
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncengine.desired import manifest_set
+from syncengine.engine import Application
+from syncengine.increment import plan_since
+from syncengine.manifest.bulk import sha256_of
+from syncengine.manifest.cache import ManifestCache, Settled
+from syncengine.plan import Basis, Plan
+from syncengine.planner import CACHE_FOLDER, make_plan, options_of
+from syncengine.request import Request, Surroundings
+from syncengine.sandbox.app import running_sandbox
+from syncengine.store.holder import Holder
+from syncengine.store.state import open_state
+from tests.applying.bench import Bench, Sandbox
+
+from .editing import Estate, edit, first
+from .twice import Twice, planned
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+        yield Sandbox(running.url, control, running.api_key)
+
+
+@contextmanager
+def new_bench(sandbox: Sandbox) -> Iterator[Bench]:
+    sandbox.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        yield Bench(Path(folder), sandbox)
+
+
+@pytest.fixture
+def bench(sandbox: Sandbox) -> Iterator[Bench]:
+    with new_bench(sandbox) as made:
+        yield made
+
+
+def beginning() -> Estate:
+    """Two files of tags, one of categories and types."""
+    return Estate(
+        {
+            "1.yaml": {"tags": [{"name": "T-1", "keywords": ["Bolt"], "category": "c1"}, {"name": "T-2"}]},
+            "2.yaml": {"tags": [{"name": "T-3", "keywords": ["Nut"], "externalId": "3"}, {"name": "T-4"}]},
+            "3.yaml": {
+                "tagCategories": [{"externalId": "c1", "label": "C1"}, {"externalId": "c2", "label": "C2"}],
+                "activityTypes": [{"code": "A1", "label": "A1", "enableIfNew": True}],
+            },
+        }
+    )
+
+
+def settle(bench: Bench, estate: Estate) -> Twice:
+    """Apply it: from here on the cache knows that nothing is to do."""
+    estate.write(bench.folder / "manifests")
+    assert bench.apply().exit_code == 0
+    return Twice(bench.project)
+
+
+def after(bench: Bench, estate: Estate) -> Plan:
+    """The plan of the edited estate, which is the same both ways."""
+    estate.write(bench.folder / "manifests")
+    planned = Twice(bench.project).same()
+    assert isinstance(planned, Plan)
+    return planned
+
+
+def addresses(planned: Plan) -> list[str]:
+    return [str(change.key) for change in planned.changes]
+
+
+# --- random estates, random edits
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32))
+def test_any_edit_gives_the_plan_that_is_made_without_a_cache(sandbox: Sandbox, seed: int) -> None:
+    """Changes, notes, stages, records, gate, summary, diagnostics, prior digests; or the same problems."""
+    random = Random(seed)
+    estate = first(random)
+    with new_bench(sandbox) as bench:
+        twice = settle(bench, estate)
+        for _ in range(5):
+            before = estate.copy()
+            for _ in range(random.randint(1, 3)):
+                edit(estate, random)
+            estate.write(bench.folder / "manifests")
+            if not isinstance(twice.same(), Plan):
+                estate = before
+                estate.write(bench.folder / "manifests")
+            elif random.random() < 0.7:
+                bench.apply()
+                twice.same()
+
+
+# --- edits one by one
+
+
+def test_a_settled_estate_has_an_empty_plan_with_all_counted(bench: Bench) -> None:
+    planned = settle(bench, beginning()).same()
+    assert isinstance(planned, Plan)
+    assert (planned.changes, planned.records, planned.summary.unchanged) == ((), (), 8)
+
+
+def test_a_changed_added_and_gone_tag_are_the_plan(bench: Bench) -> None:
+    estate = beginning()
+    settle(bench, estate)
+    one, two = estate.files["1.yaml"]["tags"], estate.files["2.yaml"]["tags"]
+    one[0]["keywords"] = ["another"]
+    two.append({"name": "T-5", "category": "c2"})
+    del two[1]
+    assert sorted(addresses(after(bench, estate))) == ["tag/T-1", "tag/T-4", "tag/T-5"]
+
+
+def test_a_tag_that_moves_to_another_file_is_only_recorded(bench: Bench) -> None:
+    estate = beginning()
+    settle(bench, estate)
+    estate.files["2.yaml"]["tags"].append(estate.files["1.yaml"]["tags"].pop())
+    planned = after(bench, estate)
+    assert (planned.changes, [leave.key.name for leave in planned.records]) == ((), ["T-2"])
+
+
+def test_a_comment_that_moves_lines_is_only_recorded(bench: Bench) -> None:
+    estate = beginning()
+    settle(bench, estate)
+    estate.files["1.yaml"]["#"] = 3
+    planned = after(bench, estate)
+    assert (planned.changes, len(planned.records)) == ((), 2)
+
+
+def test_files_come_go_and_change_their_names(bench: Bench) -> None:
+    estate = beginning()
+    settle(bench, estate)
+    estate.files["renamed.yaml"] = estate.files.pop("1.yaml")
+    estate.files["new.yaml"] = {"tags": [{"name": "T-9"}]}
+    del estate.files["2.yaml"]
+    assert addresses(after(bench, estate)) == ["tag/T-9", "tag/T-3", "tag/T-4"]
+
+
+def test_a_warning_about_two_tags_tells_where_the_other_is_now(bench: Bench) -> None:
+    """It is said of the second file's tag, and only the first file was edited."""
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    settle(bench, estate)
+    estate.files["1.yaml"]["tags"].insert(0, {"name": "T-0"})
+    (warning,) = after(bench, estate).diagnostics
+    assert (warning.code, warning.file) == ("same-keyword", "manifests/2.yaml")
+
+
+def test_a_similar_name_is_told_with_the_line_where_the_first_is_now(bench: Bench) -> None:
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["name"] = "t-1"
+    settle(bench, estate)
+    estate.files["1.yaml"]["#"] = 5
+    (warning,) = after(bench, estate).diagnostics
+    assert "manifests/1.yaml:7" in warning.message
+
+
+def test_a_warning_of_an_edited_file_about_another_stays(bench: Bench) -> None:
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    settle(bench, estate)
+    estate.files["2.yaml"]["tags"][1]["path"] = "/elsewhere"
+    assert [d.code for d in after(bench, estate).diagnostics] == ["same-keyword"]
+
+
+def test_a_warning_goes_with_the_tag_that_it_was_about(bench: Bench) -> None:
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["keywords"] = []
+    assert after(bench, estate).diagnostics == ()
+
+
+def test_of_two_alike_the_second_in_the_order_of_the_manifests_is_told_of(bench: Bench) -> None:
+    """The same files in another order give another warning."""
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    bench.settings("manifests: [manifests/1.yaml, manifests/2.yaml, manifests/3.yaml, manifests/zz]")
+    twice = settle(bench, estate)
+    bench.settings("manifests: [manifests/2.yaml, manifests/1.yaml, manifests/3.yaml, manifests/zz]")
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert [d.file for d in planned.diagnostics] == ["manifests/1.yaml"]
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        {"tags": [{"name": "T-1"}]},
+        {"tags": [{"name": "T-8", "category": "nowhere"}]},
+        {"tags": [{"name": "T-8", "previously": ["T-1"]}]},
+        {"removed": [{"tag": "T-1", "as": "retire"}]},
+        {"raw": "tags: ["},
+        {"raw": "unknown: 1"},
+    ],
+    ids=["duplicate", "unknown category", "former name still declared", "removed and declared", "broken", "unknown"],
+)
+def test_what_is_wrong_is_the_same_both_ways(bench: Bench, edited: dict[str, object]) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["2.yaml"] = edited
+    estate.write(bench.folder / "manifests")
+    assert not isinstance(twice.same(), Plan)
+
+
+def test_a_former_name_of_another_file_that_is_declared_again_is_an_error(bench: Bench) -> None:
+    estate = beginning()
+    estate.files["1.yaml"]["tags"][0]["previously"] = ["T-OLD"]
+    twice = settle(bench, estate)
+    estate.files["2.yaml"]["tags"].append({"name": "T-OLD"})
+    estate.write(bench.folder / "manifests")
+    assert not isinstance(twice.same(), Plan)
+
+
+def test_a_category_that_no_file_declares_any_more_is_missed_in_the_others(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    del estate.files["3.yaml"]["tagCategories"][0]
+    estate.write(bench.folder / "manifests")
+    assert not isinstance(twice.same(), Plan)
+
+
+def test_defaults_of_the_project_that_no_tag_comes_under_are_judged_as_well(bench: Bench) -> None:
+    """Every tag has its own category; that of the defaults is not declared."""
+    estate = beginning()
+    for name in ("1.yaml", "2.yaml"):
+        for tag in estate.files[name]["tags"]:
+            tag["category"] = "c1"
+    twice = settle(bench, estate)
+    bench.settings("defaults: {tags: {category: nowhere}}")
+    assert not isinstance(twice.same(), Plan)
+
+
+def test_defaults_of_the_project_that_change_change_every_tag_under_them(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    bench.settings("defaults: {tags: {path: /all}}")
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert len(planned.changes) == 5
+
+
+@pytest.mark.parametrize("level", ["off", "error"])
+def test_another_level_of_a_warning_is_obeyed_at_once(bench: Bench, level: str) -> None:
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    twice = settle(bench, estate)
+    bench.settings(f"policy: {{diagnostics: {{same-keyword: {level}}}}}")
+    planned = twice.same()
+    assert planned.diagnostics == () if isinstance(planned, Plan) else level == "error"
+
+
+def test_the_gate_counts_the_whole_estate(bench: Bench) -> None:
+    """One of six tags is no quarter of them, though it is all that the plan looks at."""
+    estate = beginning()
+    settle(bench, estate)
+    del estate.files["1.yaml"]["tags"][0]
+    assert not after(bench, estate).gate.tripped
+    del estate.files["1.yaml"]["tags"][0], estate.files["2.yaml"]["tags"][0]
+    assert "of 5 tags" in after(bench, estate).gate.reasons[0]
+
+
+def test_a_new_tag_with_the_external_id_of_one_that_leaves_is_suspected(bench: Bench) -> None:
+    estate = beginning()
+    settle(bench, estate)
+    estate.files["2.yaml"]["tags"][0] = {"name": "T-33", "externalId": "3"}
+    assert [d.code for d in after(bench, estate).diagnostics] == ["rename-suspected"]
+
+
+@pytest.mark.parametrize("request_", [{"reassert": True}, {"sweep": True}])
+def test_what_is_asked_for_by_hand_is_planned_of_everything(bench: Bench, request_: dict[str, bool]) -> None:
+    planned = settle(bench, beginning()).same(**request_)
+    assert isinstance(planned, Plan)
+    assert planned.changes or planned.sweep
+
+
+# --- what is settled, and when
+
+
+def settled_plan(bench: Bench, estate: Estate) -> Plan:
+    """A plan as `plan --out` saves it."""
+    estate.write(bench.folder / "manifests")
+    return make_plan(bench.project(), Request("plan"), Surroundings(bench.environ))
+
+
+def apply_saved(bench: Bench, saved: Plan) -> int:
+    project = bench.project()
+    request = Request("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
+    around = Surroundings(bench.environ)
+    done = Application(project, request, around, lambda: nullcontext(project.base_url())).execute(saved)
+    return int(done.exit_code)
+
+
+def test_a_saved_plan_settles_what_it_was_made_of(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    assert apply_saved(bench, settled_plan(bench, estate)) == 0
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert planned.changes == ()
+
+
+def test_a_saved_plan_settles_nothing_if_others_were_applied_meanwhile(bench: Bench) -> None:
+    """It touches T-1 only, and does not know that T-3 was changed since; the manifests want T-3 as it was."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    saved, wanted = settled_plan(bench, estate), estate.copy()
+    other = beginning()
+    other.files["2.yaml"]["tags"][0]["path"] = "/b"
+    settle(bench, other)
+    settled_plan(bench, wanted)
+    assert apply_saved(bench, saved) == 0
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert addresses(planned) == ["tag/T-3"]
+
+
+def test_an_apply_that_failed_in_part_settles_nothing(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+    bench.sandbox.unavailable("upsertTags")
+    assert bench.apply().exit_code != 0
+    bench.sandbox.heal()
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert addresses(planned) == ["tag/T-1"]
+
+
+def test_a_run_that_died_leaves_its_rows_in_doubt_and_nothing_settled(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+
+    def dies(event: object) -> None:
+        if type(event).__name__ == "ItemEnded":
+            raise KeyboardInterrupt
+
+    with pytest.raises(BaseException):  # noqa: B017 - whatever wraps it
+        bench.apply(tell=dies)
+    twice.same()
+    assert bench.apply().exit_code == 0
+    twice.same()
+
+
+def test_rows_that_another_run_doubts_are_seen_though_no_file_changed(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    with open_state(bench.project().state, write=True) as state:
+        state.lock(Holder.here("state import", {}), wait=5, request_timeout=0)
+        state.doubt_all()
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert len(planned.changes) == 8
+
+
+def test_a_state_restored_from_a_backup_is_planned_as_it_is(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    state = Path(bench.project().state)
+    backup = state.read_bytes()
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    settle(bench, estate)
+    state.write_bytes(backup)
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert addresses(planned) == ["tag/T-1"]
+
+
+def test_a_state_that_is_gone_is_planned_anew(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    Path(bench.project().state).unlink()
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert planned.summary.create == 8
+
+
+def test_an_apply_without_changes_leaves_everything_settled(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    assert bench.apply().exit_code == 0
+    known = twice.cache.read_bytes()
+    assert twice.same() and make_plan(bench.project(), Request("plan"), Surroundings({})).changes == ()
+    assert twice.cache.read_bytes() == known
+
+
+def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
+    """Known to be in order at one level, and not at another: the state is not even opened."""
+    estate = beginning()
+    estate.files["2.yaml"]["tags"][0]["keywords"] = ["BOLT"]
+    settle(bench, estate)
+    bench.settings("policy: {diagnostics: {same-keyword: error}}")
+    state = Path(bench.project().state)
+    state.unlink()
+    project = bench.project()
+    done = Application(project, Request("apply"), Surroundings(bench.environ), lambda: pytest.fail("served")).execute()
+    assert (done.exit_code != 0, state.exists()) == (True, False)
+
+
+def test_the_cache_is_beside_the_state_and_may_always_be_deleted(bench: Bench) -> None:
+    twice = settle(bench, beginning())
+    assert (twice.cache.parent.name, twice.cache.exists()) == (CACHE_FOLDER, True)
+    twice.cache.unlink()
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert planned.changes == ()
+
+
+# --- a cache that is not what it was
+
+
+def cut(cache: Path) -> None:
+    cache.write_bytes(cache.read_bytes()[:9000])
+
+
+def foreign(cache: Path) -> None:
+    cache.write_bytes(b"something else " * 1000)
+
+
+def without_entries(cache: Path) -> None:
+    changed(cache, "DELETE FROM entry")
+
+
+def with_other_words(cache: Path) -> None:
+    changed(cache, "UPDATE entry SET names = NULL, words = 7")
+
+
+def with_readings_mixed_up(cache: Path) -> None:
+    changed(cache, "UPDATE entry SET reading = substr(reading, 2)")
+
+
+def of_another_version(cache: Path) -> None:
+    changed(cache, "UPDATE basis SET name = 'x' || name, digest = 'x' || digest")
+    changed(cache, "UPDATE entry SET digest = 'x' || digest")
+
+
+def changed(cache: Path, sql: str) -> None:
+    with closing(sqlite3.connect(cache)) as connection:
+        connection.execute(sql)
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "damage", [cut, foreign, without_entries, with_other_words, with_readings_mixed_up, of_another_version]
+)
+def test_a_damaged_cache_makes_no_other_plan(bench: Bench, damage: Callable[[Path], None]) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.files["2.yaml"]["tags"].append({"name": "T-9", "keywords": ["BOLT"]})
+    damage(twice.cache)
+    assert addresses(after(bench, estate)) == ["tag/T-1", "tag/T-9"]
+
+
+def test_a_stale_cache_makes_no_other_plan(bench: Bench) -> None:
+    """One from before other applies, put back."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    stale = twice.cache.read_bytes()
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    settle(bench, estate)
+    twice.cache.write_bytes(stale)
+    assert after(bench, estate).changes == ()
+    twice.cache.write_bytes(stale)
+    assert addresses(after(bench, beginning())) == ["tag/T-1"]
+
+
+def test_a_cache_in_use_makes_no_other_plan(bench: Bench) -> None:
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+    with closing(sqlite3.connect(twice.cache, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        short = planned(bench.project())
+        writer.execute("ROLLBACK")
+    assert short == twice.same()
+
+
+def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(bench: Bench) -> None:
+    """Hashed with one content and read with another: nothing is concluded, nothing kept."""
+    estate = beginning()
+    settle(bench, estate)
+    project = bench.project()
+    manifests = manifest_set(project)
+    hashed = [hashlib.sha256(b"what it was").hexdigest(), *map(sha256_of, manifests.files[1:])]
+    with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
+        entries = cache.entries(manifests.files, map(sha256_of, manifests.files))
+        settled = Settled(entries, 8, ("c1", "c2"), generation="g")
+        options = options_of(project, Request("plan"))
+        how = (options, Basis("id", "now", "http://localhost"))
+        assert plan_since(settled, manifests, hashed, cache, state, how, dict) is None
+        assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
+
+
+def test_an_edited_tag_is_planned_without_reading_the_rest(bench: Bench) -> None:
+    """The short way is taken: nobody notices that the readings of the other files are not there any more."""
+    estate = beginning()
+    twice = settle(bench, estate)
+    estate.files["1.yaml"]["tags"][0]["path"] = "/a"
+    estate.write(bench.folder / "manifests")
+    changed(twice.cache, "UPDATE entry SET reading = zeroblob(9) WHERE instr(names, CAST('t-1' AS BLOB)) = 0")
+    before = readings_of_nothing(twice.cache)
+    assert addresses(after_planning(bench)) == ["tag/T-1"]
+    assert readings_of_nothing(twice.cache) == before > 0
+
+
+def after_planning(bench: Bench) -> Plan:
+    return make_plan(bench.project(), Request("plan"), Surroundings({}))
+
+
+def readings_of_nothing(cache: Path) -> int:
+    """How many entries have never been read, or they would have been written anew."""
+    with closing(sqlite3.connect(cache)) as connection:
+        return int(connection.execute("SELECT count(*) FROM entry WHERE reading = zeroblob(9)").fetchone()[0])
+
+
+def test_two_files_whose_names_cannot_be_told_apart_are_planned_all_the_same(bench: Bench) -> None:
+    """Neither name is UTF-8, and both are shown alike."""
+    twice = settle(bench, beginning())
+    for number, name in enumerate([b"\xfe.yaml", b"\xff.yaml"]):
+        (bench.folder / "manifests" / os.fsdecode(name)).write_text(f"tags: [{{name: ODD-{number}}}]\n")
+    planned = twice.same()
+    assert isinstance(planned, Plan)
+    assert addresses(planned) == ["tag/ODD-0", "tag/ODD-1"]

@@ -1,0 +1,53 @@
+"""Plans the same thing with what the cache knows and without a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic, Problems
+from syncengine.plan import Plan
+from syncengine.planner import make_plan
+from syncengine.request import Request, Surroundings
+from syncengine.settings import Project
+
+Planned = Plan | tuple[Diagnostic, ...]
+
+
+def planned(project: Project, **request: Any) -> Planned:
+    """The plan without what differs from one planning to the next, or all that is wrong."""
+    try:
+        found = make_plan(project, Request("plan", **request), Surroundings({}))
+    except Problems as problems:
+        return problems.diagnostics()
+    return replace(found, basis=replace(found.basis, id="", created="", settles=None))
+
+
+@dataclass
+class Twice:
+    """With the cache and without; the cache is as before afterwards."""
+
+    project: Callable[[], Project]
+
+    @property
+    def cache(self) -> Path:
+        return self.project().root / ".syncengine" / "cache.db"
+
+    def plans(self, **request: Any) -> tuple[Planned, Planned]:
+        kept = self.cache.read_bytes() if self.cache.is_file() else None
+        short = planned(self.project(), **request)
+        if self.cache.is_file():
+            self.cache.unlink()
+        whole = planned(self.project(), **request)
+        if kept is not None:
+            self.cache.write_bytes(kept)
+        return short, whole
+
+    def same(self, **request: Any) -> Planned:
+        short, whole = self.plans(**request)
+        assert short == whole
+        return short

@@ -1,0 +1,221 @@
+"""What is read without SQLAlchemy is what is read with it; what is not plainly in order is left to it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syncengine.errors import SyncengineError
+from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
+from syncengine.store.facts import FACTS, Recollection
+from syncengine.store.glance import Glance, recollection
+from syncengine.store.state import Intent, Settlement, State, open_state
+
+from .estate import applied, applying, category, run, tag, whole
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+FIELDS = st.dictionaries(st.sampled_from(["category", "path", "label"]), NAMES, max_size=3)
+LINES = st.integers(1, 9999)
+
+ROWS = st.builds(
+    Recorded,
+    key=st.builds(Key, st.sampled_from(list(Kind)), NAMES),
+    body=st.builds(
+        Body, FIELDS, st.lists(NAMES, max_size=3, unique=True).map(tuple), st.dictionaries(NAMES, NAMES, max_size=2)
+    ),
+    status=st.sampled_from(list(Status)),
+    doubtful=st.booleans(),
+    confirmed=st.booleans(),
+    server_id=st.none() | NAMES,
+    source=st.none()
+    | st.builds(Source, NAMES, st.integers(1, 9999), st.none() | st.builds(Row, NAMES, st.integers(1, 9999))),
+    protect=st.booleans(),
+    former_categories=st.lists(NAMES, max_size=2, unique=True).map(tuple),
+)
+
+
+def now() -> float:
+    return 1000.0
+
+
+def glanced(path: Path) -> bool:
+    """Whether the short way is taken."""
+    with recollection(str(path), now) as found:
+        return isinstance(found, Glance)
+
+
+def everything(state: Recollection, keys: list[Key]) -> tuple[object, ...]:
+    by_kind = [list(state.rows(kind)) for kind in Kind]
+    return state.facts(), list(state.rows()), by_kind, state.get(keys), list(state.get(keys))
+
+
+def assert_same(path: Path, keys: list[Key]) -> None:
+    assert glanced(path)
+    with recollection(str(path), now) as glance:
+        found = everything(glance, keys)
+    with open_state(str(path), write=False) as state:
+        # In what order `get` answers is nobody's business; what it answers is.
+        expected = everything(state, keys)
+        assert (found[:4], set(state.get(keys))) == (expected[:4], set(expected[3]))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(ROWS, max_size=8, unique_by=lambda row: row.key), flying=st.integers(0, 3))
+def test_any_rows_read_alike(tmp_path_factory: pytest.TempPathFactory, rows: list[Recorded], flying: int) -> None:
+    """Some of them with a call under way."""
+    path = tmp_path_factory.mktemp("glance") / "state.db"
+    with applying(str(path)) as state:
+        state.put(rows)
+        for number, row in enumerate(rows[:flying]):
+            state.intend([Intent(f"c{number}", "upsertTags", [whole(row.key)])])
+    assert_same(path, [*[row.key for row in rows], Key(Kind.TAG, "not there")])
+
+
+def test_facts_read_alike_before_and_after_a_run(path: Path) -> None:
+    open_state(str(path), write=True).close()
+    assert_same(path, [])
+    with applying(str(path)) as state:
+        state.set_facts(base_url="https://timely.example", team="Acme", owns_activity_types=True)
+        applied(state, "c1", whole(tag("A")))
+        state.end_run("complete", {})
+    assert_same(path, [tag("A")])
+    with recollection(str(path), now) as found:
+        assert found.facts().owns_activity_types is True
+
+
+def test_more_names_than_one_question_takes_are_all_answered(path: Path) -> None:
+    keys = [tag(f"T-{number}") for number in range(1_201)] + [category(f"C-{number}") for number in range(501)]
+    with applying(str(path)) as state:
+        state.put([Recorded(key) for key in keys])
+    assert_same(path, keys)
+
+
+def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
+    def doubtful() -> set[str]:
+        with recollection(str(path), now) as found:
+            assert isinstance(found, Glance)
+            return {row.key.name for row in found.rows() if row.doubtful}
+
+    leaves = (whole(tag("A")), whole(category("A")))
+    with applying(str(path)) as state:
+        applied(state, "c0", whole(tag("B")))
+        state.intend([Intent("c1", "upsertTags", leaves[:1])])
+    assert doubtful() == {"A"}
+    with applying(str(path), run(2)) as state:
+        state.intend([Intent("c2", "upsertTags", leaves[:1])])
+        state.settle([Settlement("c2", leaves[:1], {})])
+        state.end_run("complete", {})
+    assert doubtful() == set()
+
+
+def test_no_state_reads_as_an_empty_one_and_is_not_made(path: Path) -> None:
+    with recollection(str(path), now) as found, open_state(str(path), write=False) as state:
+        assert everything(found, [tag("A")])[1:] == everything(state, [tag("A")])[1:]
+        assert found.facts().generation is None
+    assert not path.exists()
+
+
+def test_what_is_written_meanwhile_is_not_seen_half(path: Path) -> None:
+    """One reading, one moment: facts and rows are of the same one."""
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    with recollection(str(path), now) as found:
+        before = found.facts()
+        with closing(sqlite3.connect(path, timeout=0)) as writer, pytest.raises(sqlite3.OperationalError):
+            writer.execute("DELETE FROM state_rows")
+            writer.commit()
+        assert (found.facts(), [row.key for row in found.rows()]) == (before, [tag("A")])
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-journal"])
+def test_what_a_crash_may_have_left_is_not_glanced_at(path: Path, suffix: str) -> None:
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    Path(f"{path}{suffix}").write_bytes(b"")
+    assert not glanced(path)
+
+
+def test_an_older_state_is_left_to_who_knows_it(path: Path) -> None:
+    """It is read in full, and known by no generation, so that nothing of it is taken for unchanged."""
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
+        connection.execute("UPDATE state_facts SET version = 1")
+        connection.commit()
+    assert not glanced(path)
+    with recollection(str(path), now) as found:
+        assert ([row.key for row in found.rows()], found.facts().generation) == ([tag("A")], None)
+
+
+def test_a_newer_state_is_refused(path: Path) -> None:
+    open_state(str(path), write=True).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE state_facts SET version = 99")
+        connection.commit()
+    with pytest.raises(SyncengineError), recollection(str(path), now):
+        pass
+
+
+@pytest.mark.parametrize("content", [b"not a database" * 100, b"SQLite format 3\0" + b"\1" * 4000])
+def test_what_is_no_state_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(SyncengineError), recollection(str(path), now):
+        pass
+
+
+def test_a_database_of_something_else_is_refused(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE customers (name TEXT)")
+        connection.commit()
+    with pytest.raises(SyncengineError), recollection(str(path), now):
+        pass
+
+
+def test_a_state_that_may_only_be_read_is_glanced_at(path: Path) -> None:
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    path.chmod(0o400)
+    assert_same(path, [tag("A")])
+
+
+@pytest.mark.parametrize("name", ["a b.db", "50%.db", "what?.db", "a#b.db", "ü.db", "a&mode=rw.db"])
+def test_any_name_of_a_file_is_found(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    assert_same(path, [tag("A")])
+
+
+def test_a_url_is_not_glanced_at(path: Path) -> None:
+    with applying(str(path)) as state:
+        applied(state, "c1", whole(tag("A")))
+    with recollection(f"sqlite:///{path}", now) as found:
+        assert isinstance(found, State)
+        assert [row.key for row in found.rows()] == [tag("A")]
+
+
+def test_every_writing_makes_another_generation(path: Path) -> None:
+    """The proof that no row has changed since: none may pass by it."""
+    writings = {
+        "put": lambda state: state.put([Recorded(tag("A"))]),
+        "doubt": lambda state: state.doubt([tag("A")]),
+        "doubt_all": lambda state: state.doubt_all(),
+        "forget": lambda state: state.forget([tag("A")]),
+        "record": lambda state: state.record([]),
+        "facts": lambda state: state.set_facts(team="Acme"),
+        "end": lambda state: state.end_run("complete", {}),
+    }
+    assert "generation" in FACTS
+    with applying(str(path)) as state:
+        met = [state.facts().generation]
+        for write in writings.values():
+            write(state)
+            met.append(state.facts().generation)
+    assert None not in met
+    assert len(set(met)) == len(met)

@@ -1,0 +1,124 @@
+"""What exists already is recorded as if we had made it, and nothing is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project, category, tag
+from tests.cli.service import Service, serving
+
+CSV = (
+    "name;description;category;keywords;metadata.Client;visibility;excludeTagNameKeyword;closedTimestamp\n"
+    'A-1;"Opposition: #2\nagainst ""X""";acme;one; two;no;PRIVATE;true;2024-05-01T09:00:00Z\n'.replace(
+        "one; two", '"one; two"'
+    )
+    + "A-2;;;;;;;\n"
+)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def project(service: Service, tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", service.url)
+
+
+def adopt(project: Project, name: str, text: str, *arguments: str, code: int = 0) -> dict[str, object]:
+    (project.folder / name).write_text(text, encoding="utf-8")
+    done = project.run("adopt", name, "--format", "json", *arguments)
+    assert done.code == code, (done.out, done.err)
+    return done.document
+
+
+def test_a_table_is_adopted_value_by_value(project: Project, service: Service) -> None:
+    """Lists are parted by semicolons, metadata has a column a name, empty cells say nothing; nothing is sent."""
+    asked = service.asked()
+    assert adopt(project, "tags.csv", CSV)["adopted"] == ["tag/A-1", "tag/A-2"]
+    row = project.rows()["tag/A-1"]
+    assert row["fields"] == {
+        "description": 'Opposition: #2\nagainst "X"',
+        "category": "acme",
+        "visibility": "PRIVATE",
+        "excludeTagNameKeyword": True,
+        "closedTimestamp": 1714554000000,
+    }
+    assert (row["keywords"], row["metadata"], row["doubtful"]) == (["one", "two"], {"Client": "no"}, False)
+    assert project.rows()["tag/A-2"]["keywords"] == ["A-2"]
+    assert service.asked() == asked
+
+
+def test_what_is_adopted_and_declared_alike_leaves_nothing_to_plan(project: Project) -> None:
+    """A category with its id counts as known; the manifest itself can be what is adopted."""
+    wanted = {"tagCategories": [category("acme")], "tags": [tag("A-1", category="acme", keywords=["one"])]}
+    project.wants(**wanted)
+    listed = {**wanted, "tagCategories": [category("acme", serverId="77")]}
+    adopt(project, "there.json", json.dumps(listed))
+    assert project.plan().changes == ()
+
+
+def test_a_category_without_its_id_is_sent_again(project: Project) -> None:
+    """Tags cannot be put into a category whose id nobody knows."""
+    project.wants(tagCategories=[category("acme")])
+    adopt(project, "there.csv", "externalId,label\nacme,Label of acme\n")
+    assert [str(change.key) for change in project.plan().changes] == ["category/acme"]
+    assert project.apply().code == 0
+
+
+def test_a_list_alone_is_one_of_tags(project: Project) -> None:
+    """As other systems export them."""
+    assert adopt(project, "tags.json", '[{"name": "A"}, {"name": "B"}]')["adopted"] == ["tag/A", "tag/B"]
+
+
+def test_rows_that_are_recorded_are_kept(project: Project) -> None:
+    """Unless the file's word is to count."""
+    adopt(project, "one.csv", "name,description\nA,first\n")
+    again = adopt(project, "two.csv", "name,description\nA,second\nB,new\n")
+    assert (again["adopted"], again["known"]) == (["tag/B"], ["tag/A"])
+    adopt(project, "two.csv", "name,description\nA,second\n", "--replace")
+    assert project.rows()["tag/A"]["fields"]["description"] == "second"
+
+
+def test_what_was_adopted_is_in_the_history(project: Project) -> None:
+    """Like all that writes."""
+    adopt(project, "one.csv", "name\nA\n")
+    assert project.run("state", "history", "--format", "json").document["runs"][0]["command"] == "adopt"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "codes", "line"),
+    [
+        ("a.csv", "nmae,label\n", ["unknown-column", "missing-column"], 1),
+        ("a.csv", "name\nA\n\nA\n", ["duplicate-resource"], 4),
+        ("a.csv", 'name,description\n"A\nB",x\n', ["control-character"], 2),
+        ("a.csv", "name\nA,too much\n", ["csv-syntax"], 2),
+        ("a.csv", 'name\n"A\n', ["csv-syntax"], 2),
+        ("a.csv", "name,visibility\nA,HIDDEN\n", ["bad-value"], 2),
+        ("a.yaml", "generate: []\n", ["unknown-section"], 1),
+        ("a.yaml", "tags:\n  - nmae: A\n", ["unknown-field"], 2),
+        ("a.json", '{"tags": [{"name": "A", "serverId": null}]}', ["bad-value"], 1),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(
+    project: Project, name: str, text: str, codes: list[str], line: int
+) -> None:
+    """And nothing is recorded."""
+    found = adopt(project, name, text, code=8)["diagnostics"]
+    assert isinstance(found, list)
+    assert [each["code"] for each in found][: len(codes)] == codes, found
+    assert (found[0]["file"], found[0]["line"]) == (name, line)
+    assert project.rows() == {}
+
+
+@pytest.mark.parametrize(("name", "code"), [("missing.csv", 1), ("there.txt", 64)])
+def test_a_file_that_cannot_be_read_is_named(project: Project, name: str, code: int) -> None:
+    """Missing, or of another kind."""
+    done = project.run("adopt", name)
+    assert (done.code, name in done.err) == (code, True)

@@ -1,0 +1,168 @@
+"""One layout for every manifest: nothing of its meaning and no comment is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from syncengine.document.findings import Findings
+from syncengine.layout.laying import laid_out
+from syncengine.layout.lines import comments_of
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+
+MESSY = """\
+# The head stays on top.
+tags:
+# Above the second matter.
+- keywords:
+  - a
+  # above b
+  - "b"
+  url: ""   # behind the url
+  # above the name
+  name: 0123   # behind the name
+  description: |
+    # this is text
+     and deep
+
+- {metadata: {A: 'x'}, name: no,
+   keywords: [one,
+     two]}
+  # at the end of the list
+removed:
+- as: retire
+  tag: old
+defaults: {tags: {managedBy: x, visibility: PRIVATE}}
+"""
+NEAT = """\
+# The head stays on top.
+defaults: {tags: {visibility: PRIVATE, managedBy: x}}
+
+tags:
+  # Above the second matter.
+  # above the name
+  - name: 0123  # behind the name
+    description: |
+      # this is text
+       and deep
+    keywords:
+      - a
+      # above b
+      - "b"
+    url: ""  # behind the url
+
+  - {name: no, keywords: [one, two], metadata: {A: 'x'}}
+  # at the end of the list
+
+removed:
+  - tag: old
+    as: retire
+"""
+LAYOUTS = {
+    "documents": "tags: [{name: a}]\n---\n# second\ntags:\n- name: b\n...\n",
+    "scalars": "tags:\n- {name: a, keywords: [1.10, 0o7, 1e3, no, ~x, 'null', \"\\u00e9\\t\", 2024-01-01, <<, =]}\n",
+    "blocks": "tags:\n- name: a\n  description: >+\n   kept\n\n\n  url: |2\n     indented\n  path: /\n",
+    "folded": "tags:\n- description: one\n    two\n\n    three\n  name: 'a\n    b'\n",
+    "anchors": "tags:\n- keywords: &k [a]\n  name: x\n- keywords: *k\n  name: y\n",
+    "long": f"tags:\n- name: a\n  keywords: [{', '.join(f'a word of number {n}' for n in range(20))}]\n",
+    "generate": "generate:\n- tags:\n  - url: '{{ m.b }}'\n    name: '{{ m.a }}'\n  as: m\n  forEach: {csv: x.csv}\n",
+    "returns": "tags:\r\n- url: x\r\n  name: a # why\r\n",
+    "unknown": "tags:\n- nmae: a\n  zebra: b\n  name: c\nother: [1]\n",
+    "wide": "tags:\n      -   url: x\n          name: Ünïcode 😀 # ö\n          metadata:\n                B: 1\n                A: 2\n",
+}
+
+
+def lay(text: str) -> str:
+    findings = Findings("m.yaml")
+    result = laid_out(text.encode(), findings)
+    assert result is not None, findings.found
+    assert not findings.found
+    return result
+
+
+def fmt(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "syncengine", "fmt", *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+def project(folder: Path, text: str = MESSY, name: str = "m.yaml") -> Path:
+    (folder / "manifests").mkdir(exist_ok=True)
+    file = folder / "manifests" / name
+    file.write_bytes(text.encode())
+    return file
+
+
+def test_order_indentation_and_comments_are_canonical() -> None:
+    """Keys in the order of the documentation, lists indented, a comment where it belongs."""
+    assert lay(MESSY) == NEAT
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_layout_is_final_and_keeps_every_comment(name: str) -> None:
+    """Laying out what is laid out changes nothing; that the meaning stays is proven at each run."""
+    once = lay(LAYOUTS[name])
+    assert lay(once) == once
+    assert sorted(comments_of(once)) == sorted(comments_of(LAYOUTS[name].replace("\r\n", "\n")))
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_our_own_examples_are_laid_out(path: Path) -> None:
+    """What we show is what we ask for."""
+    text = path.read_text(encoding="utf-8")
+    assert lay(text) == text
+
+
+def test_what_would_lose_a_comment_is_left_as_it_is(tmp_path: Path) -> None:
+    """With a warning at its line."""
+    file = project(tmp_path, "tags:\n- {name: a, keywords: [a, # why\n   b]}\n")
+    before = file.read_bytes()
+    code, _, err = fmt(tmp_path)
+    assert (code, file.read_bytes()) == (0, before)
+    assert "manifests/m.yaml:2:1: warning[cannot-lay-out]" in err
+
+
+def test_files_are_written_once(tmp_path: Path) -> None:
+    """The second run has nothing to say, and rights are kept."""
+    file = project(tmp_path)
+    file.chmod(0o640)
+    assert fmt(tmp_path)[:2] == (0, "manifests/m.yaml\n")
+    assert (file.read_text(encoding="utf-8"), file.stat().st_mode & 0o777) == (NEAT, 0o640)
+    assert fmt(tmp_path)[:2] == (0, "")
+    assert [path.name for path in file.parent.iterdir()] == ["m.yaml"]
+
+
+def test_check_and_diff_write_nothing(tmp_path: Path) -> None:
+    """`--check` exits 1 when something differs; `--diff` shows it."""
+    file = project(tmp_path)
+    assert fmt(tmp_path, "--check")[:2] == (1, "manifests/m.yaml\n")
+    code, out, _ = fmt(tmp_path, "--diff")
+    assert (code, "+  - name: 0123  # behind the name" in out) == (0, True)
+    code, out, _ = fmt(tmp_path, "--check", "--diff", "--format", "json", "manifests")
+    assert (code, [each["file"] for each in json.loads(out)["files"]]) == (1, ["manifests/m.yaml"])
+    assert file.read_text(encoding="utf-8") == MESSY
+    file.write_text(NEAT, encoding="utf-8")
+    assert fmt(tmp_path, "--check")[0] == 0
+
+
+def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> None:
+    """Exit 8, with file, line and column."""
+    project(tmp_path)
+    broken = project(tmp_path, "tags:\n  - name: [a\n", "broken.yaml")
+    code, out, err = fmt(tmp_path)
+    assert (code, out) == (8, "manifests/m.yaml\n")
+    assert "manifests/broken.yaml:" in err
+    assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
+
+
+def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
+    """JSON has its own tools, and the layout of a template is its text's."""
+    project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
+    assert fmt(tmp_path)[:2] == (0, "")

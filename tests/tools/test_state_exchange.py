@@ -1,0 +1,96 @@
+"""A state can be carried to another place, where nothing of it is believed until it is sent again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import Project, category, tag
+from tests.cli.service import Service, serving
+
+HELD = {
+    "tagCategories": [category("held")],
+    "tags": [tag("HELD-1", category="held", keywords=["of it"], metadata={"A": "b"}, assigneeExternalIds=["jd"])],
+}
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving() as started:
+        yield started
+
+
+@pytest.fixture
+def project(service: Service, tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project", service.url)
+    project.settle(**HELD)
+    return project
+
+
+def exported(project: Project) -> str:
+    done = project.run("state", "export")
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None:
+    """As a file it can be read by nobody else, since it names clients."""
+    head, *rows = map(json.loads, exported(project).splitlines())
+    assert (head["format"], head["team"]) == ("syncengine.state-export/v1", "Sandbox")
+    assert [row["address"] for row in rows] == ["category/held", "tag/HELD-1"]
+    assert project.run("state", "export", "-o", "e.jsonl").code == 0
+    assert (project.folder / "e.jsonl").read_text() == exported(project)
+    assert (project.folder / "e.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_exported_comes_back_in_doubt(project: Project, service: Service) -> None:
+    """The next apply sends it again and settles it (engine.md §7); the service then holds what it held."""
+    before, held = project.rows(), service.holds()
+    (project.folder / "e.jsonl").write_text(exported(project))
+    (project.folder / ".syncengine/state.db").unlink()
+    assert project.run("state", "import", "e.jsonl").code == 64
+    assert project.run("state", "import", "e.jsonl", "-y", "--format", "json").document == {"imported": 2}
+    assert project.rows() == {address: {**row, "doubtful": True} for address, row in before.items()}
+    assert project.apply().code == 0
+    assert (project.rows(), service.holds()) == (before, held)
+
+
+def test_an_import_doubts_what_was_there_too(project: Project) -> None:
+    """A restored state is a guess about all of it."""
+    (project.folder / "e.jsonl").write_text(exported(project).splitlines()[0] + "\n")
+    assert project.run("state", "import", "e.jsonl", "-y").code == 0
+    assert all(row["doubtful"] for row in project.rows().values())
+
+
+def test_another_teams_rows_are_refused(project: Project) -> None:
+    """Exit 7, and nothing is written."""
+    head, *rows = exported(project).splitlines()
+    other = json.dumps({**json.loads(head), "team": "Another"})
+    (project.folder / "e.jsonl").write_text("\n".join([other, *rows]))
+    done = project.run("state", "import", "e.jsonl", "-y", "--format", "json")
+    assert (done.code, done.codes) == (7, ["wrong-team"])
+    assert not any(row["doubtful"] for row in project.rows().values())
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "line"),
+    [
+        ("", "not-an-export", 1),
+        ('{"format": "other"}', "not-an-export", 1),
+        ('HEAD\n{"address": "tag/A"}\n{"address": "thing/B"}', "bad-row", 3),
+        ('HEAD\n{"address": "tag/A", "status": "gone"}', "bad-row", 2),
+        ("HEAD\nnot json", "bad-row", 2),
+        ('HEAD\n{"address": "tag/A"}\n{"address": "tag/A"}', "duplicate-resource", 3),
+    ],
+)
+def test_a_file_that_is_no_export_is_refused_whole(project: Project, lines: str, code: str, line: int) -> None:
+    """With the line that is wrong; the state stays as it is."""
+    before = project.rows()
+    (project.folder / "e.jsonl").write_text(lines.replace("HEAD", exported(project).splitlines()[0]))
+    done = project.run("state", "import", "e.jsonl", "-y", "--format", "json")
+    (found,) = done.document["diagnostics"]
+    assert (done.code, found["code"], found["line"], found["file"]) == (8, code, line, "e.jsonl")
+    assert project.rows() == before
