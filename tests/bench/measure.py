@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.request import urlopen
@@ -94,11 +94,11 @@ def _proportional(pid: int) -> float:
 
 
 def _texts(paths: Iterable[Path]) -> Iterator[str]:
-    for path in paths:
-        try:
-            yield path.read_text()
-        except OSError:  # it has ended meanwhile
-            continue
+    """What can be read of processes that may end at any time."""
+    with suppress(OSError):
+        for path in paths:
+            with suppress(OSError):
+                yield path.read_text()
 
 
 @contextmanager
