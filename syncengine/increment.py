@@ -9,7 +9,7 @@ the cache; the judgement is pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -68,14 +68,9 @@ def plan_since(
     before = list(_read_before(settled, {*names, *gone}, cache))
     if len(before) < len(gone) + len(names & settled.files.keys()):
         return None
-    files = [file for file in manifests.files if file.name in names]
-    fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
-    if any(entry != cache.digest(file.name, each.sha256) for file, (entry, each) in zip(files, fresh, strict=True)):
-        return None  # another content than a moment ago
-    if not all(each.sha256 for _, each in fresh):
+    after = _read_after(manifests, names, entries, cache)
+    if after is None:
         return None
-    cache.put((entry, each.packed) for entry, each in fresh)
-    after = [unpacked(each) for _, each in fresh]
     window = None if _sources_shrink(before, after) else _window(before, after)
     if window is None or not _keeps_to_itself(before, after, window, settled, cache, names | gone):
         return None
@@ -114,6 +109,20 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 def _nothing(settled: Settled, basis: Basis) -> Plan:
     summary = Summary(unchanged=settled.desired)
     return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=settled.diagnostics)
+
+
+def _read_after(
+    manifests: ManifestSet, names: Collection[str], entries: Mapping[str, str], cache: ManifestCache
+) -> list[Read] | None:
+    """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
+    files = [file for file in manifests.files if file.name in names]
+    fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
+    if any(entry != cache.digest(file.name, each.sha256) for file, (entry, each) in zip(files, fresh, strict=True)):
+        return None
+    if not all(each.sha256 for _, each in fresh):
+        return None
+    cache.put((entry, each.packed) for entry, each in fresh)
+    return [unpacked(each) for _, each in fresh]
 
 
 def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[Read]:

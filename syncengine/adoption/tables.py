@@ -75,7 +75,7 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
     for row in rows:
         if any(cell.strip() for cell in row):
             yield start, row
-        start = rows.line_num  # type: ignore[attr-defined]
+        start = rows.line_num  # type: ignore[attr-defined] # as above
 
 
 def _header_is_good(header: Sequence[str], findings: Findings) -> bool:

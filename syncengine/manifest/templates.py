@@ -36,7 +36,7 @@ _TEXT = frozenset(
     "isdecimal isupper islower istitle isspace isascii isidentifier replace join".split()
 )
 _TIME = frozenset(
-    "year month day hour minute second microsecond date time isoformat weekday isoweekday timestamp".split()  # noqa: SIM905
+    "year month day hour minute second microsecond date time isoformat weekday isoweekday timestamp".split()  # noqa: SIM905 - words
 )
 _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     str: _TEXT,
@@ -49,7 +49,7 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
 }
 _OF_JINJA = (LoopContext, Macro, BlockReference, TemplateModule, Namespace)
 _LOOP = frozenset(
-    "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()  # noqa: SIM905
+    "index index0 revindex revindex0 first last length depth depth0 previtem nextitem cycle changed".split()  # noqa: SIM905 - words
 )
 
 
@@ -170,7 +170,7 @@ class _Bounded(NodeTransformer):
         node.iter = filtered(node.iter, "_turns", nodes.Const(size))
         return node
 
-    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as above
         self.generic_visit(node)
         return filtered(nodes.List(node.nodes, lineno=node.lineno), "_joined")
 
