@@ -17,3 +17,12 @@ def no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+RARELY = (50_000, 20, 20)
+"""Allocations, and younger collections, before the collector looks at each generation."""
+
+
+def rare_collection() -> None:
+    """For the rest of the process: an apply makes few cycles, of its calls, among very many values that live on."""
+    gc.set_threshold(*RARELY)

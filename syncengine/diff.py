@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
+from functools import cached_property
 
 from msgspec import Struct, field
 
@@ -21,7 +22,7 @@ class Action(Enum):
     RETIRE = "x"
     FORGET = "o"
 
-    @property
+    @cached_property
     def word(self) -> str:
         return self.name.lower()
 

@@ -7,7 +7,6 @@ a saved plan, guards, team, calls, report. Everything that a run touches outside
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -84,7 +83,6 @@ class Application:
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()
-                gc.freeze()  # the plan lives as long as the process: a fifth of a large apply went into walking it
                 exit_code = self._apply(planned, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
                     confirm_settled(project, planned, before, state.facts())
@@ -206,6 +204,9 @@ class _Silent:
 
     async def call(self, operation: object, body: object = None) -> Answer:
         raise AssertionError("a plan without requests calls nothing")
+
+    async def departed(self) -> None:
+        raise AssertionError("a plan without requests waits for none")
 
 
 # --- the state's team

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from msgspec import Struct
+
 from syncengine.diff import Action, Change
 from syncengine.errors import Diagnostic
 from syncengine.resource import Key, Source
@@ -42,8 +44,7 @@ class CallError:
     status: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True, gc=False):
     """One change's outcome with its place in the manifests."""
 
     key: Key

@@ -29,7 +29,7 @@ class Key(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.name}"
+        return self.kind + "/" + self.name
 
     @classmethod
     def parse(cls, address: str) -> Key:
@@ -86,7 +86,8 @@ class Resource(Struct, frozen=True, gc=False):
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
     """What a tag's fields say of its category: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
     named, by_id = fields.get("category"), fields.get("tagCategoryId")
-    return tuple(f"{how}/{value}" for how, value in (("category", named), ("id", by_id)) if value)
+    references = (f"category/{named}",) if named else ()
+    return (*references, f"id/{by_id}") if by_id else references
 
 
 class Removal(StrEnum):

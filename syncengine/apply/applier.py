@@ -112,6 +112,7 @@ def _batch_jobs(run: Run, operation: Operation, calls: Iterable[Call]) -> Iterat
 
 
 async def _send_batch(run: Run, operation: Operation, call: Call) -> None:
+    await run.service.departed()
     items = _ready(run, call.items)
     if items:
         run.journal.intend(operation, [(call.id, items)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Source
 
@@ -16,8 +18,7 @@ class StageStarted:
     items: int
 
 
-@dataclass(frozen=True, slots=True)
-class ItemEnded:
+class ItemEnded(Struct, frozen=True, gc=False):
     """What became of one item of a stage; `error` says why it was not applied."""
 
     key: Key

@@ -17,6 +17,7 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
+from syncengine.collection import rare_collection
 from syncengine.engine import Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
@@ -58,6 +59,7 @@ def apply(
     given: Globals, paths: Sequence[str], auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
+    rare_collection()
     targets = report_targets(reports, list(REPORT_FORMATS))
     applying = _Applying(given, auto_approve, format, shows=not takes_stdout(targets))
     try:

@@ -20,6 +20,7 @@ from tenacity import (
 )
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy
+from syncengine.service.departure import Departures, Trace
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]
@@ -112,6 +113,7 @@ class Client:
         self._answers = 0
         self._probing = asyncio.Lock()
         self._free = asyncio.Semaphore(self._conduct.concurrency)
+        self._departures = Departures()
         self._tls = httpx.create_ssl_context()
         self._connections: list[httpx.AsyncClient] = []
         self._resting: list[httpx.AsyncClient] = []
@@ -129,6 +131,10 @@ class Client:
     def path(self, operation: Operation) -> str:
         """The path that `operation` is called at, below the base URL."""
         return self._endpoint(operation).path
+
+    async def departed(self) -> None:
+        """Return once no large body is on its way out."""
+        await self._departures.over()
 
     async def call(
         self,
@@ -205,7 +211,8 @@ class Client:
     async def _exchange(self, request: _Request) -> Answer:
         try:
             async with self._connection() as connection:
-                response = await connection.send(self._built(connection, request))
+                with self._departures.of(request.content) as extensions:
+                    response = await connection.send(self._built(connection, request, extensions))
         except NOT_SENT as error:
             return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
         except httpx.LocalProtocolError:
@@ -215,7 +222,7 @@ class Client:
             return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"), timed_out=slow)
         return self._read(response)
 
-    def _built(self, connection: httpx.AsyncClient, request: _Request) -> httpx.Request:
+    def _built(self, connection: httpx.AsyncClient, request: _Request, extensions: dict[str, Trace]) -> httpx.Request:
         """A request as httpx builds it, save that what is the same for every call is not built again for each."""
         endpoint = self._endpoint(request.operation)
         url = self._urls.get(request.operation.id)
@@ -231,7 +238,7 @@ class Client:
             headers=headers,
             cookies=connection.cookies,
             content=request.content,
-            extensions={"timeout": timeout.as_dict()},
+            extensions={"timeout": timeout.as_dict(), **extensions},
         )
 
     @contextlib.asynccontextmanager

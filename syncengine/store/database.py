@@ -163,7 +163,7 @@ def _sqlite(path: Path, mode: str) -> sa.Engine:
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool, paramstyle="named")
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
     event.listen(engine, "connect", _synchronous)
     event.listen(engine, "begin", _begin)
     return engine

@@ -19,7 +19,7 @@ from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.store import detail
 from syncengine.store.codec import COLUMNS, to_values
-from syncengine.store.reading import IN_FLIGHT, by_kind, fetch, keyed
+from syncengine.store.reading import IN_FLIGHT, among, by_kind, fetch, keyed
 from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
@@ -176,7 +176,7 @@ def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    for part in keyed(ROWS, keys):
+    for part in keyed(connection, ROWS, keys):
         connection.execute(sa.update(ROWS).where(part, ROWS.c.doubtful.is_(False)).values(doubtful=True))
 
 
@@ -189,7 +189,7 @@ def forget(connection: sa.Connection, keys: Iterable[Key]) -> list[Key]:
     """Drop rows and whatever is open for them; the keys that had one."""
     dropped = list(fetch(connection, keys))
     for table in (ROWS, OPEN):
-        for part in keyed(table, dropped):
+        for part in keyed(connection, table, dropped):
             connection.execute(sa.delete(table).where(part))
     return dropped
 
@@ -261,7 +261,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
     _write(connection, stamp, others)
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
-        for part in keyed(ROWS, keys):
+        for part in keyed(connection, ROWS, keys):
             connection.execute(sa.update(ROWS).where(part).values(**values))
 
 
@@ -289,7 +289,8 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
     values = {"doubtful": False, "confirmed": True, "run": stamp.run, "plan": stamp.plan}
     found: set[Key] = set()
     for kind, names in by_kind(keys):
-        row = sa.and_(ROWS.c.kind == kind.value, ROWS.c.name.in_(names), ROWS.c.former.is_(None), STAYS)
+        named = among(connection, ROWS.c.name, names)
+        row = sa.and_(ROWS.c.kind == kind.value, named, ROWS.c.former.is_(None), STAYS)
         if connection.execute(sa.update(ROWS).where(row).values(**values)).rowcount == len(names):
             found.update(Key(kind, name) for name in names)
         else:

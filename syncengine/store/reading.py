@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.store.codec import COLUMNS, KINDS, STATUSES, from_values
-from syncengine.store.tables import MOVING, OPEN, ROWS
+from syncengine.store.tables import MOVING, NAME, OPEN, ROWS
 
-PIECE = 500
-"""Names in one IN list: well under every database's limit of variables."""
+PIECE = 5000
+"""Names looked up at a time."""
 
 STREAM = 2000
 """Rows fetched at a time."""
@@ -37,10 +39,18 @@ def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
         yield names[start : start + size]
 
 
-def keyed(table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
+def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Whether a column is one of these names, which go as one parameter: a statement of one length is prepared once."""
+    if connection.dialect.name == "sqlite":
+        listed = sa.func.json_each(json.dumps(names)).table_valued("value")
+        return column.in_(sa.select(listed.c.value))
+    return column == sa.any_(sa.literal(list(names), postgresql.ARRAY(NAME)))
+
+
+def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
     """Conditions that together find the keys, each once, in pieces."""
     for kind, piece in by_kind(keys):
-        yield sa.and_(table.c.kind == kind.value, table.c.name.in_(piece))
+        yield sa.and_(table.c.kind == kind.value, among(connection, table.c.name, piece))
 
 
 def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
@@ -55,7 +65,7 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
     """The rows of these keys that are recorded."""
-    found = (row for part in keyed(ROWS, keys) for row in connection.execute(query.where(part)))
+    found = (row for part in keyed(connection, ROWS, keys) for row in connection.execute(query.where(part)))
     return {recorded.key: recorded for recorded in map(from_values, found)}
 
 
@@ -71,7 +81,7 @@ def members(connection: sa.Connection, categories: Iterable[str]) -> list[Record
     """Tags that the service may still hold in one of these categories, by name."""
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
     held = SEEN.where(ROWS.c.kind == Kind.TAG.value, sa.or_(ROWS.c.status != Status.DELETED.value, DOUBTFUL))
-    said = [ROWS.c.category.in_(piece) for piece in pieces(sorted(references))]
+    said = [among(connection, ROWS.c.category, piece) for piece in pieces(sorted(references))]
     found = (from_values(row) for part in (*said, MOVING) for row in connection.execute(held.where(part)))
     tags = {tag.key: tag for tag in found if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]

@@ -61,6 +61,7 @@ class State:
         self._now = now
         self._locks = Locks(database, now)
         self._run: Run | None = None
+        self._shared: sa.Connection | None = None
         self._new_generation = new_generation
 
     def facts(self) -> Facts:
@@ -165,6 +166,16 @@ class State:
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """The verbs called within are one transaction: one write to the disk for what ended and what begins."""
+        with self._writing() as connection:
+            self._shared = connection
+            try:
+                yield
+            finally:
+                self._shared = None
+
     def record(self, leaves: Sequence[Leave]) -> None:
         """Write what needs no request; a leave whose key is not recorded is passed over."""
         with self._writing() as connection:
@@ -240,6 +251,9 @@ class State:
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction that proves the lock's epoch before anything else (engine.md 1.5)."""
+        if self._shared is not None:
+            yield self._shared
+            return
         with self.database.transaction() as connection:
             prove(connection, self.lease)
             connection.execute(sa.update(FACTS).values(generation=self._new_generation()))

@@ -7,6 +7,7 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -196,5 +197,6 @@ def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[M
     Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply.
     """
     if values:
-        text = str(statement.compile(connection, column_keys=list(values[0])))
-        connection.exec_driver_sql(text, list(values))
+        compiled = statement.compile(connection, column_keys=list(values[0]))
+        order = compiled.positiontup  # None where the driver takes parameters by name
+        connection.exec_driver_sql(str(compiled), list(map(itemgetter(*order), values)) if order else list(values))

@@ -147,6 +147,9 @@ class ServiceInMemory:
     def __init__(self, house: House, clockwork: Clockwork) -> None:
         self._house, self._clockwork = house, clockwork
 
+    async def departed(self) -> None:
+        return
+
     def path(self, operation: Operation) -> str:
         return operation.path
 

@@ -1,0 +1,55 @@
+"""Which large bodies are still on their way out, so that nothing long is begun meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+LARGE = 64 * 1024
+"""Bytes of a body that may not leave at once."""
+
+BODY_SENT = "http11.send_request_body.complete"
+"""httpcore's name for the moment that the last byte was handed to the operating system."""
+
+Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
+
+
+class Departures:
+    """Preparing a batch keeps the loop busy; done while another's body leaves, it would hold that one up, and after it
+    the next, until all connections wait for the service at the same time and then all for us.
+    """
+
+    def __init__(self) -> None:
+        self._leaving: set[object] = set()
+        self._none = asyncio.Event()
+        self._none.set()
+
+    async def over(self) -> None:
+        """Return once no large body is on its way."""
+        while self._leaving:
+            await self._none.wait()
+
+    @contextmanager
+    def of(self, content: bytes | None) -> Iterator[dict[str, Trace]]:
+        """The extensions of a request with this content, which is under way from now on."""
+        if content is None or len(content) < LARGE:
+            yield {}
+            return
+        ticket = object()
+        self._leaving.add(ticket)
+        self._none.clear()
+
+        async def trace(event: str, _: Mapping[str, object]) -> None:
+            if event == BODY_SENT:
+                self._left(ticket)
+
+        try:
+            yield {"trace": trace}
+        finally:
+            self._left(ticket)
+
+    def _left(self, ticket: object) -> None:
+        self._leaving.discard(ticket)
+        if not self._leaving:
+            self._none.set()
