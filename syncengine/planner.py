@@ -20,7 +20,7 @@ from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic
 from syncengine.gate import counted
 from syncengine.increment import Since, plan_since
-from syncengine.manifest.bulk import read_all, sha256_of
+from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.policy import Rules
@@ -54,7 +54,7 @@ def checked(project: Project, request: Request, around: Surroundings) -> Checked
     if not _is_worth_keeping(manifests):
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
-        digests = [sha256_of(file) for file in manifests.files]
+        digests = digests_of(manifests.files, cache)
         if not manifests.found and cache.stands(cache.entries(manifests.files, digests), manifests.levels):
             return Checked(manifests)
         with recollection(project.state, around.now) as state:
@@ -79,7 +79,7 @@ def validated(project: Project) -> Valid:
     if not _is_worth_keeping(manifests):
         return _valid(desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
-        digests = [sha256_of(file) for file in manifests.files]
+        digests = digests_of(manifests.files, cache)
         known = cache.standing(cache.entries(manifests.files, digests), manifests.levels)
         if known is not None and not manifests.found:
             return Valid(known.desired, len(known.files), known.diagnostics)
@@ -162,7 +162,7 @@ class _Remembering:
     basis: Basis
 
     def plan(self, facts: Facts, request: Request) -> Plan:
-        digests = [sha256_of(file) for file in self.found.manifests.files]
+        digests = digests_of(self.found.manifests.files, self.cache)
         since = self.short_way(facts, request, digests) or self._long_way(digests)
         return self._remembered(self._name, since, facts) if self._is_plain(request) else since.plan
 

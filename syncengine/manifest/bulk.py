@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -42,8 +42,21 @@ class Fresh(NamedTuple):
     sha256: str
 
 
-def sha256_of(file: ManifestFile) -> str:
-    """The digest of a file and of all that it depends on; empty if it cannot be read."""
+def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]:
+    """The digest of each file and of all that it depends on; empty if it cannot be read.
+
+    Bytes that have an entry by themselves depend on nothing else, and are not looked through for what they generate.
+    """
+    known = cache.known()
+    return [(known and _known_digest(file, cache, known)) or _whole_digest(file) for file in files]
+
+
+def _known_digest(file: ManifestFile, cache: ManifestCache, known: Container[str]) -> str:
+    sha256 = file.sha256()
+    return sha256 if cache.digest(file.name, sha256) in known else ""
+
+
+def _whole_digest(file: ManifestFile) -> str:
     data = file.content(Findings(file.name))
     return "" if data is None else _digest(file, data)
 
@@ -66,7 +79,7 @@ def read_all(
     if cache is None:
         yield from (unpacked(fresh) for fresh in _fresh(files, defaults))
         return
-    hashed = digests if digests is not None else [sha256_of(file) for file in files]
+    hashed = digests if digests is not None else digests_of(files, cache)
     entries = list(cache.entries(files, hashed).values())
     known = cache.has(entries)
     fresh = _fresh([file for file, entry in zip(files, entries, strict=True) if entry not in known], defaults)

@@ -99,8 +99,12 @@ class ManifestCache:
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Which of these have an entry."""
-        query = "SELECT 1 FROM entry WHERE digest = ?"
-        return {d for d in digests if self._quietly(lambda c, d=d: c.execute(query, (d,)).fetchone())}
+        return set(self.known().intersection(digests))
+
+    def known(self) -> frozenset[str]:
+        """The digests of all entries."""
+        rows = self._quietly(lambda c: c.execute("SELECT digest FROM entry").fetchall()) or ()
+        return frozenset(digest for (digest,) in rows)
 
     def get(self, digest: str) -> Packed | None:
         """What a file with this digest declares."""

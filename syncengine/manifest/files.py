@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
@@ -36,6 +38,14 @@ class ManifestFile:
         except OSError as error:
             findings.at("unreadable-file", None, None, f"the file cannot be read: {error.strerror or error}")
             return None
+
+    def sha256(self) -> str:
+        """The digest of its bytes alone; empty if it cannot be read."""
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            return ""
 
     @property
     def is_template(self) -> bool:
@@ -68,13 +78,37 @@ def find(paths: Sequence[Path], root: Path, given: Given | None = None) -> Found
     return Found(tuple(search.files), tuple(search.problems))
 
 
+class _Entry(NamedTuple):
+    """A file or folder: the parts of its path below where the search began, and where it is without links."""
+
+    parts: tuple[str, ...]
+    path: str
+    real: str
+    is_link: bool = False
+    is_regular: bool = False
+
+    @classmethod
+    def at(cls, path: Path) -> _Entry:
+        """Where the search begins."""
+        return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
+
+    def below(self, found: os.DirEntry[str]) -> _Entry:
+        """What was found in this folder; asks the system no more than it said by itself, save of links."""
+        is_link = found.is_symlink()
+        real = os.path.realpath(found.path) if is_link else f"{self.real}{os.sep}{found.name}"
+        return _Entry((*self.parts, found.name), found.path, real, is_link, _is(found.is_file))
+
+
 @dataclass(slots=True)
 class _Search:
+    """One search. `met` are the real paths seen, `names` the folders' names as people see them."""
+
     root: Path
     given: Given | None = None
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
-    met: set[Path] = field(default_factory=set)
+    met: set[str] = field(default_factory=set)
+    names: dict[str, str] = field(default_factory=dict)
     allowed: tuple[Path, ...] = ()
 
     def start(self, base: Path) -> None:
@@ -83,58 +117,71 @@ class _Search:
         if not base.exists():
             self._problem(base, "missing-manifests", "there is no such file or folder")
         elif base.is_dir():
-            if self._stays_inside(base):
+            if self._stays_inside(_Entry.at(base)):
                 self._folder(base)
         elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
-            self._file(base)
+            self._file(_Entry.at(base))
         else:
             self._problem(base, "not-a-manifest", f"a manifest's name ends in {', '.join(SUFFIXES)}")
 
     def _folder(self, base: Path) -> None:
-        for path in sorted(self._below(base), key=lambda p: p.relative_to(base).parts):
-            self._file(path)
+        for entry in sorted(self._below(base), key=attrgetter("parts")):
+            self._file(entry)
 
-    def _below(self, base: Path) -> Iterator[Path]:
+    def _below(self, base: Path) -> Iterator[_Entry]:
         """Everything below `base` that is named like a manifest, without following a link in a circle."""
-        waiting = [base]
+        waiting = [_Entry((), str(base), os.path.realpath(base))]
         while waiting:
             folder = waiting.pop()
-            if (real := folder.resolve()) in self.met:
+            if folder.real in self.met:
                 continue
-            self.met.add(real)
-            for path in self._entries(folder):
-                if path.is_dir():
-                    waiting.extend([path] if self._stays_inside(path) else [])
-                elif path.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
-                    yield path
+            self.met.add(folder.real)
+            for found in self._entries(folder.path):
+                entry = folder.below(found)
+                if _is(found.is_dir):
+                    waiting.extend([entry] if self._stays_inside(entry) else [])
+                elif found.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
+                    yield entry
 
-    def _entries(self, folder: Path) -> list[Path]:
+    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:
-            return [path for path in folder.iterdir() if not path.name.startswith(".")]
+            with os.scandir(folder) as found:
+                return [entry for entry in found if not entry.name.startswith(".")]
         except OSError as error:
             self._problem(folder, "unreadable-file", f"the folder cannot be read: {error.strerror or error}")
             return []
 
-    def _file(self, path: Path) -> None:
-        if not path.exists():
-            self._problem(path, "unreadable-file", "the link points to a file that does not exist")
-        elif not stat.S_ISREG(path.stat().st_mode):
-            self._problem(path, "unreadable-file", "this is not a regular file")
-        elif self._stays_inside(path) and (real := path.resolve()) not in self.met:
-            self.met.add(real)
-            self.files.append(ManifestFile(path, self._name(path), given=self.given))
+    def _file(self, entry: _Entry) -> None:
+        if not entry.is_regular:
+            exists = Path(entry.path).exists()
+            message = "this is not a regular file" if exists else "the link points to a file that does not exist"
+            self._problem(entry.path, "unreadable-file", message)
+        elif self._stays_inside(entry) and entry.real not in self.met:
+            self.met.add(entry.real)
+            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.given))
 
-    def _stays_inside(self, path: Path) -> bool:
-        if not path.is_symlink() or any(path.resolve().is_relative_to(folder) for folder in self.allowed):
+    def _stays_inside(self, entry: _Entry) -> bool:
+        if not entry.is_link or any(Path(entry.real).is_relative_to(folder) for folder in self.allowed):
             return True
-        self._problem(path, "outside-project", "the link leads out of the project's folder")
+        self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
         return False
 
-    def _problem(self, path: Path, code: str, message: str) -> None:
+    def _problem(self, path: Path | str, code: str, message: str) -> None:
         findings = Findings(self._name(path))
         findings.at(code, None, None, message)
         self.problems.extend(findings.found)
 
-    def _name(self, path: Path) -> str:
-        relative = Path(os.path.relpath(path, self.root)).as_posix()
+    def _name(self, path: Path | str) -> str:
+        folder, name = os.path.split(path)
+        if folder not in self.names:
+            self.names[folder] = Path(os.path.relpath(folder or ".", self.root)).as_posix()
+        relative = name if self.names[folder] == "." else f"{self.names[folder]}/{name}"
         return os.fsencode(relative).decode("utf-8", "replace")
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """The answer; no where the system gives none, as for links in a circle."""
+    try:
+        return question()
+    except OSError:
+        return False

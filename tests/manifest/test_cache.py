@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.manifest.bulk import read_all, sha256_of
+from syncengine.manifest.bulk import read_all
 from syncengine.manifest.cache import ManifestCache, Packed, Settled, opened, sealed
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
@@ -35,7 +35,7 @@ def filled(folder: Path, file: ManifestFile) -> Path:
     """A cache that knows the file and what is settled; its path."""
     with cache_in(folder) as cache:
         list(read_all([file], NO_DEFAULTS, cache))
-        entries = cache.entries([file], [sha256_of(file)])
+        entries = cache.entries([file], [file.sha256()])
         cache.remember("name", Settled(entries, 1, (), generation="g"))
     return folder / "cache" / "cache.db"
 
@@ -49,7 +49,7 @@ def read_with(folder: Path, file: ManifestFile) -> bool:
 def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
     """Whether the entry, the settled files, and that they are in order are known."""
     with cache_in(folder) as cache:
-        entries = cache.entries([file], [sha256_of(file)])
+        entries = cache.entries([file], [file.sha256()])
         known = cache.get(entries[file.name]) is not None
         return known, cache.settled("name") is not None, cache.stands(entries, {})
 
@@ -72,7 +72,7 @@ def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: 
 def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
-        assert not cache.stands(cache.entries([file], [sha256_of(file)]), {"same-keyword": Level.ERROR})
+        assert not cache.stands(cache.entries([file], [file.sha256()]), {"same-keyword": Level.ERROR})
 
 
 def truncated(path: Path) -> None:
@@ -195,12 +195,12 @@ def test_a_file_that_changes_after_it_was_hashed_is_kept_under_its_own_digest(
     tmp_path: Path, file: ManifestFile
 ) -> None:
     """The bytes that were read are not those of the digest at hand."""
-    before = sha256_of(file)
+    before = file.sha256()
     file.path.write_text("tags: [{name: T-2}]\n")
     with cache_in(tmp_path) as cache:
         list(read_all([file], NO_DEFAULTS, cache, [before]))
         assert cache.get(cache.digest(file.name, before)) is None
-        assert cache.get(cache.digest(file.name, sha256_of(file))) is not None
+        assert cache.get(cache.digest(file.name, file.sha256())) is not None
 
 
 def test_a_file_that_cannot_be_read_is_not_remembered(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from syncengine.desired import manifest_set
 from syncengine.engine import Application
 from syncengine.increment import plan_since
-from syncengine.manifest.bulk import sha256_of
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.plan import Basis, Plan
 from syncengine.planner import CACHE_FOLDER, make_plan, options_of
@@ -501,9 +500,9 @@ def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(ben
     settle(bench, estate)
     project = bench.project()
     manifests = manifest_set(project)
-    hashed = [hashlib.sha256(b"what it was").hexdigest(), *map(sha256_of, manifests.files[1:])]
+    hashed = [hashlib.sha256(b"what it was").hexdigest(), *(file.sha256() for file in manifests.files[1:])]
     with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
-        entries = cache.entries(manifests.files, map(sha256_of, manifests.files))
+        entries = cache.entries(manifests.files, (file.sha256() for file in manifests.files))
         settled = Settled(entries, 8, ("c1", "c2"), generation="g")
         options = options_of(project, Request("plan"))
         how = (options, Basis("id", "now", "http://localhost"))
