@@ -22,6 +22,8 @@ MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
 AT_ONCE = 4
 """Files that a process is given at a time."""
+KEPT_AT_ONCE = 32
+"""Files whose readings wait in memory for the cache."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Reading).decode
@@ -90,6 +92,9 @@ def read_all(
             found = next(fresh) if entry not in known else read_one(file, defaults)
             if found.sha256:
                 new.append((cache.digest(file.name, found.sha256), found.packed))
+                if len(new) >= KEPT_AT_ONCE:
+                    cache.put(new)
+                    new = []
             read = unpacked(found)
         yield read
     cache.put(new)
