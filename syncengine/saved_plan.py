@@ -57,7 +57,7 @@ def save(plan: Plan, document: Mapping[str, object], path: Path) -> None:
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(head[:-1] + b',"execution":' + execution + b"}")
+            file.writelines((memoryview(head)[:-1], b',"execution":', execution, b"}"))
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
 
