@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from syncengine.resource import Key, Source
 from syncengine.store.codec import from_json, to_json
 from syncengine.store.detail import Detail, read
-from syncengine.store.journal import FAILED, INTENDED, SETTLED
+from syncengine.store.journal import CALL, FAILED, INTENDED, SETTLED
 from syncengine.store.tables import JOURNAL, RUNS
 
 DIED = "died"
@@ -111,19 +111,23 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
-    """Calls of a plan whose every key settled last, in whichever of its runs."""
+    """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
     runs_of_plan = sa.select(RUNS.c.id).where(RUNS.c.plan == plan)
     last = (
         sa.select(sa.func.max(JOURNAL.c.id))
         .where(JOURNAL.c.run.in_(runs_of_plan), JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
         .group_by(JOURNAL.c.call, JOURNAL.c.kind, JOURNAL.c.name)
     )
-    verbs = sa.func.min(JOURNAL.c.verb), sa.func.max(JOURNAL.c.verb)
+    whole = JOURNAL.c.kind == CALL
+    failed, begun, ended = (
+        sa.func.max(sa.case((which, JOURNAL.c.id), else_=0))
+        for which in (JOURNAL.c.verb == FAILED, JOURNAL.c.verb == INTENDED, whole)
+    )
     query = (
         sa.select(JOURNAL.c.call)
         .where(JOURNAL.c.id.in_(last))
         .group_by(JOURNAL.c.call)
-        .having(verbs[0] == SETTLED, verbs[1] == SETTLED)
+        .having(failed == 0, begun <= ended)
     )
     return set(connection.execute(query).scalars())
 
@@ -136,11 +140,14 @@ def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
         .where(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
         .order_by(JOURNAL.c.id)
     )
-    return _folded(connection.execute(query))
+    lines = connection.execute(query).all()
+    calls = {line.call for line in lines if line.verb == INTENDED}
+    whole = sa.select(JOURNAL.c.run, JOURNAL.c.call).where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls))
+    return _folded(lines, [(run, call) for run, call in connection.execute(whole)])
 
 
-def _folded(lines: Iterable[sa.Row[Any]]) -> list[HistoryEntry]:
-    """Lines as entries: the end of a call is told with its beginning."""
+def _folded(lines: Iterable[sa.Row[Any]], whole: Iterable[tuple[str, str]]) -> list[HistoryEntry]:
+    """Lines as entries: the end of a call is told with its beginning. `whole`: run and call of those that ended so."""
     entries: list[HistoryEntry] = []
     begun: dict[tuple[str, str], int] = {}
     for line in lines:
@@ -151,6 +158,8 @@ def _folded(lines: Iterable[sa.Row[Any]]) -> list[HistoryEntry]:
         if line.verb == INTENDED:
             begun[line.run, line.call] = len(entries)
         entries.append(_entry(line))
+    for ended in begun.keys() & set(whole):
+        entries[begun[ended]] = replace(entries[begun[ended]], outcome=SETTLED)
     return entries
 
 

@@ -25,6 +25,10 @@ from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
 
+CALL = "call"
+"""The kind of a line, named by a call, that ends whatever is open of it: nearly all calls end so, and a line for each
+of their keys would be half of the journal."""
+
 ENDED = sa.delete(OPEN).where(
     OPEN.c.kind == sa.bindparam("of_kind"),
     OPEN.c.name == sa.bindparam("of_name"),
@@ -83,7 +87,7 @@ class Stamp:
     def line(
         self,
         verb: str,
-        key: Key,
+        key: tuple[str, str],
         *,
         call: str | None = None,
         operation: str | None = None,
@@ -97,8 +101,8 @@ class Stamp:
             "verb": verb,
             "call": call,
             "operation": operation,
-            "kind": str(key.kind),
-            "name": key.name,
+            "kind": str(key[0]),
+            "name": key[1],
             "file": source.file if source else None,
             "line": source.line if source else None,
             "detail": said,
@@ -139,7 +143,8 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
     _rewrite(connection, stamp, known, rows)
-    _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in entries for leave in entry.leaves])
+    parts = _end_calls(connection, stamp, entries)
+    _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in parts for leave in entry.leaves])
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[Failure]) -> None:
@@ -301,6 +306,18 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
 def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:
     places = [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves]
     many(connection, open_once(connection.dialect.name), places)
+
+
+def _end_calls(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> list[Settlement]:
+    """End calls of which nothing else is open, with a line each; the entries of the others."""
+    keys = {entry.call: {leave.key for leave in entry.leaves} for entry in entries if len(entry.leaves) > 1}
+    if not keys:
+        return list(entries)
+    count = sa.select(OPEN.c.call, sa.func.count()).where(OPEN.c.call.in_(keys)).group_by(OPEN.c.call)
+    whole = [call for call, opened in connection.execute(count) if len(keys[call]) == opened]
+    connection.execute(sa.delete(OPEN).where(OPEN.c.call.in_(whole)))
+    _append(connection, [stamp.line(SETTLED, (CALL, call), call=call) for call in whole])
+    return [entry for entry in entries if entry.call not in whole]
 
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tuple[str, Key, str | None]]) -> None:

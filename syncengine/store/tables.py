@@ -99,7 +99,7 @@ JOURNAL = sa.Table(
     sa.Column("line", sa.Integer),
     sa.Column("detail", sa.Text),
     sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only: one line for each call, key and verb.",
+    comment="Append-only: one line for each call, key and verb, or `journal.CALL` and verb for all keys of a call.",
 )
 
 RUNS = sa.Table(

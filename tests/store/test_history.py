@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from syncengine.leaves import Leave
-from syncengine.resource import Source, Status
-from syncengine.store.state import Failure, Intent, open_state
+from syncengine.resource import Key, Source, Status
+from syncengine.store.state import Failure, Intent, Settlement, State, open_state
+from syncengine.store.tables import JOURNAL
 
 from .estate import PLACE, applied, applying, run, tag, whole
 
@@ -51,6 +54,43 @@ def test_history_tells_what_nobody_knows(url: str) -> None:
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
     assert last.detail.status == (Status.ACTIVE, Status.DELETED)
     assert last.detail.fields == {"assigneeExternalIds": (("jd",), None)}
+
+
+def outcomes(state: State, *keys: Key) -> list[list[str]]:
+    return [[entry.outcome for entry in state.history(key)] for key in keys]
+
+
+def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
+    """With one line, which tells no other run's call of the same name, and none of a key that was refused before."""
+    b, c = tag("b"), tag("c")
+    with applying(url) as state:
+        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
+        state.fail([Failure("tags 1", (c,), "no")])
+        assert state.settled_calls("plan-1") == set()
+        state.settle([Settlement("tags 1", (whole(A), whole(b)))])
+        assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]
+        assert state.settled_calls("plan-1") == set()
+        with state.database.transaction() as connection:
+            ends = connection.execute(sa.select(JOURNAL.c.kind, JOURNAL.c.name).where(JOURNAL.c.verb == "settled"))
+            assert [tuple(end) for end in ends] == [("call", "tags 1")]
+    with applying(url, run(2, plan="plan-1")) as state:
+        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
+        assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
+        assert state.settled_calls("plan-1") == set()
+        state.settle([Settlement("tags 1", (whole(A), whole(b), whole(c)))])
+        assert outcomes(state, A, c) == [["settled", "settled"], ["failed", "settled"]]
+        assert state.settled_calls("plan-1") == {"tags 1"}
+
+
+def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
+    """As where it was halved: the last part ends whatever is open."""
+    b = tag("b")
+    with applying(url) as state:
+        state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(tag("c"))))])
+        state.settle([Settlement("tags 1", (whole(A),))])
+        assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["intended"]], set())
+        state.settle([Settlement("tags 1", (whole(b), whole(tag("c"))))])
+        assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["settled"]], {"tags 1"})
 
 
 def test_history_outlives_its_row(url: str) -> None:
