@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 LARGE = 64 * 1024
 """Bytes of a body that may not leave at once."""
+
+PATIENCE_SECONDS = 1.0
 
 BODY_SENT = "http11.send_request_body.complete"
 """httpcore's name for the moment that the last byte was handed to the operating system."""
@@ -26,9 +28,11 @@ class Departures:
         self._none.set()
 
     async def over(self) -> None:
-        """Return once no large body is on its way."""
-        while self._leaving:
-            await self._none.wait()
+        """Return once no large body is on its way, or one takes long: then it is not we who hold it up."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while self._leaving:
+                    await self._none.wait()
 
     @contextmanager
     def of(self, content: bytes | None) -> Iterator[dict[str, Trace]]:
