@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from syncengine.aims import Leaving, Way
 from syncengine.diff import Action, Change, Difference, Effect, is_new
 from syncengine.leaves import Leave
-from syncengine.policy import Leaving, Way
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,

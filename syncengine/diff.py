@@ -8,8 +8,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
+from syncengine.aims import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.leaves import Leave
-from syncengine.policy import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from syncengine.aims import may_be_held
 from syncengine.diff import Action, Change, Difference
-from syncengine.policy import may_be_held
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Recorded, Status
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from syncengine import commits
+from syncengine.aims import may_be_held
 from syncengine.errors import GateTripped, StalePlan
 from syncengine.plan import Plan
-from syncengine.policy import may_be_held
 from syncengine.resource import Kind, Recorded
 from syncengine.staleness import mismatches
 from syncengine.store.state import Facts, State, open_state

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from syncengine.aims import Aim, may_be_held
 from syncengine.errors import Diagnostic, Severity
-from syncengine.policy import Aim, may_be_held
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 RENAME_SUSPECTED = "rename-suspected"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from syncengine.aims import Aim, Note, Rules, Way, may_be_held
 from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
@@ -20,7 +21,7 @@ from syncengine.gate import Gate, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.manifest.lints import levelled
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
-from syncengine.policy import Aim, Note, Rules, Way, aim, may_be_held
+from syncengine.policy import aim
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.scope import Scope

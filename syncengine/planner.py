@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from syncengine import commits
+from syncengine.aims import Rules
 from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.emptied import refuse_emptied
@@ -23,7 +24,6 @@ from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.plan import Basis, Options, Plan, plan
-from syncengine.policy import Rules
 from syncengine.project_file import Level
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind

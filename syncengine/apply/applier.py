@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from syncengine.aims import may_be_held
 from syncengine.apply import batches, session, singles
 from syncengine.apply.events import ItemEnded, StageStarted
 from syncengine.apply.run import FLUSH_AT, Run, leaves_of
 from syncengine.calls import Call, Item, Step
 from syncengine.diff import Action
 from syncengine.plan import Plan, Stage
-from syncengine.policy import may_be_held
 from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation

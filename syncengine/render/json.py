@@ -13,11 +13,11 @@ from typing import Any
 import orjson
 from msgspec import structs
 
+from syncengine.aims import Note
 from syncengine.diff import Change, FieldChange
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
 from syncengine.plan import Plan, Summary, Sweep
-from syncengine.policy import Note
 from syncengine.render.look import PLAIN, Look
 from syncengine.report import CallError, Report, Result, Session
 from syncengine.resource import Source

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from syncengine.aims import Note
 from syncengine.diff import Action, Change
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
 from syncengine.plan import Plan
-from syncengine.policy import Note
 from syncengine.render import difference
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from syncengine import report
+from syncengine.aims import Rules
 from syncengine.apply import applier
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
@@ -23,7 +24,6 @@ from syncengine.desired import Desired
 from syncengine.errors import Problems, StalePlan
 from syncengine.guards import refuse_stale
 from syncengine.plan import Basis, Options, Plan, plan
-from syncengine.policy import Rules
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.policy import Rules
+from syncengine.aims import Rules
 from syncengine.project_file import Ownership
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value

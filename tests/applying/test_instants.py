@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.policy import Rules
+from syncengine.aims import Rules
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 

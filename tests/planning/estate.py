@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from syncengine.aims import Rules
 from syncengine.calls import Call, Item, Step
 from syncengine.desired import Desired, ManifestSet, desired
 from syncengine.diff import Change, FieldChange
@@ -18,7 +19,6 @@ from syncengine.leaves import Leave
 from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.plan import Basis, Options, Plan, plan
-from syncengine.policy import Rules
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 from syncengine.scope import Scope

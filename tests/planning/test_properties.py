@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from syncengine.aims import Aim, may_be_held
 from syncengine.calls import Step as Stage
 from syncengine.desired import Desired
 from syncengine.diff import Action
@@ -17,7 +18,7 @@ from syncengine.errors import Problems
 from syncengine.gate import Loss, losses_of
 from syncengine.leaves import Leave
 from syncengine.plan import Plan
-from syncengine.policy import Aim, aim, may_be_held
+from syncengine.policy import aim
 from syncengine.resource import Key, Kind, Status
 from syncengine.scope import Scope
 

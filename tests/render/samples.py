@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from syncengine.aims import Note
 from syncengine.calls import Call
 from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
 from syncengine.gate import Gate
 from syncengine.plan import Basis, Plan, Summary, Sweep
-from syncengine.policy import Note
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
 

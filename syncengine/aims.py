@@ -1,0 +1,101 @@
+"""What planning aims at: what is wanted, what leaves and how, what is only said. Values; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic
+from syncengine.leaves import Leave
+from syncengine.project_file import Ownership
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
+
+
+class Note(Struct, frozen=True, gc=False):
+    """Said, not done. `kind`: create-only, ignored, kept, released, not-enabled, left-out."""
+
+    key: Key
+    kind: str
+    message: str
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the project allows. `deletes_tags`: the endpoint of deleteTag is configured."""
+
+    tag_removal: Removal = Removal.FORGET
+    activity_types: Ownership = Ownership.OWNED
+    deletes_tags: bool = False
+
+
+class Way(StrEnum):
+    """How a recorded resource leaves."""
+
+    FORGET = "forget"
+    RETIRE = "retire"
+    DELETE = "delete"
+    CASCADE = "cascade"
+    SWEEP = "sweep"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename.
+
+    `may_stay`: a cascade may not reach it, since it may have left the category; `otherwise` is how it leaves then.
+    """
+
+    row: Recorded
+    way: Way
+    reason: str | None = None
+    taken_by: Key | None = None
+    may_stay: bool = False
+    otherwise: Way | None = None
+
+
+@dataclass(slots=True)
+class Aim:
+    """What planning aims at.
+
+    `wanted`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
+    maps a new key to the recorded ones it replaces (one for a category); `held` are recorded activity types that no
+    manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
+    category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along.
+    """
+
+    wanted: dict[Key, Resource] = field(default_factory=dict)
+    renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
+    leaving: dict[Key, Leaving] = field(default_factory=dict)
+    held: list[Recorded] = field(default_factory=list)
+    released: list[Recorded] = field(default_factory=list)
+    movers: dict[Key, list[Key]] = field(default_factory=dict)
+    cascades: dict[Key, list[Leaving]] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def may_be_held(row: Recorded) -> bool:
+    """Whether the service may hold it: a deletion without a known outcome may not have happened."""
+    return row.status is not Status.DELETED or row.doubtful
+
+
+def standing(key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]) -> Recorded | None:
+    """The row that a desired resource is compared with: its own, or in a category's rename the one it takes over."""
+    row = recorded.get(key)
+    held = row if row is not None and may_be_held(row) else None
+    if key.kind is not Kind.CATEGORY or key not in renames:
+        return held
+    old = recorded[renames[key][0]]
+    if held is None:
+        return replace(old, key=key, status=Status.ACTIVE)
+    return replace(held, server_id=old.server_id, body=Body(fields={**old.body.fields, **held.body.fields}))
+
+
+def release(row: Recorded) -> Leave:
+    """The record of a row that stays on the service and is no longer ours to change."""
+    return Leave(key=row.key, status=Status.RELEASED)
