@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--sizes N,N,…] [--deletes N] [--json FILE]`: the goals of speed and scale, measured.
+"""The goals of speed and scale, measured: `python -m tests.bench`, with `--help` for its options.
 
 The real program runs as a process of its own, applying to a service that costs next to nothing, and what it is compared
 with runs in the same few minutes: only ratios and differences mean anything on another machine. Short figures are the
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.bench.estate import Estate
-from tests.bench.figures import Figures, of_starting
+from tests.bench.figures import Figures, of_generating, of_starting
 from tests.bench.measure import cheap_service
 from tests.bench.table import Row, machine, table
 
@@ -27,6 +27,9 @@ def main() -> None:
     print(f"Machine: {on['cpu']}, {on['cores']} cores, Python {on['python']}\n", flush=True)
     with cheap_service() as base_url, tempfile.TemporaryDirectory(prefix="syncengine-bench-") as folder:
         found["starting"] = told("Starting", of_starting(Path(folder, "starting"), base_url))
+        if given.generated:
+            rows = of_generating(Path(folder, "generating"), base_url, given.generated)
+            found["generated"] = told("Generated", rows)
         for size in given.sizes:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 figures = Figures(Estate(Path(place, "project"), base_url), size, given.deletes)
@@ -48,6 +51,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench")
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000], metavar="N,N,…")
     parser.add_argument("--deletes", type=int, default=100_000, metavar="N", help="keyword deletes, at most; 0: none")
+    parser.add_argument("--generated", type=int, default=50_000, metavar="N", help="generated tags; 0: none")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args()
 

@@ -6,16 +6,29 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 TAG = """\
   - name: M-{n:07}
     description: "{words}, a matter of some length with words that people would write"
     keywords: [{keywords}]
     metadata: {{Client: "ACME Holding Corporation {n:07}", Billing Group: billable}}
-    externalId: "{n}"
+    externalId: "{id}"
     url: https://pms.example.com/matters/{n:07}/overview
     visibility: PUBLIC
 """
+MADE_OF_A_ROW = TAG.format(
+    n="{{ m.number }}",
+    id="{{ m.id }}",
+    words="Opposition against EP {{ m.number }}",
+    keywords='"EP {{ m.number }} B1", "matter {{ m.number }} file", "docket {{ m.number }}/2026"',
+)
+BLOCK = f"""\
+generate:
+  - forEach: {{csv: ../data/matters.csv}}
+    as: m
+    tags:
+{indent(MADE_OF_A_ROW, "    ")}"""
 TAGS_A_FILE = 1000
 
 
@@ -37,6 +50,13 @@ class Estate:
             numbers = range(first, min(first + TAGS_A_FILE, end))
             self._write(first, "".join(tag(n, loses_keyword=n < without_keyword) for n in numbers))
 
+    def generates(self, count: int) -> None:
+        """The same tags, made of the rows of a CSV file by one block."""
+        (self.folder / "data").mkdir(exist_ok=True)
+        rows = "".join(f"{n:07},{n}\n" for n in range(count))
+        (self.folder / "data" / "matters.csv").write_text(f"number,id\n{rows}", encoding="utf-8")
+        (self.folder / "manifests" / "matters.yaml").write_text(BLOCK, encoding="utf-8")
+
     def changes_one(self, version: int, size: int) -> None:
         """One tag, in the middle, has another description."""
         middle = size // 2 // TAGS_A_FILE * TAGS_A_FILE
@@ -56,4 +76,4 @@ def tag(n: int, *, loses_keyword: bool = False, words: str | None = None) -> str
     """The tag number `n`."""
     keywords = (f"EP {n:07} B1", f"matter {n:07} file", f"docket {n:07}/2026")
     listed = ", ".join(f'"{keyword}"' for keyword in (keywords[:-1] if loses_keyword else keywords))
-    return TAG.format(n=n, keywords=listed, words=words or f"Opposition against EP {n:07}")
+    return TAG.format(n=n, id=n, keywords=listed, words=words or f"Opposition against EP {n:07}")

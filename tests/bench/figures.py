@@ -36,6 +36,28 @@ def of_starting(folder: Path, base_url: str) -> Iterator[Row]:
         yield Row(what, seconds - python, "s", goal, parts={"python s": python})
 
 
+def of_generating(folder: Path, base_url: str, count: int) -> Iterator[Row]:
+    """What the same tags cost when one block makes them of a CSV file, over being written out."""
+    written, generated = Estate(folder / "written", base_url), Estate(folder / "generated", base_url)
+    written.holds(0, count)
+    generated.generates(count)
+    cold = [median(_cold(estate).seconds for _ in range(3)) for estate in (generated, written)]
+    parts = {"generated s": cold[0], "written s": cold[1]}
+    yield Row(f"cold plan of {count:,} generated tags, over written out", cold[0] / cold[1], "×", 2, parts=parts)
+    for estate in (generated, written):
+        syncengine(estate.folder, "apply", "-y", "--format", "json")
+        syncengine(estate.folder, "plan")
+    again = [median(syncengine(e.folder, "plan").seconds for _ in range(SHORT_RUNS)) for e in (generated, written)]
+    parts = {"generated s": again[0], "written s": again[1]}
+    yield Row(f"no-change plan of {count:,} generated tags, over written out", again[0] / again[1], "×", 2, parts=parts)
+
+
+def _cold(estate: Estate) -> Measured:
+    """A plan with nothing cached and nothing recorded."""
+    estate.forgets()
+    return syncengine(estate.folder, "plan", memory=True)
+
+
 @dataclass(frozen=True)
 class Figures:
     """The figures of an estate of `size` tags, to be asked for in this order; each needs what those before it left."""
@@ -59,17 +81,13 @@ class Figures:
         """Nothing cached, nothing recorded."""
         files = self._files[: SLICE // TAGS_A_FILE]
         loading = bare("load", *files) * len(self._files) / len(files)
-        runs = [self._plan_cold() for _ in range(3 if self.size <= SLICE else 1)]
+        runs = [_cold(self.estate) for _ in range(3 if self.size <= SLICE else 1)]
         seconds = median(one.seconds for one in runs)
         parts = {"plan s": seconds, "CSafeLoader s": loading}
         yield Row("cold plan, over CSafeLoader's load", seconds / loading, "×", 0.25, parts=parts)
         megabytes = max(one.megabytes for one in runs)
         parts = {"KB a tag": megabytes * 1024 / self.size}
         yield Row("cold plan, peak memory", megabytes, "MB", 150 + self.size * 3 / 1024, parts=parts)
-
-    def _plan_cold(self) -> Measured:
-        self.estate.forgets()
-        return syncengine(self.estate.folder, "plan", "--sandbox", memory=True)
 
     def creates(self) -> Iterator[Row]:
         """The first slice from a saved plan, measured; then the others, so that all is recorded."""
