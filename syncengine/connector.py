@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -89,7 +89,7 @@ async def register(client: Client, now: float) -> Registered:
     """Tell the service who connects. SyncengineError without the answer's words: secrets may stand in them."""
     answer = await client.call(REGISTER_CONNECTOR, registration(now))
     if not answer.ok:
-        raise refusal(REGISTER_CONNECTOR, client, answer)
+        raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")

@@ -97,8 +97,8 @@ class Acknowledging:
         if answer.status == 404 or (answer.status == 409 and self.has_webhook):
             return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
         if answer.status in (401, 403) or (answer.status is None and (answer.timed_out or not answer.reached)):
-            return self._waits("acknowledge", _why(answer), self._service, answer)
-        again.due = now + self._waits(f"acknowledge {id}", _why(answer), again.back_off, answer)
+            return self._waits("acknowledge", answer.said, self._service, answer)
+        again.due = now + self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)
         return 0.0
 
     async def _accepted(self, verdict: Acknowledgement) -> float:
@@ -125,8 +125,3 @@ class Acknowledging:
         self._again = {id: again for id, again in self._again.items() if id in ids}
         now = asyncio.get_running_loop().time()
         return min((max(0.05, again.due - now) for again in self._again.values()), default=self.pace.longest)
-
-
-def _why(answer: Answer) -> str:
-    words = answer.text or "no words"
-    return words if answer.status is None else f"{answer.status}: {words}"

@@ -15,7 +15,7 @@ from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
-from syncengine.service.posted_time import Group, fetch, group_id, groups_of
+from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
 from syncengine.store.lock import LockLost
 
 MECHANISM = "fetch"
@@ -34,6 +34,8 @@ class Taking(Protocol):
     def troubles(self) -> Sequence[SinkTrouble]: ...
 
     async def take(self, raw: Mapping[str, Any], *, mechanism: str) -> Verdict: ...
+
+    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict: ...
 
 
 class Fetching:
@@ -94,36 +96,39 @@ class Fetching:
             stopped.cancel()
             polling.cancel()
 
-    async def _brought(self, groups: Sequence[Group], took: float) -> float:
+    async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
         self._back_off.reset()
         self._tell(Offered(len(groups)))
+        pause = 0.0
         for group in groups:
             if self._stop.is_set():
                 return 0.0
-            if pause := await self._took(group):
-                return pause
+            pause = max(pause, await self._took(group))
         # A service that does not hold an empty fetch must not be asked a thousand times a second.
-        return self._pace.empty if not groups and took < self._pace.empty else 0.0
+        return self._pace.empty if not groups and took < self._pace.empty else pause
 
-    async def _took(self, group: Group) -> float:
+    async def _took(self, group: Group | Unreadable) -> float:
         """Take one group; seconds to wait when the inbox could not have it, which is offered again then."""
-        id = group_id(group)
+        id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
             self._tell(Unusable("a group without groupId was fetched: nobody can be told what became of it"))
             return 0.0
         try:
-            verdict = await self._delivery.take(group, mechanism=MECHANISM)
+            verdict = await self._handed_over(id, group)
         except LockLost:
             raise
-        except Exception as error:  # one group must not end the loop for all others
+        except Exception as error:  # one group must keep none of the others from being taken
             return self._waits("take", f"{id}: {said(error)}", None)
         self._tell(Taken(id, verdict))
         return 0.0
 
+    async def _handed_over(self, id: str, group: Group | Unreadable) -> Verdict:
+        if isinstance(group, Unreadable):
+            return await self._delivery.refuse(id, group.digest, mechanism=MECHANISM)
+        return await self._delivery.take(group, mechanism=MECHANISM)
+
     def _trouble(self, answer: Answer) -> float:
-        words = answer.text or "no words"
-        why = words if answer.status is None else f"{answer.status}: {words}"
-        return self._waits("fetch", why, answer.retry_after)
+        return self._waits("fetch", answer.said, answer.retry_after)
 
     def _waits(self, what: str, why: str, asked: float | None) -> float:
         seconds = self._back_off.after(asked)
@@ -132,8 +137,7 @@ class Fetching:
 
 
 def _explained(answer: Answer) -> str:
-    words = f" ({answer.text})" if answer.text else ""
     return (
         "posted time cannot be fetched: the team has a webhook, and the service allows only one of the two"
-        f"{words}. Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
+        f" ({answer.said}). Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
     )

@@ -183,22 +183,26 @@ def without_descriptions(group: Group) -> Group:
 
 
 def stored(raw: Mapping[str, object]) -> str:
-    """The group as JSON for the inbox: all that came, without the caller key."""
+    """The group as JSON for the inbox: all that came, without the caller key and what lies deeper than any field."""
     kept = {name: value for name, value in raw.items() if name != "callerKey"}
-    return clean(orjson.dumps(_cleaned(kept), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
+    return clean(orjson.dumps(_cleaned(kept, DEEPEST), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
 
 
 _LOOSE = orjson.OPT_NON_STR_KEYS
+DEEPEST = 30
+"""Levels of a group that are kept; the interface has three."""
 
 
-def _cleaned(value: object) -> object:
+def _cleaned(value: object, levels: int) -> object:
     match value:
         case str():
             return clean(value)
+        case Mapping() | list() | tuple() if levels == 0:
+            return None
         case Mapping():
-            return {clean(str(name)): _cleaned(inner) for name, inner in value.items()}
+            return {clean(str(name)): _cleaned(inner, levels - 1) for name, inner in value.items()}
         case list() | tuple():
-            return [_cleaned(inner) for inner in value]
+            return [_cleaned(inner, levels - 1) for inner in value]
         case int() if abs(value) >= 1 << 63:
             return str(value)
         case _:

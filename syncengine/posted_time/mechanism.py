@@ -130,16 +130,15 @@ class Registrar:
         return answer
 
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
-        """The answer, without the key that the service may repeat in it."""
+        """The answer, without the words of it: the service may repeat the key in them."""
         answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
-        return replace(answer, data=None, text=answer.text.replace(key, "***"))
+        return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
 
     async def _make_room(self, refused: Answer) -> None:
         """A fetch client that nobody remembers gives way; a webhook does not."""
         if not await self.end(FETCH):
-            words = f" ({refused.text})" if refused.text else ""
             raise MechanismTaken(
-                f"the team has a webhook that this project did not register{words};"
+                f"the team has a webhook that this project did not register ({refused.said});"
                 " `syncengine time unregister webhook` ends it, whoever it belongs to"
             )
 

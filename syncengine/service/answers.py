@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import json
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -27,8 +29,9 @@ class Answer:
     """What one call came to.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have
-    reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing came in time.
+    `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
+    attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
+    came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
     """
 
     status: int | None
@@ -38,6 +41,19 @@ class Answer:
     reached: bool = True
     retry_after: float | None = None
     timed_out: bool = False
+    unread: bytes = field(default=b"", repr=False)
+    kind: str = ""
+    size: int = 0
+
+    @property
+    def said(self) -> str:
+        """Status, kind and length, and the service's own words of an error: never a part of anything else."""
+        if self.status is None:
+            return self.text or "no words"
+        words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
+        if isinstance(words, str) and words.strip():
+            return f"{self.status}: {tidy(words)}"
+        return f"{self.status} ({self.kind or 'no content type'}, {self.size} bytes)"
 
     @property
     def ok(self) -> bool:
@@ -59,6 +75,33 @@ def read_json(content: bytes) -> Any:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
         return orjson.loads(_ESCAPE.sub(_whole, content))
+
+
+def read_loosely(content: bytes) -> Any:
+    """What people posted, however it was written; orjson.JSONDecodeError for what nobody could read.
+
+    A number that is none (NaN, Infinity) reads as null, what is no UTF-8 as U+FFFD (RFC 8259 §6, §8.1).
+    """
+    try:
+        return read_json(content)
+    except orjson.JSONDecodeError as error:
+        text = _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace")
+        try:
+            return json.loads(text, strict=False, parse_constant=_no_number, parse_float=_number, parse_int=_number)
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _no_number(_: str) -> None:
+    return None
+
+
+def _number(text: str) -> int | float | None:
+    """As orjson has it: what 64 bits do not hold is a float, and what no float holds is no number."""
+    number = float(text)
+    if text.lstrip("-").isdecimal() and abs(number) < 1 << 63:
+        return int(text)
+    return number if math.isfinite(number) else None
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

@@ -260,12 +260,16 @@ class Client:
         content = response.content.replace(self._key().encode(), b"***")
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(content)
+        understood = data is not None or not content.strip()
         return Answer(
             response.status_code,
             data=data,
             text=self._shown(content.decode("utf-8", "replace")),
-            understood=data is not None or not content.strip(),
+            understood=understood,
             retry_after=retry_after(response.headers.get("retry-after"), self._now()),
+            unread=b"" if understood else content,
+            kind=tidy(response.headers.get("content-type", "").partition(";")[0]),
+            size=len(response.content),
         )
 
     def _shown(self, text: str) -> str:

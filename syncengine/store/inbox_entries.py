@@ -41,11 +41,14 @@ DOUBTFUL = frozenset({Status.ATTEMPTING, Status.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it."""
+    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it.
+
+    `body` None: it cannot be read.
+    """
 
     group_id: str
     digest: str
-    body: str
+    body: str | None
     mechanism: str
     user_name: str | None = None
     user_keys: tuple[str, ...] = ()

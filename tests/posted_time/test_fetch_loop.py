@@ -67,6 +67,9 @@ class Desk:
             raise raising
         return Verdict(Outcome.SUCCESS)
 
+    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
+        return Verdict(Outcome.REFUSED)
+
 
 def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: Path) -> None:
     """Two groups, one without a tag: one row in the ledger, both in the inbox with their verdict."""
