@@ -7,6 +7,7 @@ Attributes are the interface's names in snake case; `NAMES` has them as template
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -51,6 +52,11 @@ def _number(value: object) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) < 1e18 else None  # nan and the infinities are not below anything
+
+
+def _duration(value: object) -> int | float | None:
+    """A number, which is `nan` for what is there and is none: it must not count as what is missing does."""
+    return None if value is None else math.nan if (number := _number(value)) is None else number
 
 
 def _integer(value: object) -> int | None:
@@ -100,7 +106,7 @@ class TimeRow:
     description: str | None = field(metadata=_wire(_description))
     activity_hour: int | None = field(metadata=_wire(_integer))
     first_observed_in_hour: int | None = field(metadata=_wire(_integer))
-    duration_secs: int | float | None = field(metadata=_wire(_number))
+    duration_secs: int | float | None = field(metadata=_wire(_duration))
     submitted_date: int | None = field(metadata=_wire(_integer))
     modifier: str | None = field(metadata=_wire(_text))
     activity_type_code: str | None = field(metadata=_wire(_text))
@@ -134,7 +140,7 @@ class Group:
     group_id: str | None = field(metadata=_wire(_text))
     description: str | None = field(metadata=_wire(_description))
     formatted_narrative: str | None = field(metadata=_wire(_description))
-    total_duration_secs: int | float | None = field(metadata=_wire(_number))
+    total_duration_secs: int | float | None = field(metadata=_wire(_duration))
     total_duration_hours: int | float | None = field(metadata=_wire(_number))
     tz_offset_mins: int | None = field(metadata=_wire(_integer))
     local_date: str | None = field(metadata=_wire(_text))
@@ -204,6 +210,8 @@ def _cleaned(value: object, levels: int) -> object:
         case list() | tuple():
             return [_cleaned(inner, levels - 1) for inner in value]
         case int() if abs(value) >= 1 << 63:
+            return str(value)
+        case float() if not math.isfinite(value):
             return str(value)
         case _:
             return value

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,28 +79,22 @@ def read_json(content: bytes) -> Any:
 def read_loosely(content: bytes) -> Any:
     """What people posted, however it was written; orjson.JSONDecodeError for what nobody could read.
 
-    A number that is none (NaN, Infinity) reads as null, what is no UTF-8 as U+FFFD (RFC 8259 §6, §8.1).
+    NaN, Infinity and what no float holds are such floats, what is no UTF-8 is U+FFFD (RFC 8259 §6, §8.1).
     """
     try:
         return read_json(content)
     except orjson.JSONDecodeError as error:
         text = _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace")
         try:
-            return json.loads(text, strict=False, parse_constant=_no_number, parse_float=_number, parse_int=_number)
+            return json.loads(text, strict=False, parse_int=_whole_number)
         except (ValueError, RecursionError):
             raise error from None
 
 
-def _no_number(_: str) -> None:
-    return None
-
-
-def _number(text: str) -> int | float | None:
-    """As orjson has it: what 64 bits do not hold is a float, and what no float holds is no number."""
+def _whole_number(text: str) -> int | float:
+    """As orjson has it: what 64 bits do not hold is a float."""
     number = float(text)
-    if text.lstrip("-").isdecimal() and abs(number) < 1 << 63:
-        return int(text)
-    return number if math.isfinite(number) else None
+    return int(text) if abs(number) < 1 << 63 else number
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

@@ -90,6 +90,16 @@ def test_what_lies_deeper_than_any_field_is_left_out(levels: int, tmp_path: Path
     assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), Outcome.SUCCESS)
 
 
+@pytest.mark.parametrize("odd", [b"NaN", b"1" + b"0" * 400, b'"1h"', b"true"])
+def test_a_duration_that_is_none_is_refused_and_nothing_else_is_posted_for_it(odd: bytes, tmp_path: Path) -> None:
+    """Not the rows' instead, and not nothing; the others are delivered."""
+    posted = line(tmp_path)
+    body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
+    told, _ = fetched(posted, body, last="b")
+    assert outcomes(told) == {"a": Outcome.SUCCESS, "odd": Outcome.REFUSED, "b": Outcome.SUCCESS}
+    assert posted.rows() == ["a", "b"]
+
+
 DEEP = b"[" * 3000 + b"]" * 3000
 
 
