@@ -2,8 +2,10 @@
 
 A probe proves that a sink can be reached, and seldom that it would take a group. So a sink that answered with trouble
 is *tried* once its probe is well: time is fetched again, but it counts as down until it took or refused a group, or has
-been well for long with nobody posting. Each try that fails is a failure that a user sees, so they become rarer. One that gave no answer is believed to be well again by its probe once; if the
-next group gets no answer either, it has to take one.
+been well for long with nobody posting. Each try that fails is a failure that a user sees, so they become rarer.
+
+One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
+to take one.
 """
 
 from __future__ import annotations
