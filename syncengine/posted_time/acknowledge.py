@@ -25,6 +25,7 @@ class Verdicts(Protocol):
 
     def waiting(self) -> Iterable[Acknowledgement]: ...
     def acknowledged(self, group_id: str, status: str) -> None: ...
+    def unaccepted(self, group_id: str, status: str, why: str) -> None: ...
     def given_up(self, group_id: str, why: str) -> None: ...
 
 
@@ -96,6 +97,7 @@ class Acknowledging:
             return await self._accepted(verdict)
         if answer.status == 404 or (answer.status == 409 and self.has_webhook):
             return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
+        await asyncio.to_thread(self.inbox.unaccepted, id, verdict.status, answer.said)
         if answer.status in (401, 403) or (answer.status is None and (answer.timed_out or not answer.reached)):
             return self._waits("acknowledge", answer.said, self._service, answer)
         again.due = now + self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)

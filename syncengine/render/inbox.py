@@ -130,6 +130,7 @@ _TOLD: Mapping[str, str] = {
     "verdict": "verdict",
     "conflict": "conflict",
     "status": "the service accepted",
+    "unaccepted": "the service did not accept",
     "given-up": "given up",
     "asked": "asked for again",
     "settled": "settled by hand",
@@ -142,9 +143,15 @@ def _event_line(event: Event) -> str:
     parts += [visible(event.sink)] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
-    said = [visible(text) for text in (event.message, None if event.kind == "offered" else event.detail) if text]
+    said = [visible(text) for text in (event.message, _detail(event)) if text]
     why = f": {'; '.join(said)}" if said else ""
     return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
+
+
+def _detail(event: Event) -> str | None:
+    if event.kind == "unaccepted":
+        return f"{event.detail} times" if event.detail else None
+    return None if event.kind == "offered" else event.detail
 
 
 def preview_text(document: Document) -> str:

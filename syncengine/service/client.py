@@ -207,12 +207,15 @@ class Client:
             async with self._connection() as connection:
                 response = await connection.send(self._built(connection, request))
         except NOT_SENT as error:
-            return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
+            return Answer(
+                None, text=self._shown(f"cannot connect: {str(error) or type(error).__name__}"), reached=False
+            )
         except httpx.LocalProtocolError:
             return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
+        except httpx.ReadTimeout:
+            return Answer(None, text=f"no answer within {request.timeout or self._conduct.timeout:g} s", timed_out=True)
         except httpx.HTTPError as error:
-            slow = isinstance(error, httpx.ReadTimeout)
-            return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"), timed_out=slow)
+            return Answer(None, text=self._shown(f"no answer: {str(error) or type(error).__name__}"))
         return self._read(response)
 
     def _built(self, connection: httpx.AsyncClient, request: _Request) -> httpx.Request:

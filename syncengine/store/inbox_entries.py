@@ -135,7 +135,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, given-up, asked."""
+    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, unaccepted, given-up,
+    asked, settled. `detail` of what was not accepted is how often, if more than once.
+    """
 
     at: float
     kind: str
