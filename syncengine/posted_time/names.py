@@ -75,7 +75,7 @@ def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
 
 def _unsafe(template: nodes.Template) -> Iterator[Finding]:
     """Attributes by which Python itself could be reached. The sandbox has none of them; nor has anything that comes."""
-    for access in (*template.find_all(nodes.Getattr), *template.find_all(nodes.Getitem)):
+    for access in _accesses(template):
         if (name := _name(access)) is not None and _is_unsafe(name):
             yield Finding(access.lineno, f"templates do not reach `{name}`")
     for call in template.find_all(nodes.Filter):
@@ -95,12 +95,16 @@ def _attributes(call: nodes.Filter) -> Iterator[str]:
 
 
 def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
-    accesses: list[nodes.Getattr | nodes.Getitem] = [*template.find_all(nodes.Getattr)]
-    for access in (*accesses, *template.find_all(nodes.Getitem)):
+    for access in _accesses(template):
         name, shape = _name(access), _shape(access.node, shapes)
         if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
             hint = suggestion(name, shape.fields)
             yield Finding(access.lineno, f"`{shape.title}` has no field `{name}`{hint}")
+
+
+def _accesses(template: nodes.Template) -> Iterator[nodes.Getattr | nodes.Getitem]:
+    yield from template.find_all(nodes.Getattr)
+    yield from template.find_all(nodes.Getitem)
 
 
 def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:
