@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Ve
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.settings import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import DOUBTFUL, Status
+from syncengine.store.inbox_entries import DOUBTFUL, UNDECIDED, Status
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -44,6 +45,14 @@ CONFLICT = (
     "This time was posted before with other content, and {sinks} took it as it was then. Nothing was changed there;"
     " please ask your administrator."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A group that is in the inbox, as it was offered."""
+
+    group: Group
+    offer: Offer
 
 
 class Delivery:
@@ -89,20 +98,34 @@ class Delivery:
             return Verdict(Outcome.REFUSED, NO_ID)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
-            entry = await _thread(self.inbox.receive, offer)
-            step: Step | Failed = next_step(entry, offer.digest)
-            if step is Step.ASK:
-                step = await self._asked(entry)
-            if isinstance(step, Failed):
-                return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
-            if step is Step.ANSWER:
-                await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
-                return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
-            if step is Step.CONFLICT:
-                return await self._conflict(entry, mechanism)
-            if step is Step.REVISE:
-                entry = await _thread(self.inbox.revise, offer)
-            return await self._process(entry, group, mechanism)
+            return await self._taken(await _thread(self.inbox.receive, offer), Kept(group, offer))
+
+    async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
+        """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
+        group = read_group(raw)
+        kept = Kept(group, _offer(group, raw, mechanism))
+        async with self._only(kept.offer.group_id):
+            await _thread(self.inbox.receive, kept.offer)
+        return kept
+
+    async def deliver(self, kept: Kept) -> Verdict:
+        """Deliver what was kept; as `take`."""
+        async with self._only(kept.offer.group_id):
+            entry = await _thread(self.inbox.entry, kept.offer.group_id)
+            assert entry is not None, "it was kept"
+            return await self._taken(entry, kept)
+
+    async def resume(self, stop: asyncio.Event) -> int:
+        """Deliver what an earlier process kept and did not come to, oldest first; how many groups that were.
+
+        Until `stop`, or until a sink is down: the service offers the rest again.
+        """
+        entries = await _thread(partial(self.inbox.entries, states=UNDECIDED))
+        for count, entry in enumerate(reversed(entries)):
+            if stop.is_set() or self.troubles:
+                return count
+            await self.again(entry.group_id)
+        return len(entries)
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
         """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
@@ -177,6 +200,23 @@ class Delivery:
         await _thread(self.inbox.close)
 
     # --- one group
+
+    async def _taken(self, entry: Entry, kept: Kept) -> Verdict:
+        """Go on from where the group stands in the inbox."""
+        mechanism = kept.offer.mechanism
+        step: Step | Failed = next_step(entry, kept.offer.digest)
+        if step is Step.ASK:
+            step = await self._asked(entry)
+        if isinstance(step, Failed):
+            return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
+        if step is Step.ANSWER:
+            await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
+            return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
+        if step is Step.CONFLICT:
+            return await self._conflict(entry, mechanism)
+        if step is Step.REVISE:
+            entry = await _thread(self.inbox.revise, kept.offer)
+        return await self._process(entry, kept.group, mechanism)
 
     def _only(self, group_id: str) -> asyncio.Lock:
         """The service may call again while a first call is under way: one at a time for each group."""

@@ -6,8 +6,8 @@ A fetch that is under way when the loop is stopped is given up: what it would ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
@@ -18,6 +18,7 @@ from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
 from syncengine.store.lock import LockLost
 
+T = TypeVar("T")
 MECHANISM = "fetch"
 
 
@@ -33,7 +34,9 @@ class Taking(Protocol):
     @property
     def troubles(self) -> Sequence[SinkTrouble]: ...
 
-    async def take(self, raw: Mapping[str, Any], *, mechanism: str) -> Verdict: ...
+    async def keep(self, raw: Mapping[str, Any], *, mechanism: str) -> Any: ...
+
+    async def deliver(self, kept: Any) -> Verdict: ...
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict: ...
 
@@ -60,6 +63,7 @@ class Fetching:
         self._patience = max(timeout, pace.fetch)
         self._pace = pace
         self._back_off = BackOff(pace)
+        self._pause = 0.0
 
     async def run(self) -> None:
         """Round after round; WebhookRegistered ends it, and LockLost."""
@@ -97,35 +101,42 @@ class Fetching:
             polling.cancel()
 
     async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
+        """All are in the inbox before the first of them is delivered: what a stop or a crash leaves is resumed."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
-        pause = 0.0
-        for group in groups:
+        self._pause = 0.0
+        kept = [(id, one) for group in groups if (id := self._id(group)) and (one := await self._kept(id, group))]
+        for id, one in kept:
             if self._stop.is_set():
                 return 0.0
-            pause = max(pause, await self._took(group))
+            if verdict := await self._tried(id, self._delivery.deliver(one)):
+                self._tell(Taken(id, verdict))
         # A service that does not hold an empty fetch must not be asked a thousand times a second.
-        return self._pace.empty if not groups and took < self._pace.empty else pause
+        return self._pace.empty if not groups and took < self._pace.empty else self._pause
 
-    async def _took(self, group: Group | Unreadable) -> float:
-        """Take one group; seconds to wait when the inbox could not have it, which is offered again then."""
+    def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
             self._tell(Unusable("a group without groupId was fetched: nobody can be told what became of it"))
-            return 0.0
+        return id
+
+    async def _kept(self, id: str, group: Group | Unreadable) -> Any:
+        """A group in the inbox; None where there is nothing to deliver, or where the inbox could not have it."""
+        if not isinstance(group, Unreadable):
+            return await self._tried(id, self._delivery.keep(group, mechanism=MECHANISM))
+        if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=MECHANISM)):
+            self._tell(Taken(id, verdict))
+        return None
+
+    async def _tried(self, id: str, work: Awaitable[T]) -> T | None:
+        """What comes of it; None for trouble, after which the next fetch waits: it is offered again then."""
         try:
-            verdict = await self._handed_over(id, group)
+            return await work
         except LockLost:
             raise
         except Exception as error:  # one group must keep none of the others from being taken
-            return self._waits("take", f"{id}: {said(error)}", None)
-        self._tell(Taken(id, verdict))
-        return 0.0
-
-    async def _handed_over(self, id: str, group: Group | Unreadable) -> Verdict:
-        if isinstance(group, Unreadable):
-            return await self._delivery.refuse(id, group.digest, mechanism=MECHANISM)
-        return await self._delivery.take(group, mechanism=MECHANISM)
+            self._pause = max(self._pause, self._waits("take", f"{id}: {said(error)}", None))
+            return None
 
     def _trouble(self, answer: Answer) -> float:
         return self._waits("fetch", answer.said, answer.retry_after)

@@ -188,6 +188,8 @@ class _Delivering:
     async def _posted_time(self) -> None:
         """Say who we are, register the mechanism, and take what comes."""
         await self._introduced()
+        if await self._delivery.resume(self._shift._stop):
+            self._acknowledging.ring()
         self._ready.set()
         if self._has_webhook:
             await self._receive()

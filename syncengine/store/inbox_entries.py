@@ -20,6 +20,9 @@ ANSWERED: Mapping[str, str] = {SUCCESS: "acknowledged", FAILURE: "acknowledged",
 
 STATES = ("received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict")
 
+UNDECIDED = ("received", "delivering")
+"""Of those the states of a group that nobody has come to, or that a crash has stopped."""
+
 
 class Status(StrEnum):
     """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
