@@ -6,6 +6,7 @@ The secrets of a registration's answer are dropped where it is read: nothing of 
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,6 +56,19 @@ class Registered:
     group: str | None
     region: str | None
     configuration: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def renewal(registered: Registered, at: float, least: float) -> float:
+    """When to register again after a registration at `at`, both in seconds since epoch: before the id expires.
+
+    A tenth of its time before, and `least` seconds later at the earliest; never where the service says no time.
+    """
+    try:
+        expires = datetime.fromisoformat(registered.expires or "")
+    except ValueError:
+        return math.inf
+    left = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - at
+    return at + max(least, 0.9 * left)
 
 
 def registration(now: float) -> dict[str, object]:
