@@ -19,6 +19,8 @@ Group = Mapping[str, Any]
 """A posted time group as the service sent it."""
 
 LISTED_AT_MOST = 500
+LAST_INSTANT = 253_402_300_800_000
+"""The year 10000, in milliseconds since epoch: no later time is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,9 @@ def group_id(group: Group) -> str | None:
 def submitted(group: Group) -> int | None:
     """When it was submitted, in milliseconds since epoch."""
     at = group.get("submissionTime")
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else None
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        return None
+    return int(at) if 0 <= at < LAST_INSTANT else None  # nan and the infinities are between no two numbers
 
 
 async def listed(
