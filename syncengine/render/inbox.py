@@ -123,7 +123,7 @@ def _delivered_line(found: Delivered) -> str:
     return f"  {visible(found.sink)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
-_TOLD: Mapping[str, str] = {
+TOLD: Mapping[str, str] = {
     "offered": "offered",
     "revised": "other content: the next revision",
     "attempt": "given to",
@@ -139,7 +139,7 @@ _TOLD: Mapping[str, str] = {
 
 
 def _event_line(event: Event) -> str:
-    parts = [_TOLD.get(event.kind, event.kind)]
+    parts = [TOLD.get(event.kind, event.kind)]
     parts += [visible(event.sink)] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []

@@ -11,6 +11,7 @@ import pytest
 
 from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Taken, Unposted, audit
 from tests.serve.world import World, world
+from tests.settings.test_schema import judge
 
 DAY = 86400.0
 NOW = 1_700_000_000.0
@@ -119,6 +120,8 @@ def test_the_command_finds_what_somebody_else_posted_and_what_the_service_forgot
     estate.post("b")  # posted again: pending there, taken here
     done = estate.project.run("time", "audit", "--format", "json")
     assert done.code == 1
+    judge("audit.schema.json").validate(done.document)
+    judge("posted-time.schema.json").validate(estate.project.run("time", "list", "--format", "json").document)
     assert [(one["groupId"], one["sink"]) for one in done.document["lacking"]] == [("a", "ledger")]
     assert [(one["groupId"], one["status"]) for one in done.document["unposted"]] == [("b", "PENDING")]
     assert [(one["groupId"], one["status"], one["sinks"]) for one in done.document["others"]] == [
