@@ -41,14 +41,14 @@ async def team_of(client: Client) -> str:
     """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
     answer = await client.call(TEAM_INFO)
     if answer.status in (401, 403):
-        raise AuthFailed(f"the service refuses the API key ({answer.status}): {answer.text or 'no words'}")
+        raise AuthFailed(f"the service refuses the API key: {answer.said}")
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
     if answer.status is None:
-        raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.text}")
+        raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.said}")
     path = client.path(TEAM_INFO)
-    raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.status}: {answer.text}")
+    raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.said}")
 
 
 def prove_lease(state: State, timeout: float) -> None:

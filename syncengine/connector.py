@@ -6,9 +6,10 @@ The secrets of a registration's answer are dropped where it is read: nothing of 
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -57,6 +58,19 @@ class Registered:
     configuration: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
+def renewal(registered: Registered, at: float, least: float) -> float:
+    """When to register again after a registration at `at`, both in seconds since epoch: before the id expires.
+
+    A tenth of its time before, and `least` seconds later at the earliest; never where the service says no time.
+    """
+    try:
+        expires = datetime.fromisoformat(registered.expires or "")
+    except ValueError:
+        return math.inf
+    left = (expires if expires.tzinfo else expires.replace(tzinfo=UTC)).timestamp() - at
+    return at + max(least, 0.9 * left)
+
+
 def registration(now: float) -> dict[str, object]:
     """The request of a registration made at `now`, in seconds since epoch."""
     return {
@@ -89,7 +103,7 @@ async def register(client: Client, now: float) -> Registered:
     """Tell the service who connects. SyncengineError without the answer's words: secrets may stand in them."""
     answer = await client.call(REGISTER_CONNECTOR, registration(now))
     if not answer.ok:
-        raise refusal(REGISTER_CONNECTOR, client, answer)
+        raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")

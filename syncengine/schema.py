@@ -10,6 +10,7 @@ from pydantic_core import core_schema
 
 from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
+from syncengine.posted_time_formats import AuditFormat, GroupFormat, InboxFormat, ListingFormat, PreviewFormat
 from syncengine.project_file import ProjectFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -45,6 +46,11 @@ def schemas() -> dict[str, dict[str, Any]]:
         "plan.schema.json": _schema(PlanFormat, _Untitled),
         "report.schema.json": _schema(ReportFormat, _Untitled),
         "diagnostics.schema.json": _schema(Diagnostics, _Untitled),
+        "inbox.schema.json": _schema(InboxFormat, _Untitled),
+        "group.schema.json": _schema(GroupFormat, _Untitled),
+        "preview.schema.json": _schema(PreviewFormat, _Untitled),
+        "posted-time.schema.json": _schema(ListingFormat, _Untitled),
+        "audit.schema.json": _schema(AuditFormat, _Untitled),
     }
 
 

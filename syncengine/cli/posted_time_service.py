@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,11 +20,11 @@ from syncengine.render.visible import visible
 if TYPE_CHECKING:
     from syncengine.posted_time.audit import Audit
     from syncengine.posted_time.events import Event
+    from syncengine.posted_time.listing import Listing
     from syncengine.service.client import Client
     from syncengine.settings import Project
 
 MECHANISMS = ("fetch", "webhook")
-WIDTH = 40
 
 
 # --- list
@@ -37,44 +36,26 @@ WIDTH = 40
 @service_command
 def list_time(given: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
-    from syncengine.service.posted_time import list_query
+    from syncengine.posted_time.listing import listing
+    from syncengine.render import posted_time as rendering
+    from syncengine.service.posted_time import list_query, submitted
 
     list_query(limit, None)
-    after = None if since is None else int((time.time() - since) * 1000)
-    groups = calling(given, lambda client, _: _listed(given, client, limit, after))
-    return show(given, format, {"groups": groups}, "".join(map(_line, groups)) or "The service lists no posted time.\n")
+    after = 0 if since is None else int((time.time() - since) * 1000)
+    found = calling(
+        given,
+        lambda client, _: listing(client, lambda group: since is not None and (submitted(group) or 0) < after, limit),
+    )
+    _say_incomplete(given, found)
+    show(given, format, rendering.listing_document(found), rendering.listing_text(found))
+    return ExitCode.DONE if found.is_complete else ExitCode.INCOMPLETE
 
 
-async def _listed(given: Globals, client: Client, page: int, after: int | None) -> list[Mapping[str, Any]]:
-    from syncengine.service.posted_time import listed, submitted
+def _say_incomplete(given: Globals, found: Listing) -> None:
+    from syncengine.render.posted_time import incompleteness
 
-    found = []
-    async for group in listed(client, page, lambda instant: _say_hidden(given, instant)):
-        if after is not None and (submitted(group) or 0) < after:
-            break
-        found.append(group)
-    return found
-
-
-def _say_hidden(given: Globals, instant: int) -> None:
-    message = f"500 groups or more were submitted at {_at(instant)}: the service lists no more of one instant"
-    Output(given, given.folder).say(message, level="warning")
-
-
-def _line(group: Mapping[str, Any]) -> str:
-    tags = group.get("tags")
-    tag = tags[0].get("name") if isinstance(tags, list) and tags and isinstance(tags[0], dict) else None
-    user = group.get("user")
-    name = user.get("name") if isinstance(user, dict) else None
-    parts = (_at(group.get("submissionTime")), group.get("status"), group.get("totalDurationSecs"), tag or "-", name)
-    shown = "  ".join(visible(str(part)) for part in parts if part is not None)
-    return f"{visible(str(group.get('groupId')))}  {shown}\n"
-
-
-def _at(milliseconds: object) -> str:
-    if not isinstance(milliseconds, int | float):
-        return "-"
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    for message in incompleteness(found):
+        Output(given, given.folder).say(message, level="warning")
 
 
 # --- pull
@@ -85,7 +66,7 @@ def _at(milliseconds: object) -> str:
 @service_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
-    from syncengine.posted_time.events import Acknowledged, Offered, Taken
+    from syncengine.posted_time.events import Acknowledged, Taken, Waiting
     from syncengine.posted_time.verdict import Outcome
     from syncengine.service.posted_time import fetch_query
 
@@ -95,7 +76,8 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     taken = [event for event in told if isinstance(event, Taken)]
     heard = {event.group_id: event.status for event in told if isinstance(event, Acknowledged)}
     if format == "text":
-        _say_troubles(given, told)
+        for trouble in _troubles(told):
+            Output(given, given.folder).say(trouble, level="error")
     document = {
         "groups": [
             {
@@ -108,11 +90,12 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
             for event in taken
         ],
         "acknowledged": [{"groupId": id, "status": status} for id, status in heard.items()],
+        "troubles": list(_troubles(told)),
     }
     show(given, format, document, _pull_text(taken, heard))
     all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
-    fetched = any(isinstance(event, Offered) for event in told) or not _failed(told)
-    return ExitCode.DONE if all_well and fetched else ExitCode.INCOMPLETE
+    went_wrong = any(isinstance(event, Waiting) and event.what in ("fetch", "take") for event in told)
+    return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
 
 
 async def _pulled(client: Client, project: Project, limit: int | None, told: list[Event]) -> None:
@@ -149,24 +132,18 @@ def _remember(project: Project, name: str) -> None:
         remember(project.state, mechanism)
 
 
-def _failed(told: list[Event]) -> bool:
-    from syncengine.posted_time.events import Waiting
-
-    return any(isinstance(event, Waiting) for event in told)
-
-
-def _say_troubles(given: Globals, told: list[Event]) -> None:
+def _troubles(told: list[Event]) -> Iterator[str]:
+    """What went wrong, in sentences."""
     from syncengine.posted_time.events import GivenUp, Unusable, Waiting
 
-    output = Output(given, given.folder)
     for event in told:
         match event:
             case Waiting(what, why, _):
-                output.say(f"{what}: {why}", level="error")
+                yield f"{what}: {why}"
             case Unusable(why):
-                output.say(why, level="error")
+                yield why
             case GivenUp(group_id, why):
-                output.say(f"{group_id}: {why}", level="error")
+                yield f"{group_id}: {why}"
 
 
 def _pull_text(taken: list[Any], heard: Mapping[str, str]) -> str:
@@ -244,50 +221,41 @@ def _mode(project: Project) -> str:
 @service_command
 def audit_time(given: Globals, format: str, since: float) -> int:
     """Compare what the service lists as posted with what the sinks took. Exit 1 where they differ."""
-    found = calling(given, lambda client, project: _audited(given, client, project, time.time() - since))
-    show(given, format, _audit_document(found), _audit_text(found))
-    return ExitCode.DONE if found.agrees else ExitCode.ERROR
+    from syncengine.render import posted_time as rendering
+
+    found, listing = calling(given, lambda client, project: _audited(client, project, time.time() - since))
+    _say_incomplete(given, listing)
+    show(given, format, rendering.audit_document(found, listing), rendering.audit_text(found))
+    if not found.agrees:
+        return ExitCode.ERROR
+    return ExitCode.DONE if listing.is_complete else ExitCode.INCOMPLETE
 
 
-async def _audited(given: Globals, client: Client, project: Project, since: float) -> Audit:
-    from syncengine.posted_time.audit import Listed, Taken, audit
-    from syncengine.service.posted_time import group_id, listed, submitted
+async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing]:
+    from syncengine.posted_time.audit import Known, Listed, Taken, audit
+    from syncengine.posted_time.listing import listing
+    from syncengine.service.posted_time import group_id, submitted
     from syncengine.store.inbox import open_inbox
 
     sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
     with open_inbox(project.state, write=False) as inbox:
         taken = [Taken(r.group_id, r.sink, r.at, r.external_id) for sink in sinks for r in inbox.receipts(sink, 0.0)]
-        meant = {entry.group_id: {made.sink for made in entry.deliveries} for entry in inbox.entries()}
+        known = {
+            entry.group_id: Known(entry.state, entry.outcome, frozenset(made.sink for made in entry.deliveries))
+            for entry in inbox.entries()
+        }
     unseen = {receipt.group_id for receipt in taken if receipt.at >= since}
-    groups = []
-    async for group in listed(client, hidden=lambda instant: _say_hidden(given, instant)):
-        at, id = submitted(group), group_id(group) or ""
+
+    def enough(group: Mapping[str, Any]) -> bool:
+        at = submitted(group)
         if at is not None and at < since * 1000 and not unseen:
-            break
-        unseen.discard(id)
-        groups.append(Listed(id, str(group["status"]) if group.get("status") else None, at))
-    return audit(groups, taken, sinks, meant, since)
+            return True
+        unseen.discard(group_id(group) or "")
+        return False
 
-
-def _audit_document(found: Audit) -> dict[str, object]:
-    return {
-        "posted": found.posted,
-        "lacking": [{"groupId": one.group_id, "sink": one.sink, "submitted": one.submitted} for one in found.lacking],
-        "unposted": [
-            {"groupId": one.group_id, "sink": one.sink, "taken": one.at, "status": one.status} for one in found.unposted
-        ],
-    }
-
-
-def _audit_text(found: Audit) -> str:
-    lines = [
-        f"{visible(one.group_id)}  posted {_at(one.submitted)}, and sink {one.sink} has no receipt"
-        for one in found.lacking
+    whole = await listing(client, enough)
+    groups = [
+        Listed(group_id(group) or "", str(group["status"]) if group.get("status") else None, submitted(group))
+        for group in whole.groups
     ]
-    lines += [
-        f"{visible(one.group_id)}  taken by sink {one.sink} {_at(one.at * 1000)}, and the service "
-        + (f"lists it as {visible(one.status)}" if one.status else "does not list it")
-        for one in found.unposted
-    ]
-    lines.append(f"{found.posted} groups posted; {len(found.lacking)} lacking, {len(found.unposted)} not posted.")
-    return "\n".join(lines) + "\n"
+    return audit(groups, taken, sinks, known, since), whole

@@ -25,6 +25,7 @@ class Verdicts(Protocol):
 
     def waiting(self) -> Iterable[Acknowledgement]: ...
     def acknowledged(self, group_id: str, status: str) -> None: ...
+    def unaccepted(self, group_id: str, status: str, why: str) -> None: ...
     def given_up(self, group_id: str, why: str) -> None: ...
 
 
@@ -96,9 +97,10 @@ class Acknowledging:
             return await self._accepted(verdict)
         if answer.status == 404 or (answer.status == 409 and self.has_webhook):
             return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
+        await asyncio.to_thread(self.inbox.unaccepted, id, verdict.status, answer.said)
         if answer.status in (401, 403) or (answer.status is None and (answer.timed_out or not answer.reached)):
-            return self._waits("acknowledge", _why(answer), self._service, answer)
-        again.due = now + self._waits(f"acknowledge {id}", _why(answer), again.back_off, answer)
+            return self._waits("acknowledge", answer.said, self._service, answer)
+        again.due = now + self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)
         return 0.0
 
     async def _accepted(self, verdict: Acknowledgement) -> float:
@@ -125,8 +127,3 @@ class Acknowledging:
         self._again = {id: again for id, again in self._again.items() if id in ids}
         now = asyncio.get_running_loop().time()
         return min((max(0.05, again.due - now) for again in self._again.values()), default=self.pace.longest)
-
-
-def _why(answer: Answer) -> str:
-    words = answer.text or "no words"
-    return words if answer.status is None else f"{answer.status}: {words}"

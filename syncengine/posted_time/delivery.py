@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Ve
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.settings import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import Status
+from syncengine.store.inbox_entries import DOUBTFUL, UNDECIDED, Status
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -38,10 +39,20 @@ TIDY = 3600.0
 """How often what is older than that is reduced."""
 
 NO_ID = "This time cannot be read: it has no id."
+UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
+UNREADABLE_NOTE = "what came is no JSON that anybody can read, but for its groupId; nothing of it was kept"
 CONFLICT = (
     "This time was posted before with other content, and {sinks} took it as it was then. Nothing was changed there;"
     " please ask your administrator."
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A group that is in the inbox, as it was offered."""
+
+    group: Group
+    offer: Offer
 
 
 class Delivery:
@@ -87,20 +98,48 @@ class Delivery:
             return Verdict(Outcome.REFUSED, NO_ID)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
+            return await self._taken(await _thread(self.inbox.receive, offer), Kept(group, offer))
+
+    async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
+        """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
+        group = read_group(raw)
+        kept = Kept(group, _offer(group, raw, mechanism))
+        async with self._only(kept.offer.group_id):
+            await _thread(self.inbox.receive, kept.offer)
+        return kept
+
+    async def deliver(self, kept: Kept) -> Verdict:
+        """Deliver what was kept; as `take`."""
+        async with self._only(kept.offer.group_id):
+            entry = await _thread(self.inbox.entry, kept.offer.group_id)
+            assert entry is not None, "it was kept"
+            return await self._taken(entry, kept)
+
+    async def resume(self, stop: asyncio.Event) -> int:
+        """Deliver what an earlier process kept and did not come to, oldest first; how many groups that were.
+
+        Until `stop`, or until a sink is down: the service offers the rest again.
+        """
+        entries = await _thread(partial(self.inbox.entries, states=UNDECIDED))
+        for count, entry in enumerate(reversed(entries)):
+            if stop.is_set() or self.troubles:
+                return count
+            await self.again(entry.group_id)
+        return len(entries)
+
+    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
+        """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
+
+        `digest` tells what came from anything else that may come. A group that a sink has is a conflict.
+        """
+        offer = Offer(group_id, digest, None, mechanism)
+        async with self._only(group_id):
             entry = await _thread(self.inbox.receive, offer)
-            step: Step | Failed = next_step(entry, offer.digest)
-            if step is Step.ASK:
-                step = await self._asked(entry)
-            if isinstance(step, Failed):
-                return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
-            if step is Step.ANSWER:
-                await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
-                return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
-            if step is Step.CONFLICT:
+            if next_step(entry, digest) not in (Step.DELIVER, Step.REVISE):
                 return await self._conflict(entry, mechanism)
-            if step is Step.REVISE:
+            if entry.digest != digest:
                 entry = await _thread(self.inbox.revise, offer)
-            return await self._process(entry, group, mechanism)
+            return await self._decide(entry, Verdict(Outcome.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE)
 
     async def catch_up(self) -> int:
         """Deliver what `time retry` and `time redeliver` asked for meanwhile; how many groups that were.
@@ -162,6 +201,23 @@ class Delivery:
 
     # --- one group
 
+    async def _taken(self, entry: Entry, kept: Kept) -> Verdict:
+        """Go on from where the group stands in the inbox."""
+        mechanism = kept.offer.mechanism
+        step: Step | Failed = next_step(entry, kept.offer.digest)
+        if step is Step.ASK:
+            step = await self._asked(entry)
+        if isinstance(step, Failed):
+            return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
+        if step is Step.ANSWER:
+            await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
+            return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
+        if step is Step.CONFLICT:
+            return await self._conflict(entry, mechanism)
+        if step is Step.REVISE:
+            entry = await _thread(self.inbox.revise, kept.offer)
+        return await self._process(entry, kept.group, mechanism)
+
     def _only(self, group_id: str) -> asyncio.Lock:
         """The service may call again while a first call is under way: one at a time for each group."""
         return self._locks.setdefault(group_id, asyncio.Lock())
@@ -220,7 +276,9 @@ class Delivery:
         known = entry.delivered(sink.name)
         if known is not None and known.status is Status.ACCEPTED:
             return Took(known.external_id)
-        memo = known.memo if known is not None and known.revision == entry.revision else None
+        same = known if known is not None and known.revision == entry.revision else None
+        memo = same.memo if same else None
+        may_have_it = same is not None and same.status in DOUBTFUL
         await _thread(self.inbox.begin, entry, sink.name)
         note = partial(self.inbox.remember, entry, sink.name)
         try:
@@ -231,7 +289,7 @@ class Delivery:
             raise
         except Exception as error:  # whatever one group meets, the others must go on
             answer = _defect(error)
-        await _thread(partial(self.inbox.ended, entry, sink.name, **_ending(answer)))
+        await _thread(partial(self.inbox.ended, entry, sink.name, **_ending(answer, may_have_it)))
         if isinstance(answer, Failed):
             self._well.failed(sink.name, answer)
         else:
@@ -270,15 +328,18 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
             return Verdict(Outcome.TROUBLE, message)
 
 
-def _ending(answer: Answer) -> dict[str, Any]:
-    """The answer as the inbox keeps it."""
+def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
+    """The answer as the inbox keeps it.
+
+    What an earlier attempt left in doubt stays so: that this one was refused says nothing of the one before.
+    """
     match answer:
         case Took(external_id):
             return {"status": Status.ACCEPTED, "external_id": external_id}
         case Refused(message):
-            return {"status": Status.REFUSED, "message": message}
+            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": message}
         case Failed():
-            status = Status.TROUBLE if answer.is_sure else Status.UNKNOWN
+            status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}
         case _:
             return {"status": Status.UNKNOWN, "message": "the sink has the group with other content"}

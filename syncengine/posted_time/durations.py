@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
@@ -21,29 +22,45 @@ class Duration:
     worked_seconds: int
     total_seconds: int
     is_edited: bool
-    weighting_percent: int | None
+    weighting_percent: int | Decimal | None
+
+
+UNREADABLE = "The duration of this time cannot be read."
+NEGATIVE = "This time has a duration below zero."
+
+
+def objection(group: Group, settings: DurationSection) -> str | None:
+    """Why a group cannot be delivered with any duration, as a sentence for who posted it."""
+    given = [group.total_duration_secs, *(row.duration_secs for row in group.time_rows)]
+    if any(seconds is not None and math.isnan(seconds) for seconds in given):
+        return UNREADABLE
+    return NEGATIVE if duration_of(group, settings).seconds < 0 else None
 
 
 def duration_of(group: Group, settings: DurationSection) -> Duration:
-    """The duration of a group as the project wants it. Without rows the total counts, without a total the rows."""
+    """The duration of a group as the project wants it. Without rows the total counts, without a total the rows.
+
+    ValueError for a duration that is no number: see `objection`.
+    """
     worked = half_up(sum((decimal(row.duration_secs or 0) for row in group.time_rows), Decimal()))
     posted = group.total_duration_secs
     total = worked if posted is None else half_up(posted)
     edited = bool(group.time_rows) and total != worked
     base = worked if settings.from_ is DurationFrom.ROWS and group.time_rows else total
     percent = _weighting(group, settings.weighting or Weighting.UNLESS_EDITED, edited)
-    weighted = base if percent is None else (2 * base * percent + 100) // 200
+    weighted = base if percent is None else half_up(base * decimal(percent) / 100)
     seconds = round_up(weighted, settings.round_up_to or 0)
     return Duration(seconds, hours(seconds, 4).normalize() + 0, worked, total, edited, percent)
 
 
-def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | None:
+def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:
     """The percentage that counts; None where there is none, 0 or out of range."""
     percent = group.user.experience_weighting_percent if group.user else None
-    if percent is None or not 1 <= percent <= 100 or int(percent) != percent:
+    if percent is None or not 0 < percent <= 100:
         return None
     applies = weighting is Weighting.ALWAYS or (weighting is Weighting.UNLESS_EDITED and not edited)
-    return int(percent) if applies else None
+    whole = int(percent) == percent
+    return (int(percent) if whole else decimal(percent)) if applies else None
 
 
 def decimal(value: Number) -> Decimal:

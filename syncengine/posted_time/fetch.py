@@ -6,8 +6,8 @@ A fetch that is under way when the loop is stopped is given up: what it would ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
@@ -15,9 +15,10 @@ from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
-from syncengine.service.posted_time import Group, fetch, group_id, groups_of
+from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
 from syncengine.store.lock import LockLost
 
+T = TypeVar("T")
 MECHANISM = "fetch"
 
 
@@ -33,7 +34,11 @@ class Taking(Protocol):
     @property
     def troubles(self) -> Sequence[SinkTrouble]: ...
 
-    async def take(self, raw: Mapping[str, Any], *, mechanism: str) -> Verdict: ...
+    async def keep(self, raw: Mapping[str, Any], *, mechanism: str) -> Any: ...
+
+    async def deliver(self, kept: Any) -> Verdict: ...
+
+    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict: ...
 
 
 class Fetching:
@@ -58,6 +63,7 @@ class Fetching:
         self._patience = max(timeout, pace.fetch)
         self._pace = pace
         self._back_off = BackOff(pace)
+        self._pause = 0.0
 
     async def run(self) -> None:
         """Round after round; WebhookRegistered ends it, and LockLost."""
@@ -94,36 +100,46 @@ class Fetching:
             stopped.cancel()
             polling.cancel()
 
-    async def _brought(self, groups: Sequence[Group], took: float) -> float:
+    async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
+        """All are in the inbox before the first of them is delivered: what a stop or a crash leaves is resumed."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
-        for group in groups:
+        self._pause = 0.0
+        kept = [(id, one) for group in groups if (id := self._id(group)) and (one := await self._kept(id, group))]
+        for id, one in kept:
             if self._stop.is_set():
                 return 0.0
-            if pause := await self._took(group):
-                return pause
+            if verdict := await self._tried(id, self._delivery.deliver(one)):
+                self._tell(Taken(id, verdict))
         # A service that does not hold an empty fetch must not be asked a thousand times a second.
-        return self._pace.empty if not groups and took < self._pace.empty else 0.0
+        return self._pace.empty if not groups and took < self._pace.empty else self._pause
 
-    async def _took(self, group: Group) -> float:
-        """Take one group; seconds to wait when the inbox could not have it, which is offered again then."""
-        id = group_id(group)
+    def _id(self, group: Group | Unreadable) -> str | None:
+        id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
             self._tell(Unusable("a group without groupId was fetched: nobody can be told what became of it"))
-            return 0.0
+        return id
+
+    async def _kept(self, id: str, group: Group | Unreadable) -> Any:
+        """A group in the inbox; None where there is nothing to deliver, or where the inbox could not have it."""
+        if not isinstance(group, Unreadable):
+            return await self._tried(id, self._delivery.keep(group, mechanism=MECHANISM))
+        if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=MECHANISM)):
+            self._tell(Taken(id, verdict))
+        return None
+
+    async def _tried(self, id: str, work: Awaitable[T]) -> T | None:
+        """What comes of it; None for trouble, after which the next fetch waits: it is offered again then."""
         try:
-            verdict = await self._delivery.take(group, mechanism=MECHANISM)
+            return await work
         except LockLost:
             raise
-        except Exception as error:  # one group must not end the loop for all others
-            return self._waits("take", f"{id}: {said(error)}", None)
-        self._tell(Taken(id, verdict))
-        return 0.0
+        except Exception as error:  # one group must keep none of the others from being taken
+            self._pause = max(self._pause, self._waits("take", f"{id}: {said(error)}", None))
+            return None
 
     def _trouble(self, answer: Answer) -> float:
-        words = answer.text or "no words"
-        why = words if answer.status is None else f"{answer.status}: {words}"
-        return self._waits("fetch", why, answer.retry_after)
+        return self._waits("fetch", answer.said, answer.retry_after)
 
     def _waits(self, what: str, why: str, asked: float | None) -> float:
         seconds = self._back_off.after(asked)
@@ -132,8 +148,7 @@ class Fetching:
 
 
 def _explained(answer: Answer) -> str:
-    words = f" ({answer.text})" if answer.text else ""
     return (
         "posted time cannot be fetched: the team has a webhook, and the service allows only one of the two"
-        f"{words}. Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
+        f" ({answer.said}). Set `postedTime.mode: webhook`, or end it with `syncengine time unregister webhook`"
     )

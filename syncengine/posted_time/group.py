@@ -7,6 +7,7 @@ Attributes are the interface's names in snake case; `NAMES` has them as template
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -51,6 +52,11 @@ def _number(value: object) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if abs(value) < 1e18 else None  # nan and the infinities are not below anything
+
+
+def _duration(value: object) -> int | float | None:
+    """A number, which is `nan` for what is there and is none: it must not count as what is missing does."""
+    return None if value is None else math.nan if (number := _number(value)) is None else number
 
 
 def _integer(value: object) -> int | None:
@@ -100,7 +106,7 @@ class TimeRow:
     description: str | None = field(metadata=_wire(_description))
     activity_hour: int | None = field(metadata=_wire(_integer))
     first_observed_in_hour: int | None = field(metadata=_wire(_integer))
-    duration_secs: int | float | None = field(metadata=_wire(_number))
+    duration_secs: int | float | None = field(metadata=_wire(_duration))
     submitted_date: int | None = field(metadata=_wire(_integer))
     modifier: str | None = field(metadata=_wire(_text))
     activity_type_code: str | None = field(metadata=_wire(_text))
@@ -134,7 +140,7 @@ class Group:
     group_id: str | None = field(metadata=_wire(_text))
     description: str | None = field(metadata=_wire(_description))
     formatted_narrative: str | None = field(metadata=_wire(_description))
-    total_duration_secs: int | float | None = field(metadata=_wire(_number))
+    total_duration_secs: int | float | None = field(metadata=_wire(_duration))
     total_duration_hours: int | float | None = field(metadata=_wire(_number))
     tz_offset_mins: int | None = field(metadata=_wire(_integer))
     local_date: str | None = field(metadata=_wire(_text))
@@ -183,23 +189,29 @@ def without_descriptions(group: Group) -> Group:
 
 
 def stored(raw: Mapping[str, object]) -> str:
-    """The group as JSON for the inbox: all that came, without the caller key."""
+    """The group as JSON for the inbox: all that came, without the caller key and what lies deeper than any field."""
     kept = {name: value for name, value in raw.items() if name != "callerKey"}
-    return clean(orjson.dumps(_cleaned(kept), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
+    return clean(orjson.dumps(_cleaned(kept, DEEPEST), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
 
 
 _LOOSE = orjson.OPT_NON_STR_KEYS
+DEEPEST = 30
+"""Levels of a group that are kept; the interface has three."""
 
 
-def _cleaned(value: object) -> object:
+def _cleaned(value: object, levels: int) -> object:
     match value:
         case str():
             return clean(value)
+        case Mapping() | list() | tuple() if levels == 0:
+            return None
         case Mapping():
-            return {clean(str(name)): _cleaned(inner) for name, inner in value.items()}
+            return {clean(str(name)): _cleaned(inner, levels - 1) for name, inner in value.items()}
         case list() | tuple():
-            return [_cleaned(inner) for inner in value]
+            return [_cleaned(inner, levels - 1) for inner in value]
         case int() if abs(value) >= 1 << 63:
+            return str(value)
+        case float() if not math.isfinite(value):
             return str(value)
         case _:
             return value

@@ -92,22 +92,22 @@ class Registrar:
         """A webhook with the project's callback URL and key, registered anew only where they differ."""
         key = callback.key.read()
         before = await self._mechanism()
-        if before is not None and before.name == FETCH:
-            await self.end(FETCH)
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
-        if before is not None and before.name == WEBHOOK and not kept:
-            await self.end(WEBHOOK)
+        if not kept:
+            await self._make_room(before)
         answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
         if answer.status == 409 and not kept:
-            await self._make_room(answer)
-            answer = await self._subscribed_anew(callback, key)
-        if not answer.ok and not (answer.status == 409 and kept):
+            raise self._foreign(answer)
+        if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
-        if answer.ok:
-            self._say(f"a webhook is registered: {callback.url}")
+        self._say(f"a webhook is registered{'' if answer.ok else ' already'}: {callback.url}")
 
     async def end(self, name: str) -> bool:
         """Unregister; False when the service had none."""
+        return (await self._ended(name)).ok
+
+    async def _ended(self, name: str) -> Answer:
+        """The answer: 2xx, or that there was none; of a fetch client 409 says that there is a webhook."""
         if name == FETCH and self._before_leaving_fetch is not None:
             await self._before_leaving_fetch()
         answer = await self._client.call(ENDING[name], {})
@@ -118,7 +118,7 @@ class Registrar:
             await self._remember(None)
         if answer.ok:
             self._say(f"the {NAMES[name]} is unregistered")
-        return answer.ok
+        return answer
 
     async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
         """Remembered before it is asked for: else a crash or a lost answer made our own webhook a foreign one."""
@@ -130,18 +130,28 @@ class Registrar:
         return answer
 
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
-        """The answer, without the key that the service may repeat in it."""
+        """The answer, without the words of it: the service may repeat the key in them."""
         answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
-        return replace(answer, data=None, text=answer.text.replace(key, "***"))
+        return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
 
-    async def _make_room(self, refused: Answer) -> None:
-        """A fetch client that nobody remembers gives way; a webhook does not."""
-        if not await self.end(FETCH):
-            words = f" ({refused.text})" if refused.text else ""
-            raise MechanismTaken(
-                f"the team has a webhook that this project did not register{words};"
-                " `syncengine time unregister webhook` ends it, whoever it belongs to"
-            )
+    async def _make_room(self, before: Mechanism | None) -> None:
+        """End what this project registered before, and any fetch client: nobody else's webhook.
+
+        Asking to end a fetch client is also how a foreign webhook is known before ours is remembered: were it known
+        only when ours is refused, a crash between the two would make it look like ours, and nobody would ever call.
+        """
+        if before is not None and before.name == WEBHOOK:
+            await self._ended(WEBHOOK)
+        answer = await self._ended(FETCH)
+        if answer.status == 409:
+            raise self._foreign(answer)
+
+    @staticmethod
+    def _foreign(refused: Answer) -> MechanismTaken:
+        return MechanismTaken(
+            f"the team has a webhook that this project did not register ({refused.said});"
+            " `syncengine time unregister webhook` ends it, whoever it belongs to"
+        )
 
     async def _mechanism(self) -> Mechanism | None:
         """What was registered at this service; at another one it says nothing."""

@@ -15,6 +15,8 @@ from jinja2 import nodes
 from syncengine.document.findings import suggestion
 
 SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject"})
+ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "selectattr", "rejectattr", "sum"})
+"""Filters whose first argument is an attribute's name."""
 ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
 
 
@@ -68,16 +70,41 @@ def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
         for name in template.find_all(nodes.Name)
         if name.ctx == "load" and name.name not in scope and name.name not in made
     ]
-    return sorted({*found, *_unknown_fields(template, shapes)})
+    return sorted({*found, *_unknown_fields(template, shapes), *_unsafe(template)})
+
+
+def _unsafe(template: nodes.Template) -> Iterator[Finding]:
+    """Attributes by which Python itself could be reached. The sandbox has none of them; nor has anything that comes."""
+    for access in _accesses(template):
+        if (name := _name(access)) is not None and _is_unsafe(name):
+            yield Finding(access.lineno, f"templates do not reach `{name}`")
+    for call in template.find_all(nodes.Filter):
+        for name in _attributes(call):
+            if any(map(_is_unsafe, name.split("."))):
+                yield Finding(call.lineno, f"templates do not reach `{name}`")
+
+
+def _is_unsafe(name: str) -> bool:
+    return name.startswith("_") or name.endswith("__")
+
+
+def _attributes(call: nodes.Filter) -> Iterator[str]:
+    """The names of attributes that a filter is given."""
+    given = [*call.args[: call.name in ATTRIBUTE_FIRST], *(k.value for k in call.kwargs if k.key == "attribute")]
+    yield from (arg.value for arg in given if isinstance(arg, nodes.Const) and isinstance(arg.value, str))
 
 
 def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
-    accesses: list[nodes.Getattr | nodes.Getitem] = [*template.find_all(nodes.Getattr)]
-    for access in (*accesses, *template.find_all(nodes.Getitem)):
+    for access in _accesses(template):
         name, shape = _name(access), _shape(access.node, shapes)
         if name is not None and shape is not None and shape.fields is not None and name not in shape.fields:
             hint = suggestion(name, shape.fields)
             yield Finding(access.lineno, f"`{shape.title}` has no field `{name}`{hint}")
+
+
+def _accesses(template: nodes.Template) -> Iterator[nodes.Getattr | nodes.Getitem]:
+    yield from template.find_all(nodes.Getattr)
+    yield from template.find_all(nodes.Getitem)
 
 
 def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:

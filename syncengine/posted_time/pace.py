@@ -16,7 +16,7 @@ class Pace:
 
     `first`, `longest`: after trouble, doubled each time. `empty`: after a fetch that was answered at once with
     nothing, which a service that holds it never does. `fetch`: how long its answer may take. `well`, `down`: between
-    two checks of the sinks.
+    two checks of the sinks. `renew`: between two registrations, at least.
     """
 
     first: float = 0.5
@@ -25,6 +25,7 @@ class Pace:
     fetch: float = HOLD_SECONDS + 15.0
     well: float = 60.0
     down: float = 5.0
+    renew: float = 60.0
 
 
 PACE = Pace()

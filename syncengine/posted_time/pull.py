@@ -1,4 +1,4 @@
-"""One round by hand: what was left over is acknowledged, then fetch, deliver, acknowledge. Events are told."""
+"""One round by hand: what was left over is delivered and told, then fetch, deliver, acknowledge. Events are told."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ async def pull(
     """WebhookRegistered when the team has one. The fetch is held open until there is something, a minute at most."""
     fetch_query(limit)
     acknowledging = Acknowledging(client, delivery.inbox, tell, stop)
+    await delivery.resume(stop)
     await acknowledging.round()
     await Fetching(client, delivery, lambda: limit, tell=tell, stop=stop, timeout=call_seconds).round()
     await acknowledging.round()

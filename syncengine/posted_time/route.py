@@ -12,7 +12,7 @@ from typing import Any
 
 from syncengine.delivery_file import DurationSection, Unmatched
 from syncengine.posted_time.clock import group_start, placed
-from syncengine.posted_time.durations import duration_of
+from syncengine.posted_time.durations import duration_of, objection
 from syncengine.posted_time.group import Group, digest, without_descriptions
 from syncengine.posted_time.lookups import Lookup, Placeholder
 from syncengine.posted_time.narrative import Narrative
@@ -94,6 +94,9 @@ class Route:
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 
     async def _prepared(self, group: Group, revision: int, rehearse: bool) -> Prepared | Refused | Failed:
+        why_not = objection(group, self.settings.duration)
+        if why_not is not None:
+            return Refused(why_not)
         variables = self.variables(group)
         for rule in self.rules:
             if rule.when.holds(variables):

@@ -7,8 +7,10 @@ for good; 503 for trouble, so that the service calls again; 401 for a wrong key 
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
 import orjson
@@ -16,16 +18,20 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
 from syncengine.posted_time.verdict import Outcome, Verdict
-from syncengine.service.answers import read_json
+from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
 
 MECHANISM = "webhook"
 MAX_BODY = 1024 * 1024
 BIND = ("127.0.0.1", 8080)
+LINGER_SECONDS = 5.0
+LINGER_BYTES = 64 * 1024 * 1024
+"""What is thrown away, after its answer, of a body that is too large."""
 
 LATER = "The time could not be posted just now. It is tried again."
 REFUSED = "The time was refused."
@@ -49,6 +55,31 @@ class _Rejected(Exception):
         self.status, self.message = status, message
 
 
+class _Farewell(PlainTextResponse):
+    """An answer to a request that is not read to its end.
+
+    It goes out at once. A client that sends before it listens is let go on for a while, since a connection that is
+    closed on it takes the answer along; then it is closed.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = [*self.raw_headers, (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": self.status_code, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                await _thrown_away(receive)
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _thrown_away(receive: Receive) -> None:
+    left, more = LINGER_BYTES, True
+    while more and left > 0:
+        message = await receive()
+        left -= len(message.get("body", b""))
+        more = message.get("more_body", False)
+
+
 class Receiver:
     """Answers calls. `caller_key` is looked up at each call, so that it may change; `max_body` is in bytes."""
 
@@ -63,7 +94,8 @@ class Receiver:
             group = self._trusted(await self._body(request))
         except _Rejected as rejected:
             self._tell(Answered(rejected.status, rejected.message))
-            return PlainTextResponse(rejected.message, rejected.status)
+            kind = _Farewell if rejected.status == 413 else PlainTextResponse
+            return kind(rejected.message, rejected.status)
         except SyncengineError as error:
             self._tell(Waiting("key", error.message, 0.0))
             return PlainTextResponse(LATER, 503)
@@ -87,7 +119,7 @@ class Receiver:
     def _trusted(self, body: bytes) -> dict[str, Any]:
         """The group, without the key that it came with: that is a secret, and no part of it."""
         try:
-            document = read_json(body)
+            document = read_loosely(body)
         except orjson.JSONDecodeError:
             raise _Rejected(400, "The request is not JSON.") from None
         given = document.pop("callerKey", None) if isinstance(document, dict) else None

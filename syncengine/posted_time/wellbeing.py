@@ -2,8 +2,10 @@
 
 A probe proves that a sink can be reached, and seldom that it would take a group. So a sink that answered with trouble
 is *tried* once its probe is well: time is fetched again, but it counts as down until it took or refused a group, or has
-been well for long with nobody posting. One that gave no answer is believed to be well again by its probe once; if the
-next group gets no answer either, it has to take one.
+been well for long with nobody posting. Each try that fails is a failure that a user sees, so they become rarer.
+
+One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
+to take one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from syncengine.posted_time.verdict import SinkTrouble
 LONG_ENOUGH = 600.0
 """Seconds of well probes after which a sink that nobody posts to is believed."""
 
+FIRST_REST, LONGEST_REST = 5.0, 60.0
+"""Seconds after a try that failed until the next, doubled each time."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Down:
@@ -24,6 +29,12 @@ class _Down:
     since: float
     has_answered: bool
     is_tried: bool = False
+    tries: int = 0
+    """That failed."""
+
+    def may_be_tried(self, now: float) -> bool:
+        rest = FIRST_REST * 2.0 ** min(self.tries - 1, 30) if self.tries else 0.0
+        return self.is_tried or now - self.since >= min(rest, LONGEST_REST)
 
 
 class Wellbeing:
@@ -39,7 +50,9 @@ class Wellbeing:
         if failure.is_down:
             trouble = SinkTrouble(name, failure.kind, failure.message)
             has_answered = failure.has_answered or name in self._believed
-            self._down[name] = _Down(trouble, self._now(), has_answered)
+            known = self._down.get(name)
+            tries = known.tries + known.is_tried if known else 0
+            self._down[name] = _Down(trouble, self._now(), has_answered, tries=tries)
 
     def worked(self, name: str) -> None:
         """It took or refused a group."""
@@ -57,7 +70,7 @@ class Wellbeing:
             self._down.pop(name)
             self._believed.add(name)
         else:
-            self._down[name] = replace(known, is_tried=True)
+            self._down[name] = replace(known, is_tried=known.may_be_tried(self._now()))
 
     @property
     def down(self) -> tuple[SinkTrouble, ...]:

@@ -123,13 +123,14 @@ def _delivered_line(found: Delivered) -> str:
     return f"  {visible(found.sink)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
-_TOLD: Mapping[str, str] = {
+TOLD: Mapping[str, str] = {
     "offered": "offered",
     "revised": "other content: the next revision",
     "attempt": "given to",
     "verdict": "verdict",
     "conflict": "conflict",
     "status": "the service accepted",
+    "unaccepted": "the service did not accept",
     "given-up": "given up",
     "asked": "asked for again",
     "settled": "settled by hand",
@@ -138,13 +139,19 @@ _TOLD: Mapping[str, str] = {
 
 
 def _event_line(event: Event) -> str:
-    parts = [_TOLD.get(event.kind, event.kind)]
+    parts = [TOLD.get(event.kind, event.kind)]
     parts += [visible(event.sink)] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
-    said = [visible(text) for text in (event.message, None if event.kind == "offered" else event.detail) if text]
+    said = [visible(text) for text in (event.message, _detail(event)) if text]
     why = f": {'; '.join(said)}" if said else ""
     return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
+
+
+def _detail(event: Event) -> str | None:
+    if event.kind == "unaccepted":
+        return f"{event.detail} times" if event.detail else None
+    return None if event.kind == "offered" else event.detail
 
 
 def preview_text(document: Document) -> str:

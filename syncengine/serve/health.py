@@ -82,5 +82,5 @@ class Checking:
             what = "a health failure was reported" if troubles else "no health failure is reported any more"
             self._log.info("health", what)
         else:
-            self._log.warning("health", f"the service did not take our health: {answer.status or answer.text}")
+            self._log.warning("health", f"the service did not take our health: {answer.said}")
         return answer.ok

@@ -62,12 +62,15 @@ class Process:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
+    _address: tuple[str, int] | None = None
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT; SyncengineError for what no repeat would mend."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
-            exposed = asyncio.create_task(self._expose(first.project))
+            self._move(first.project)
+            exposed = asyncio.create_task(self._expose())
             try:
                 await self.work(first)
             finally:
@@ -87,6 +90,7 @@ class Process:
     async def _after(self, now: Configuration) -> Configuration | None:
         """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
         self._next = None
+        self._move(now.project)
         try:
             await self._shift(now)
         except LockLost as lost:
@@ -193,20 +197,33 @@ class Process:
         self.standing.configuration = error.message
         self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")
 
-    async def _expose(self, project: Project) -> None:
-        """Answer probes until the process stops. An address that is taken (by whom we stand by for) is tried again."""
+    def _move(self, project: Project) -> None:
+        """Have the probes answer where this project says."""
         address = self.listen or project.serve.listen
+        if address != self._address:
+            self._address = address
+            self._moved.set()
+
+    async def _expose(self) -> None:
+        """Answer probes until the process stops, wherever the configuration says at that time."""
+        while not self._stop.is_set():
+            self._moved.clear()
+            if self._address is not None:
+                await self._answer_at(self._address)
+
+    async def _answer_at(self, address: tuple[str, int]) -> None:
+        """Until the address is another one. One that is taken (by whom we stand by for) is tried again."""
         server = Server(probes(self.standing), address, patience=1)
         back_off, told = BackOff(replace(self.pace, longest=10.0)), False
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or self._moved.is_set()):
             try:
                 self.log.info("listening", f"/healthz, /readyz and /metrics are at {await server.start()}")
-                await self._stop.wait()
+                await slept(float("inf"), self._stop, self._moved)
             except AddressTaken as taken:
                 if not told:
                     self.log.warning("address", f"{taken.message}; it is tried again")
                 told = True
-                await slept(back_off.after(), self._stop)
+                await slept(back_off.after(), self._stop, self._moved)
         await server.stop()
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp
 
 from syncengine.connection import client_of, team_of
-from syncengine.connector import HealthReporter, Registered, register
+from syncengine.connector import HealthReporter, Registered, register, renewal
 from syncengine.delivery_file import Mode
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
@@ -41,6 +41,7 @@ LAST_WORDS = 10.0
 """Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
 
 LOOK_AT_LEASE = 1.0
+LOOK_AT_CLOCK = 60.0
 
 ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Problems)
 """What no loop goes on after."""
@@ -150,6 +151,7 @@ class _Delivering:
         self._section = section
         self._has_webhook = section.mode is Mode.WEBHOOK
         self._ready = asyncio.Event()
+        self._renew_at = float("inf")
         self._last_words = asyncio.Event()
         self._telling = Telling(shift.log, shift.standing, self._heard)
         self._acknowledging = Acknowledging(
@@ -173,6 +175,7 @@ class _Delivering:
                 "posted time": self._posted_time,
                 "health": self._checking.run,
                 "again": self._again,
+                "registration": self._renewing,
             }
             await self._shift._run_all({**loops, **others})
         finally:
@@ -188,6 +191,8 @@ class _Delivering:
     async def _posted_time(self) -> None:
         """Say who we are, register the mechanism, and take what comes."""
         await self._introduced()
+        if await self._delivery.resume(self._shift._stop):
+            self._acknowledging.ring()
         self._ready.set()
         if self._has_webhook:
             await self._receive()
@@ -199,13 +204,35 @@ class _Delivering:
     async def _introduced(self) -> None:
         self._check_team(await team_of(self._client))
         try:
-            registered = await register(self._client, self._shift.log.now())
-            self._delivery.configure(registered.configuration)
-            self._shift.registered(registered)
+            await self._register()
         except (AuthFailed, Unreachable):
             raise
         except SyncengineError as error:
-            self._shift.log.warning("registration", f"the connector could not be registered: {error.message}")
+            self._not_registered(error)
+
+    async def _register(self) -> None:
+        now = self._shift.log.now()
+        registered = await register(self._client, now)
+        self._delivery.configure(registered.configuration)
+        self._shift.registered(registered)
+        self._renew_at = renewal(registered, now, self._shift.pace.renew)
+
+    def _not_registered(self, error: SyncengineError) -> None:
+        self._renew_at = self._shift.log.now() + self._shift.pace.renew
+        self._shift.log.warning("registration", f"the connector could not be registered: {error.message}")
+
+    async def _renewing(self) -> None:
+        """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""
+        await slept(float("inf"), self._ready, self._shift._stop)
+        while not self._shift._stop.is_set():
+            left = self._renew_at - self._shift.log.now()
+            if left > 0:
+                await slept(min(left, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
+                continue
+            try:
+                await self._register()
+            except SyncengineError as error:
+                self._not_registered(error)
 
     def _check_team(self, team: str) -> None:
         """Another team's time is not delivered (engine.md 1.6)."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -27,8 +28,9 @@ class Answer:
     """What one call came to.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
-    `understood` False when there is a body and it is no JSON, or a bare null. `reached`: some attempt may have
-    reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing came in time.
+    `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
+    attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
+    came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
     """
 
     status: int | None
@@ -38,6 +40,19 @@ class Answer:
     reached: bool = True
     retry_after: float | None = None
     timed_out: bool = False
+    unread: bytes = field(default=b"", repr=False)
+    kind: str = ""
+    size: int = 0
+
+    @property
+    def said(self) -> str:
+        """Status, kind and length, and the service's own words of an error: never a part of anything else."""
+        if self.status is None:
+            return self.text or "no words"
+        words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
+        if isinstance(words, str) and words.strip():
+            return f"{self.status}: {tidy(words)}"
+        return f"{self.status} ({self.kind or 'no content type'}, {self.size} bytes)"
 
     @property
     def ok(self) -> bool:
@@ -59,6 +74,27 @@ def read_json(content: bytes) -> Any:
         return orjson.loads(content)
     except orjson.JSONDecodeError:
         return orjson.loads(_ESCAPE.sub(_whole, content))
+
+
+def read_loosely(content: bytes) -> Any:
+    """What people posted, however it was written; orjson.JSONDecodeError for what nobody could read.
+
+    NaN, Infinity and what no float holds are such floats, what is no UTF-8 is U+FFFD (RFC 8259 §6, §8.1).
+    """
+    try:
+        return read_json(content)
+    except orjson.JSONDecodeError as error:
+        text = _ESCAPE.sub(_whole, content).decode("utf-8-sig", "replace")
+        try:
+            return json.loads(text, strict=False, parse_int=_whole_number)
+        except (ValueError, RecursionError):
+            raise error from None
+
+
+def _whole_number(text: str) -> int | float:
+    """As orjson has it: what 64 bits do not hold is a float."""
+    number = float(text)
+    return int(text) if abs(number) < 1 << 63 else number
 
 
 def _whole(escape: re.Match[bytes]) -> bytes:

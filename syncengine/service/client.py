@@ -214,12 +214,15 @@ class Client:
                 with self._departures.of(request.content) as extensions:
                     response = await connection.send(self._built(connection, request, extensions))
         except NOT_SENT as error:
-            return Answer(None, text=self._shown(f"cannot connect: {error or type(error).__name__}"), reached=False)
+            return Answer(
+                None, text=self._shown(f"cannot connect: {str(error) or type(error).__name__}"), reached=False
+            )
         except httpx.LocalProtocolError:
             return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
+        except httpx.ReadTimeout:
+            return Answer(None, text=f"no answer within {request.timeout or self._conduct.timeout:g} s", timed_out=True)
         except httpx.HTTPError as error:
-            slow = isinstance(error, httpx.ReadTimeout)
-            return Answer(None, text=self._shown(f"no answer: {error or type(error).__name__}"), timed_out=slow)
+            return Answer(None, text=self._shown(f"no answer: {str(error) or type(error).__name__}"))
         return self._read(response)
 
     def _built(self, connection: httpx.AsyncClient, request: _Request, extensions: dict[str, Trace]) -> httpx.Request:
@@ -267,12 +270,16 @@ class Client:
         content = response.content.replace(self._key().encode(), b"***")
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(content)
+        understood = data is not None or not content.strip()
         return Answer(
             response.status_code,
             data=data,
             text=self._shown(content.decode("utf-8", "replace")),
-            understood=data is not None or not content.strip(),
+            understood=understood,
             retry_after=retry_after(response.headers.get("retry-after"), self._now()),
+            unread=b"" if understood else content,
+            kind=tidy(response.headers.get("content-type", "").partition(";")[0]),
+            size=len(response.content),
         )
 
     def _shown(self, text: str) -> str:

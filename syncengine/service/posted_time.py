@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
-from syncengine.service.answers import Answer
+from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, LIST_POSTED_TIME, UPDATE_POSTED_TIME_STATUS, Operation
+from syncengine.service.pieces import id_in, items
 
 Group = Mapping[str, Any]
 """A posted time group as the service sent it."""
 
 LISTED_AT_MOST = 500
+LAST_INSTANT = 253_402_300_800_000
+"""The year 10000, in milliseconds since epoch: no later time is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What came in a list of groups and is none. `id` where one can be made out; `digest` tells it from another."""
+
+    id: str | None
+    digest: str
 
 
 class Unanswered(SyncengineError):
@@ -50,14 +65,34 @@ async def update_status(
     return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in given.items() if v is not None})
 
 
-def groups_of(answer: Answer) -> list[Group] | None:
-    """The groups in an answer; None when it holds no list of them. An empty answer is an empty list."""
-    if not answer.ok or not answer.understood:
+def groups_of(answer: Answer) -> list[Group | Unreadable] | None:
+    """The groups in an answer; None when it holds no list. An empty answer is an empty list.
+
+    An item that is no group, or no JSON, is told as such, so that it keeps none of the others from being read.
+    """
+    if not answer.ok:
         return None
-    if answer.data is None:
+    if answer.understood and answer.data is None:
         return []
-    groups = answer.data
-    return groups if isinstance(groups, list) and all(isinstance(group, dict) for group in groups) else None
+    try:
+        found = answer.data if answer.understood else read_loosely(answer.unread)
+        return [_group(item) for item in found] if isinstance(found, list) else None
+    except orjson.JSONDecodeError:
+        pieces = items(answer.unread)
+        return None if pieces is None else [_read(piece) for piece in pieces]
+
+
+def _read(piece: bytes) -> Group | Unreadable:
+    try:
+        return _group(read_loosely(piece))
+    except orjson.JSONDecodeError:
+        return Unreadable(id_in(piece), hashlib.sha256(piece).hexdigest())
+
+
+def _group(item: object) -> Group | Unreadable:
+    if isinstance(item, dict):
+        return item
+    return Unreadable(None, hashlib.sha256(repr(item).encode("utf-8", "replace")).hexdigest())
 
 
 def group_id(group: Group) -> str | None:
@@ -69,7 +104,9 @@ def group_id(group: Group) -> str | None:
 def submitted(group: Group) -> int | None:
     """When it was submitted, in milliseconds since epoch."""
     at = group.get("submissionTime")
-    return int(at) if isinstance(at, int | float) and not isinstance(at, bool) else None
+    if isinstance(at, bool) or not isinstance(at, int | float):
+        return None
+    return int(at) if 0 <= at < LAST_INSTANT else None  # nan and the infinities are between no two numbers
 
 
 async def listed(
@@ -105,20 +142,20 @@ async def listed(
 
 
 def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:
+    """Of what cannot be read the id alone."""
     groups = groups_of(answer)
     if groups is None:
         raise refusal(operation, client, answer)
-    return groups
+    return [{"groupId": group.id} if isinstance(group, Unreadable) else group for group in groups]
 
 
 def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
-    """What came instead of what was asked for, as an error for people."""
-    words = f": {answer.text}" if answer.text else ""
+    """What came instead of what was asked for, as an error for people; nothing that may be anybody's time is in it."""
     if answer.status in (401, 403):
-        return AuthFailed(f"the service refuses the API key ({answer.status}){words}")
+        return AuthFailed(f"the service refuses the API key: {answer.said}")
     if answer.status is None:
-        return Unreachable(f"the service cannot be reached{words}")
+        return Unreachable(f"the service cannot be reached: {answer.said}")
     path = client.path(operation)
     if answer.ok:
-        return Unanswered(f"{path} answered {answer.status} with something else than the interface says{words}")
-    return Unanswered(f"{path} answered {answer.status}{words}", code=f"status-{answer.status}")
+        return Unanswered(f"{path} answered something else than the interface says: {answer.said}")
+    return Unanswered(f"{path} answered {answer.said}", code=f"status-{answer.status}")

@@ -27,7 +27,7 @@ from syncengine.store.inbox_entries import (
     Receipt,
     Status,
 )
-from syncengine.store.inbox_reading import PIECE, Reading, entry_of
+from syncengine.store.inbox_reading import PIECE, Reading, entry_of, last_of
 from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
@@ -166,6 +166,21 @@ class Inbox(Reading):
             if entry.outcome == status:
                 state = entry.state if entry.state == "conflict" else ANSWERED[status]
                 connection.execute(_update(group_id, waiting=False, answered=at, state=state))
+
+    def unaccepted(self, group_id: str, status: str, why: str) -> None:
+        """A status was sent and not accepted. The same once more is the same event, counted and with its last time."""
+        at = self._now()
+        with self._writing() as connection:
+            entry = entry_of(connection, group_id)
+            if entry is None:
+                return
+            told = {"kind": "unaccepted", "outcome": status, "message": why}
+            last = last_of(connection, group_id)
+            if last is not None and told.items() <= dict(last._mapping).items():
+                times = int(last.detail or "1") + 1
+                connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(at=at, detail=str(times)))
+            else:
+                _tell(connection, group_id, entry.revision, at, **told)
 
     def given_up(self, group_id: str, why: str) -> None:
         """The service will never accept a status of this group (404): it stays visible, and waits no more."""

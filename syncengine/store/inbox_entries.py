@@ -20,6 +20,9 @@ ANSWERED: Mapping[str, str] = {SUCCESS: "acknowledged", FAILURE: "acknowledged",
 
 STATES = ("received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict")
 
+UNDECIDED = ("received", "delivering")
+"""Of those the states of a group that nobody has come to, or that a crash has stopped."""
+
 
 class Status(StrEnum):
     """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
@@ -41,11 +44,14 @@ DOUBTFUL = frozenset({Status.ATTEMPTING, Status.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it."""
+    """A group as it was offered. `digest` tells contents apart; `user_keys` are all the ways to name who posted it.
+
+    `body` None: it cannot be read.
+    """
 
     group_id: str
     digest: str
-    body: str
+    body: str | None
     mechanism: str
     user_name: str | None = None
     user_keys: tuple[str, ...] = ()
@@ -132,7 +138,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, given-up, asked."""
+    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, unaccepted, given-up,
+    asked, settled. `detail` of what was not accepted is how often, if more than once.
+    """
 
     at: float
     kind: str

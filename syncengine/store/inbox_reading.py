@@ -116,6 +116,12 @@ def entry_of(connection: sa.Connection, group_id: str) -> Entry | None:
     return next(_with_deliveries(connection, rows), None)
 
 
+def last_of(connection: sa.Connection, group_id: str) -> sa.Row[Any] | None:
+    """The event that happened to a group last."""
+    mine = sa.select(EVENTS).where(EVENTS.c.group_id == group_id)
+    return connection.execute(mine.order_by(EVENTS.c.id.desc()).limit(1)).one_or_none()
+
+
 def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[Entry]:
     for start in range(0, len(rows), PIECE):
         piece = rows[start : start + PIECE]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.connector import register, registration
+from syncengine.connector import register, registration, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
 from tests.cli.program import Project
@@ -79,6 +80,24 @@ def test_an_answer_that_is_not_understood_is_not_shown() -> None:
         with pytest.raises(SyncengineError) as refused:
             registered(reply)
         assert SERVICE_KEY not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("expires", "seconds"),
+    [
+        ("2023-11-14T23:13:20.25Z", 3240),
+        ("2023-11-14T23:13:20.25", 3240),
+        ("2023-11-15T01:13:20.25+02:00", 3240),
+        ("2023-11-14T22:14:00Z", 60),
+        ("2001-01-01T00:00:00Z", 60),
+        ("soon", math.inf),
+        (None, math.inf),
+    ],
+)
+def test_it_is_renewed_before_the_id_expires(expires: str | None, seconds: float) -> None:
+    """A tenth of its time before, once a minute at the most, and never where the service says no time."""
+    kept, _ = registered(saying({**ANSWER, "serviceIdExpiry": expires}))
+    assert renewal(kept, NOON, 60.0) - NOON == pytest.approx(seconds)
 
 
 def test_a_refused_key_is_told_as_such() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.posted_time.audit import Lacking, Listed, Taken, Unposted, audit
+from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Taken, Unposted, audit
 from tests.serve.world import World, world
+from tests.settings.test_schema import judge
 
 DAY = 86400.0
 NOW = 1_700_000_000.0
@@ -26,18 +27,22 @@ def taken(id: str, sink: str = "ledger", days: float = 1) -> Taken:
     return Taken(id, sink, NOW - days * DAY)
 
 
+def known(*sinks: str, outcome: str = "SUCCESS") -> Known:
+    return Known("acknowledged", outcome, frozenset(sinks))
+
+
 def test_what_both_sides_have_agrees() -> None:
     """A sink that was never meant to have a group lacks nothing."""
-    found = audit([posted("a")], [taken("a")], BOTH, {"a": {"ledger"}}, SINCE)
-    assert (found.agrees, found.posted) == (True, 1)
+    found = audit([posted("a")], [taken("a")], BOTH, {"a": known("ledger")}, SINCE)
+    assert (found.agrees, found.listed, found.posted, found.others) == (True, 1, 1, ())
 
 
 def test_a_posted_group_without_a_receipt_is_told_for_each_sink() -> None:
     """The archive was tried, or it cannot be known: then it lacks it too."""
-    known = audit([posted("a")], [], BOTH, {"a": {"ledger", "archive"}}, SINCE)
+    tried = audit([posted("a")], [], BOTH, {"a": known("ledger", "archive")}, SINCE)
     unknown = audit([posted("a")], [], BOTH, {}, SINCE)
     expected = tuple(Lacking("a", sink, posted("a").submitted) for sink in ("ledger", "archive"))
-    assert known.lacking == unknown.lacking == expected
+    assert tried.lacking == unknown.lacking == expected
 
 
 def test_a_receipt_that_the_service_does_not_show_as_posted_is_told() -> None:
@@ -59,9 +64,30 @@ def test_what_is_older_is_left_out(listed: list[Listed], receipts: list[Taken]) 
     assert audit(listed, receipts, BOTH, {}, SINCE).agrees
 
 
-def test_pending_groups_lack_nothing() -> None:
-    """They are not posted yet."""
-    assert audit([posted("a", status="PENDING")], [], BOTH, {}, SINCE).agrees
+def test_pending_groups_lack_nothing_and_are_told() -> None:
+    """They are not posted yet; with what is known of them here."""
+    refused = known(outcome="FAILURE")
+    listed = [posted("a", status="PENDING"), posted("b", status="PENDING")]
+    found = audit(listed, [], BOTH, {"b": refused}, SINCE)
+    assert (found.agrees, found.listed, found.posted) == (True, 2, 0)
+    assert found.others == (
+        Other("a", "PENDING", posted("a").submitted, None, ()),
+        Other("b", "PENDING", posted("b").submitted, refused, ()),
+    )
+
+
+@pytest.mark.parametrize("status", ["DONE", None])
+def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None) -> None:
+    """The specification shows PENDING alone: whoever is listed as anything else was answered for."""
+    listed = [Listed(id, status, int(NOW * 1000)) for id in ("lost", "refused", "taken")]
+    of = {"refused": known(outcome="FAILURE"), "taken": known("ledger")}
+    found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)
+    assert ([one.group_id for one in found.lacking], found.unposted) == (["lost"], ())
+    assert [(one.group_id, one.taken) for one in found.others] == [
+        ("lost", ()),
+        ("refused", ()),
+        ("taken", ("ledger",)),
+    ]
 
 
 @pytest.fixture
@@ -76,14 +102,68 @@ def test_the_command_finds_what_somebody_else_posted_and_what_the_service_forgot
     estate.post("a", "b")
     assert estate.project.run("time", "pull").code == 0
     agreed = estate.project.run("time", "audit", "--format", "json")
-    assert (agreed.code, agreed.document) == (0, {"posted": 2, "lacking": [], "unposted": []})
+    assert (agreed.code, agreed.document) == (
+        0,
+        {
+            "format": "syncengine.audit/v1",
+            "complete": True,
+            "unreadable": 0,
+            "hidden": [],
+            "listed": 2,
+            "posted": 2,
+            "lacking": [],
+            "unposted": [],
+            "others": [],
+        },
+    )
     _forget_receipt(estate, "a")
     estate.post("b")  # posted again: pending there, taken here
     done = estate.project.run("time", "audit", "--format", "json")
     assert done.code == 1
+    judge("audit.schema.json").validate(done.document)
+    judge("posted-time.schema.json").validate(estate.project.run("time", "list", "--format", "json").document)
     assert [(one["groupId"], one["sink"]) for one in done.document["lacking"]] == [("a", "ledger")]
     assert [(one["groupId"], one["status"]) for one in done.document["unposted"]] == [("b", "PENDING")]
-    assert "sink ledger has no receipt" in estate.project.run("time", "audit").out
+    assert [(one["groupId"], one["status"], one["sinks"]) for one in done.document["others"]] == [
+        ("b", "PENDING", ["ledger"])
+    ]
+    text = estate.project.run("time", "audit").out
+    assert "sink ledger has no receipt" in text
+    assert "b  listed as PENDING" in text
+
+
+ODD = [
+    {"groupId": "b", "submissionTime": "x"},
+    {"groupId": "c", "submissionTime": 10**25},
+    {"description": "a secret of a client"},
+    None,
+    5,
+    {"groupId": "a", "submissionTime": 2000, "status": "SUCCESS"},
+]
+
+
+@pytest.mark.parametrize("command", ["list", "audit"])
+def test_odd_items_of_a_list_are_counted_and_the_others_are_there(estate: World, command: str) -> None:
+    """Exit 3 says that it is not all; nothing of what people wrote is shown for what cannot be read."""
+    estate.service.fault("listPostedTime", times=None, status=200, body=ODD)
+    done = estate.project.run("time", command, "--format", "json")
+    assert (done.document["complete"], done.document["unreadable"]) == (False, 3)
+    assert "3 items of the list cannot be read" in done.err
+    assert "secret of" not in done.err + done.out
+    if command == "list":
+        assert [group["groupId"] for group in done.document["groups"]] == ["b", "c", "a"]
+        assert done.code == 3
+    assert estate.project.run("time", command).code == done.code
+
+
+def test_an_instant_that_hides_groups_is_an_incomplete_list(estate: World) -> None:
+    """The service lists 500 of one instant and no more: exit 3, and the instant is named."""
+    page = [{"groupId": f"g{n}", "submissionTime": 2000} for n in range(500)]
+    estate.service.fault("listPostedTime", times=2, status=200, body=page)
+    estate.service.fault("listPostedTime", times=None, status=200, body=[])
+    done = estate.project.run("time", "list", "--format", "json")
+    assert (done.code, done.document["complete"], done.document["hidden"]) == (3, False, ["1970-01-01T00:00:02Z"])
+    assert len(done.document["groups"]) == 500
 
 
 def _forget_receipt(estate: World, id: str) -> None:

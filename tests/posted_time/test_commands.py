@@ -9,17 +9,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time_formats import EventKind, SinkStatus, State
+from syncengine.render.inbox import TOLD
 from syncengine.store.holder import Holder
 from syncengine.store.inbox import open_inbox
+from syncengine.store.inbox_entries import STATES, Status
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
 from tests.posted_time.test_sinks import JSONL, lines, run
+from tests.settings.test_schema import judge
 
 ROOT = Path(__file__).parents[2]
 SECRET = "s3cr3t-V4lue"
@@ -117,6 +121,29 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
         "offered",
         "conflict",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "schema"),
+    [
+        (("inbox",), "inbox"),
+        (("inbox", *(word for state in STATES for word in ("--state", state))), "inbox"),
+        (("show", "g1"), "group"),
+        (("show", "g3"), "group"),
+        (("preview", "--sample"), "preview"),
+        (("preview", "g2"), "preview"),
+        (("retry", "g2"), "inbox"),
+    ],
+)
+def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[str], schema: str) -> None:
+    """Every field of ours is described, and has the type that is said."""
+    judge(f"{schema}.schema.json").validate(program(folder, *words, "--format", "json").document)
+
+
+def test_the_schemas_know_every_state() -> None:
+    """Of groups and of sinks."""
+    assert (get_args(State), set(get_args(SinkStatus))) == (STATES, {status.value for status in Status})
+    assert set(get_args(EventKind)) == set(TOLD)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,9 +18,6 @@ from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, senten
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
-
-POSTGRESQL = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
-"""A SQLAlchemy URL of a database that may be emptied."""
 
 SINK = """\
 deliver:
@@ -40,12 +36,14 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=["sqlite", *(["postgresql"] if POSTGRESQL else [])])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine]:
     """A ledger with an empty table."""
     if request.param == "sqlite":
         sqlite3.connect(tmp_path / "hours.db").close()
-    made = sa.create_engine(f"sqlite:///{tmp_path / 'hours.db'}" if request.param == "sqlite" else POSTGRESQL or "")
+    is_file = request.param == "sqlite"
+    url = f"sqlite:///{tmp_path / 'hours.db'}" if is_file else request.getfixturevalue("postgresql_url")
+    made = sa.create_engine(url)
     with made.begin() as connection:
         for table in ("hours", receipts.RECEIPTS.name):
             connection.execute(sa.text(f"DROP TABLE IF EXISTS {table}"))

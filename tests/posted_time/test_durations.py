@@ -5,11 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import orjson
 import pytest
 
 from syncengine.delivery_file import DurationFrom, DurationSection, Weighting
-from syncengine.posted_time.durations import duration_of, half_up, hours, in_words, round_up, rounded
-from tests.posted_time.samples import group, row
+from syncengine.posted_time.durations import (
+    NEGATIVE,
+    UNREADABLE,
+    duration_of,
+    half_up,
+    hours,
+    in_words,
+    objection,
+    round_up,
+    rounded,
+)
+from syncengine.posted_time.group import read_group, stored
+from tests.posted_time.samples import group, raw, row
 
 
 def settings(**given: Any) -> DurationSection:
@@ -37,19 +49,48 @@ def test_what_is_missing_is_made_up_for() -> None:
 
 @pytest.mark.parametrize(
     ("percent", "seconds", "expected"),
-    [(7, 100, 7), (50, 101, 51), (33, 100, 33), (1, 49, 0), (1, 50, 1), (100, 99, 99)],
+    [
+        (33.3, 3600, 1199),
+        (12.5, 3600, 450),
+        ("50", 3600, 1800),
+        (0.1, 1000, 1),
+        (7, 100, 7),
+        (50, 101, 51),
+        (33, 100, 33),
+        (1, 49, 0),
+        (1, 50, 1),
+        (100, 99, 99),
+    ],
 )
-def test_weighting_is_whole_numbers(percent: int, seconds: int, expected: int) -> None:
+def test_weighting_is_exact(percent: Any, seconds: int, expected: int) -> None:
     """100 s at 7 % is 7 s, not 7.000000000000001 rounded up; a half goes up."""
     rows = [row(durationSecs=seconds)]
     found = duration_of(group(**weighted(percent, totalDurationSecs=seconds, timeRows=rows)), settings())
     assert found.seconds == expected
 
 
-@pytest.mark.parametrize("percent", [None, 0, -5, 101, "x", 12.5, True])
+@pytest.mark.parametrize("percent", [None, 0, -5, 101, 100.1, "x", True])
 def test_a_weighting_that_is_none_does_not_weight(percent: object) -> None:
     """None, 0 and what is out of range."""
     assert duration_of(group(**weighted(percent)), settings(weighting=Weighting.ALWAYS)).seconds == 3600
+
+
+@pytest.mark.parametrize("odd", [2**63, 10**30, "1h", True, [3], {}, float("nan"), float("inf"), "nan"], ids=repr)
+@pytest.mark.parametrize("place", ["total", "row"])
+def test_a_duration_that_cannot_be_read_is_no_duration(odd: object, place: str) -> None:
+    """Neither nothing nor the rows' instead: what somebody posted is not known, and nothing else may be billed."""
+    given = {"totalDurationSecs": odd} if place == "total" else {"timeRows": [row(durationSecs=odd)]}
+    assert objection(group(**given), settings()) == UNREADABLE
+    again = orjson.loads(stored(raw(**given)))
+    assert objection(read_group(again), settings()) == UNREADABLE
+
+
+def test_a_duration_below_zero_is_refused() -> None:
+    """Nobody works for less than no time; where rows below zero add up to more, that counts."""
+    assert objection(group(totalDurationSecs=-100), settings()) == NEGATIVE
+    assert (
+        objection(group(timeRows=[row(durationSecs=-1), row(durationSecs=2)], totalDurationSecs=1), settings()) is None
+    )
 
 
 def test_an_edited_total_is_weighted_only_always() -> None:

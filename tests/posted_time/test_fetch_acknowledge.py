@@ -12,6 +12,7 @@ import pytest
 
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Waiting
+from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.store.inbox import Offer, open_inbox
 from tests.service.scripted import CUT, OK, Reply, saying, serving
@@ -85,6 +86,24 @@ def test_a_status_that_was_not_accepted_is_sent_again_as_it_was(tmp_path: Path, 
     assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
     assert sum(isinstance(event, Waiting) for event in told) == 3
     assert states == {"a": "acknowledged"}
+
+
+def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) -> None:
+    """The same words again and again are one line, with a count; none of it is what else an answer may hold."""
+    maintenance = saying({"message": "maintenance"}, 503)
+    script = (maintenance, maintenance, maintenance, Reply(500, b"a narrative"), CUT, OK)
+    acknowledge(tmp_path, script, POSTED, ends=ended(1))
+    with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+        entry, story = inbox.entry("a"), inbox.story("a")
+    assert entry is not None
+    told = [(e.kind, e.outcome, e.message, e.detail) for e in story if e.kind in ("unaccepted", "status")]
+    assert told[:2] == [
+        ("unaccepted", "SUCCESS", "503: maintenance", "3"),
+        ("unaccepted", "SUCCESS", "500 (no content type, 11 bytes)", None),
+    ]
+    assert [(kind, outcome) for kind, outcome, *_ in told[2:]] == [("unaccepted", "SUCCESS"), ("status", "SUCCESS")]
+    text = story_text(entry, story)
+    assert "the service did not accept SUCCESS: 503: maintenance; 3 times" in text
 
 
 def test_an_unknown_group_is_given_up_and_stays_visible(tmp_path: Path) -> None:

@@ -60,12 +60,18 @@ class Desk:
         self.raising = raising
         self.took: list[str] = []
 
-    async def take(self, raw: Any, *, mechanism: str) -> Verdict:
-        self.took.append(raw["groupId"])
+    async def keep(self, raw: Any, *, mechanism: str) -> Any:
+        return raw
+
+    async def deliver(self, kept: Any) -> Verdict:
+        self.took.append(kept["groupId"])
         if self.raising is not None:
             raising, self.raising = self.raising, None
             raise raising
         return Verdict(Outcome.SUCCESS)
+
+    async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
+        return Verdict(Outcome.REFUSED)
 
 
 def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: Path) -> None:
@@ -221,12 +227,12 @@ def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
 
 
 def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:
-    """What was not begun is offered again: it is in no inbox."""
+    """What was not begun is in the inbox: the next process goes on with it."""
 
     class Slow(Desk):
-        async def take(self, raw: Any, *, mechanism: str) -> Verdict:
+        async def deliver(self, kept: Any) -> Verdict:
             stopping.set()
-            return await super().take(raw, mechanism=mechanism)
+            return await super().deliver(kept)
 
     stopping = asyncio.Event()
     desk = Slow()

@@ -100,6 +100,17 @@ def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:
     ]
 
 
+def _then_no(mood: str) -> list[tuple[object, ...]]:
+    """A sink's answer was lost, though it has the group; the repeat is not taken; then its user changes it."""
+    return [
+        ("offer", "a", 100, ["lost"], [], None),
+        ("offer", "a", 100, [mood], [], None),
+        ("offer", "a", 200, [], [], None),
+    ]
+
+
+@example(_then_no("refuse"))
+@example(_then_no("trouble"))
 @example(_dies_after_trouble(4))
 @example(_dies_after_trouble(5))
 @example(_dies_after_trouble(6))

@@ -391,6 +391,24 @@ def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
     run(delivery, story)
 
 
+def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None:
+    """That the file can be opened proves nothing: it stays reported, and after one more try nothing is fetched."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/time.jsonl").symlink_to("/dev/full")
+
+    async def story(opened: Delivery) -> None:
+        for _ in range(2):
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+            assert [t.message for t in opened.troubles] == ["archive cannot be written."]
+            assert [t.message for t in await opened.check_sinks()] == ["archive cannot be written."]
+        assert opened.troubles
+        (tmp_path / "out/time.jsonl").unlink()
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert await opened.check_sinks() == ()
+
+    run(delivering(tmp_path, JSONL, ""), story)
+
+
 def test_all_kinds_of_sinks_share_one_delivery(tmp_path: Path) -> None:
     """In order; the first reference that there is goes to the service."""
     ledger(tmp_path)

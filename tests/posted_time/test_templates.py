@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from syncengine.delivery_shapes import Written
+from syncengine.posted_time.names import Shape
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from tests.posted_time.projects import bare_route
@@ -103,6 +104,48 @@ ESCAPES = [
     "{{ range(100000000) | list }}",
     "{{ '%s' | format(self._TemplateReference__context) }}",
 ]
+
+
+UNSAFE = [
+    "{{ ''.__class__ }}",
+    "{{ group.__init__ }}",
+    "{{ ''['__class__'] }}",
+    "{{ rows | map(attribute='__class__') | list }}",
+    "{{ rows | map(attribute='activity.__class__') | list }}",
+    "{{ '' | attr('__class__') }}",
+    "{{ rows | groupby('__class__') }}",
+    "{{ lookup.matter.id.__class__ }}",
+    "{{ range.__self__ }}",
+    "{{ self._TemplateReference__context }}",
+]
+
+
+@pytest.mark.parametrize("text", UNSAFE)
+def test_what_reaches_for_python_is_an_error_before_any_group_comes(text: str, tmp_path: Path) -> None:
+    """With its line, in a setting, a condition and a narrative alike."""
+    compiling = compiler(tmp_path)
+    (tmp_path / "n.j2").write_text("one\n" + text)
+    more = {"lookup": Shape("lookup", {"matter": None})}
+    assert compiling.text(Written(text, 3, 5), more) is None
+    assert compiling.condition(Written(text, 4, 5), more) is None
+    assert compiling.file("n.j2", more) is None
+    assert {(d.file, d.line) for d in compiling.found} == {("syncengine.yaml", 3), ("syncengine.yaml", 4), ("n.j2", 2)}
+
+
+HIDDEN = [
+    "{{ ''['__cla' ~ 'ss__'] }}",
+    "{{ '' | attr('__cla' ~ 'ss__') }}",
+    "{{ ['x'] | map(attribute='__cla' ~ 'ss__') | join }}",
+    "{{ '{0.__class__}'.format(tag) }}",
+    "{{ '{0.__init__.__globals__}' | format(1) ~ ('{0.__class__}'.format)(tag) }}",
+]
+
+
+@pytest.mark.parametrize("text", HIDDEN)
+def test_what_is_only_seen_when_it_is_rendered_stays_in_the_sandbox(text: str) -> None:
+    """It fails there."""
+    with pytest.raises(RenderTrouble):
+        value(text)
 
 
 @pytest.mark.parametrize("text", ESCAPES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,40 @@ def test_a_body_that_is_too_large_is_not_read(posted: Line, announced: bool) -> 
     assert receiving(posted, scene) == (413, 200, [413])
 
 
+async def _endless(url: httpx.URL, head: bytes, piece: bytes) -> tuple[bytes, bool]:
+    """The first line of the answer to a body that never ends, and whether the receiver closed the connection on it."""
+    assert url.host and url.port
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+    writer.write(piece * (LIMIT // 1024 + 1))
+    answered = await reader.readline()
+    with suppress(ConnectionError):
+        while not reader.at_eof():
+            writer.write(piece * 1024)
+            await writer.drain()
+    closed = writer.transport.is_closing() or reader.at_eof()
+    writer.close()
+    return answered, closed
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        (b"Transfer-Encoding: chunked", b"400\r\n" + b" " * 1024 + b"\r\n"),
+        (b"Content-Length: 99999999999", b" " * 1024),
+    ],
+    ids=["in-chunks", "announced"],
+)
+def test_a_body_without_an_end_is_answered_and_not_read_for_ever(posted: Line, head: bytes, piece: bytes) -> None:
+    """413 as soon as it is too large, and the connection is closed on whoever goes on; others are served."""
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        answered, closed = await asyncio.wait_for(_endless(http.base_url, head, piece), 60)
+        return answered.split()[1], closed, (await http.post("/", json=keyed("a"))).status_code
+
+    assert receiving(posted, scene) == (b"413", True, 200)
+
+
 def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> None:
     """A UTF-16 program cut a title in the middle of an emoji; what is left of it is posted, whole pairs as they are."""
     body = orjson.dumps(keyed("a", description="cut")).replace(b'"cut"', rb'"\ud83d\ude00 C:\\ud83d \ud83d"')
@@ -155,6 +190,16 @@ def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> No
 
     assert receiving(posted, scene) == (200, ["a"])
     assert read_json(rb'["\ud83d\ude00 C:\\ud83d \ud83d"]') == ["\U0001f600 C:\\ud83d \ufffd"]
+
+
+def test_a_number_that_is_none_costs_no_time(posted: Line) -> None:
+    """JSON knows no NaN; whoever posted would get nothing but a refusal that no repeat mends."""
+    body = orjson.dumps(keyed("a", timestamp=None)).replace(b'"timestamp":null', b'"timestamp":NaN')
+
+    async def scene(http: httpx.AsyncClient, _: list[Event]) -> Any:
+        return (await http.post("/", content=body)).status_code, posted.rows()
+
+    assert receiving(posted, scene) == (200, ["a"])
 
 
 def test_a_refusal_is_400_with_the_sentence_for_the_user(posted: Line) -> None:

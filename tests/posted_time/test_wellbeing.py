@@ -53,6 +53,23 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     assert (well.down, well.closed) == ((), ())
 
 
+def test_tries_that_fail_become_rarer() -> None:
+    """Its probe is well all the time, and every group fails: at once, after 5, 10, 20, 40 s, then once a minute."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", ANSWERED)
+    tried = []
+    for second in range(300):
+        clock.now = float(second)
+        well.probed("pms", None, is_proof=False)
+        if not well.closed:
+            tried.append(second)
+            well.failed("pms", ANSWERED)
+    assert tried == [0, 5, 15, 35, 75, 135, 195, 255]
+    well.worked("pms")
+    assert well.down == ()
+
+
 def test_a_probe_that_is_proof_is_believed() -> None:
     """A health path."""
     well = Wellbeing(Clock())

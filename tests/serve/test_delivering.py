@@ -133,7 +133,8 @@ def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> No
 
 
 def test_sigterm_finishes_the_group_in_hand_and_tells_the_service(estate: World) -> None:
-    """The sink is in the middle of its answer: it is waited for, acknowledged, and the next group is left."""
+    """The sink is in the middle of its answer: it is waited for, acknowledged, and the next group is left
+    to the next process, though the service does not offer it again."""
     with receiving() as target:
         target.holding.clear()
         estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
@@ -146,7 +147,28 @@ def test_sigterm_finishes_the_group_in_hand_and_tells_the_service(estate: World)
         target.holding.set()
         assert served.ends() == 0
         assert [call["id"] for call in target.calls] == ["a"]
-    assert estate.states() == {"a": "success", "b": "offered"}
+        assert estate.states() == {"a": "success", "b": "offered"}
+        estate.serve()
+        eventually(lambda: estate.states() == {"a": "success", "b": "success"})
+        assert [call["id"] for call in target.calls] == ["a", "b"]
+
+
+def test_what_was_fetched_is_kept_through_a_sigkill_and_resumed_at_the_start(estate: World) -> None:
+    """Three groups in one fetch, killed at the first: the service, which offers none of them again, is told of all."""
+    with receiving() as target:
+        target.holding.clear()
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.service.choose(reofferSeconds=3600)
+        estate.post("a", "b", "c")
+        target.called(1)
+        served.process.kill()
+        served.process.wait()
+        target.holding.set()
+        estate.serve()
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        assert {call["id"] for call in target.calls} == {"a", "b", "c"}
 
 
 def test_templates_know_the_services_settings_for_connectors(estate: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 
 import httpx
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.cli.program import tag
 from tests.cli.service import KEY
 
-from .world import LEDGER, World, eventually
+from .world import LEDGER, World, eventually, free_port
 
 # --- reconciling
 
@@ -195,6 +196,17 @@ def test_another_address_may_be_given(estate: World) -> None:
     estate.serve("--listen", f"127.0.0.1:{estate.port}")
     eventually(estate.ready)
     assert estate.project.run("serve", "--listen", "nowhere").code == 64
+
+
+def test_another_address_of_the_probes_takes_effect(estate: World) -> None:
+    """The old one is given up; `--listen` goes before any project file."""
+    estate.serve()
+    eventually(estate.ready)
+    before, estate.port = estate.port, free_port()
+    estate.settings()
+    eventually(estate.ready)
+    with socket.create_server(("127.0.0.1", before)):
+        pass
 
 
 # --- the service's words

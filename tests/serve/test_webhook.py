@@ -95,6 +95,21 @@ def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
     assert estate.connection()["callbackUrl"] == "http://127.0.0.1:9/theirs"
 
 
+def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) -> None:
+    """Killed while it registers, and started again: it would wait for ever for calls that go elsewhere."""
+    hooked(estate)
+    hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
+    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    estate.service.fault("registerWebhook", delay=30)
+    first = estate.serve()
+    eventually(lambda: first.process.poll() is not None or estate.told("registerWebhook") > 1)
+    first.process.kill()
+    estate.service.heal()
+    served = estate.serve()
+    assert served.ends() == 1
+    assert "did not register" in served.messages("ended")[0]
+
+
 def test_a_webhook_whose_registration_was_answered_to_nobody_is_ours(estate: World) -> None:
     """The service took it and the answer was lost; it is not explained away as somebody else's."""
     hooked(estate)

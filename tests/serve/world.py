@@ -108,6 +108,11 @@ class World:
         with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
             return [id for (id,) in database.execute("SELECT id FROM time ORDER BY id")]
 
+    def matters(self) -> list[str]:
+        """What the ledger's rows are for."""
+        with closing(sqlite3.connect(self.project.folder / "ledger.db", timeout=30)) as database:
+            return [matter for (matter,) in database.execute("SELECT matter FROM time ORDER BY id")]
+
     def new_ledger(self) -> None:
         with closing(sqlite3.connect(self.project.folder / "ledger.db")) as database, database:
             database.execute("PRAGMA journal_mode = WAL").fetchall()

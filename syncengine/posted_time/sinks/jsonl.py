@@ -25,6 +25,8 @@ from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
+"""What keeps a file from being opened: once it can be, the sink is well. After any other error that proves nothing."""
 _TAIL = 1 << 20
 
 
@@ -44,7 +46,7 @@ class Line:
 class JsonlSink:
     """A file with one JSON object a line."""
 
-    probe_is_proof = True
+    probe_is_proof = False
 
     def __init__(self, name: str, path: Path, body: Json | None, words: Words) -> None:
         self.name = name
@@ -65,7 +67,7 @@ class JsonlSink:
             await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)
         except OSError as error:
             kind = _kind(error)
-            return Failed(kind, _sentence(self.name, kind), is_sure=False)
+            return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id or None)
 
     async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:

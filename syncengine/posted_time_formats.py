@@ -1,0 +1,166 @@
+"""What machines read of posted time: the models of `time … --format json`. Data only; more may always be added."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from syncengine.machine_formats import Format
+
+State = Literal[
+    "received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict"
+]  # fmt: skip
+SinkStatus = Literal["attempting", "accepted", "refused", "trouble", "unknown", "again"]
+Answer = Literal["SUCCESS", "FAILURE", "RETRIABLE_FAILURE"]
+EventKind = Literal[
+    "offered", "revised", "attempt", "verdict", "conflict", "status", "unaccepted", "given-up", "asked", "settled"
+]  # fmt: skip
+
+
+class SinkItem(Format):
+    """What one sink did with one revision of a group."""
+
+    sink: str
+    revision: int = Field(ge=1)
+    status: SinkStatus
+    attempts: int = Field(ge=1)
+    first: str
+    last: str
+    external_id: str | None = Field(description="The sink's reference.")
+    message: str | None
+
+
+class GroupItem(Format):
+    """A group in the inbox."""
+
+    group_id: str
+    state: State
+    revision: int = Field(ge=1)
+    outcome: Answer | None = Field(description="The verdict; null before there is one.")
+    message: str | None = Field(description="For who posted.")
+    external_id: str | None
+    note: str | None = Field(description="For who runs this.")
+    user: str | None
+    tag: str | None
+    mechanism: Literal["fetch", "webhook"]
+    offers: int = Field(ge=1)
+    received: str
+    offered: str
+    decided: str | None
+    answered: str | None
+    waiting: bool = Field(description="Whether the service has yet to accept the verdict.")
+    asked: str | None
+    sinks: list[SinkItem]
+
+
+class InboxFormat(Format):
+    """`time inbox --format json`, and `time retry` and `time redeliver` of what they delivered."""
+
+    model_config = ConfigDict(title="syncengine inbox")
+    format: Literal["syncengine.inbox/v1"]
+    groups: list[GroupItem]
+
+
+class EventItem(Format):
+    """Something that happened to a group."""
+
+    at: str
+    kind: EventKind
+    revision: int
+    sink: str | None
+    outcome: str | None
+    message: str | None
+    external_id: str | None
+    detail: str | None
+
+
+class GroupFormat(GroupItem):
+    """`time show --format json`."""
+
+    model_config = ConfigDict(title="syncengine group")
+    format: Literal["syncengine.group/v1"]
+    group: dict[str, Any] | None = Field(description="As the service sent it; null once it was reduced, or unreadable.")
+    story: list[EventItem] = Field(description="Oldest first.")
+
+
+class PreviewedSink(Format):
+    sink: str
+    content: dict[str, Any]
+
+
+class PreviewedDuration(Format):
+    seconds: int
+    hours: float
+    worked_seconds: int
+    total_seconds: int
+    is_edited: bool
+    weighting_percent: float | None
+
+
+class PreviewFormat(Format):
+    """`time preview --format json`."""
+
+    model_config = ConfigDict(title="syncengine preview")
+    format: Literal["syncengine.preview/v1"]
+    group_id: str | None
+    outcome: Answer
+    message: str | None
+    narrative: str | None
+    duration: PreviewedDuration | None
+    start: str | None
+    sinks: list[PreviewedSink]
+
+
+class Completeness(Format):
+    complete: bool = Field(description="Whether this is all that the service lists.")
+    unreadable: int = Field(ge=0, description="Items of the list that are no group with an id.")
+    hidden: list[str] = Field(description="Instants of which the service lists no more groups than these.")
+
+
+class ListingFormat(Completeness):
+    """`time list --format json`."""
+
+    model_config = ConfigDict(title="syncengine posted time")
+    format: Literal["syncengine.posted-time/v1"]
+    groups: list[dict[str, Any]] = Field(description="As the service sent them, newest first.")
+
+
+class LackingItem(Format):
+    """Posted there, and the sink has no receipt."""
+
+    group_id: str
+    sink: str
+    submitted: int | None = Field(description="Milliseconds since epoch.")
+
+
+class UnpostedItem(Format):
+    """Taken by a sink, and pending there, or not listed (status null)."""
+
+    group_id: str
+    sink: str
+    taken: str
+    status: str | None
+
+
+class OtherItem(Format):
+    """Listed as something else than SUCCESS, with what is known of it here."""
+
+    group_id: str
+    status: str | None
+    submitted: int | None
+    state: State | None = Field(description="In the inbox; null: it is not there.")
+    answer: Answer | None = Field(description="What the service was or is to be told last.")
+    sinks: list[str] = Field(description="Those that took it.")
+
+
+class AuditFormat(Completeness):
+    """`time audit --format json`."""
+
+    model_config = ConfigDict(title="syncengine audit")
+    format: Literal["syncengine.audit/v1"]
+    listed: int
+    posted: int
+    lacking: list[LackingItem]
+    unposted: list[UnpostedItem]
+    others: list[OtherItem]

@@ -1,0 +1,42 @@
+"""A JSON array that cannot be read whole → its items, and the id of one that cannot be read either; pure."""
+
+from __future__ import annotations
+
+import re
+
+import orjson
+
+from syncengine.service.answers import read_loosely
+
+_STRING = rb'"(?:[^"\\]|\\.)*+"'
+_TOKEN = re.compile(rb'"groupId"\s*+:\s*+(?P<id>' + _STRING + rb")|" + _STRING + rb"|[\[{]|[\]}]|,", re.DOTALL)
+_OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
+
+
+def items(content: bytes) -> list[bytes] | None:
+    """What stands between the commas of an array, as it was written; None for anything else."""
+    found: list[bytes] = []
+    depth = begin = 0
+    for token in _TOKEN.finditer(content):
+        if depth == 0 and (token[0] != b"[" or found or content[: token.start()].strip(b" \t\r\n\xef\xbb\xbf")):
+            return None
+        depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
+        if depth == 1 and token[0] == b"[" and not begin:
+            begin = token.end()
+        elif (depth == 1 and token[0] == b",") or depth == 0:
+            found.append(content[begin : token.start()])
+            begin = token.end()
+    return found if begin and depth == 0 and not content[begin:].strip() else None
+
+
+def id_in(item: bytes) -> str | None:
+    """The `groupId` of an object that is no JSON, where one can be made out."""
+    depth = 0
+    for token in _TOKEN.finditer(item):
+        depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
+        if token["id"] is not None and depth == 1:
+            try:
+                return str(read_loosely(token["id"])) or None
+            except orjson.JSONDecodeError:
+                return None
+    return None

@@ -1,0 +1,168 @@
+"""A ledger in a real PostgreSQL: row and receipt are one, and whatever it says is told in our words."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.errors import Problems
+from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
+from tests import postgresql
+from tests.posted_time.projects import project
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import run, taking
+
+ROOT = Path(__file__).parents[2]
+DELIVER = """\
+deliver:
+  - name: ledger
+    sql: {source: ledger, statement: "INSERT INTO time (id, secs) VALUES (:id, :secs)",
+          params: {id: "{{ group.groupId }}", secs: "{{ duration.seconds }}"}}
+    externalId: "L-{{ group.groupId }}"
+"""
+CUT_OFF = """
+CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS
+'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(1); RETURN NEW; END'
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[postgresql.Server]:
+    with postgresql.running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(cluster: postgresql.Server) -> Iterator[postgresql.Server]:
+    """With an empty ledger that takes no group twice by itself."""
+    do(cluster, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
+    do(cluster, "CREATE TABLE time (id TEXT NOT NULL, secs INTEGER NOT NULL CHECK (secs > 0))")
+    yield cluster
+    if cluster.process is None:
+        cluster.start()
+
+
+def do(server: postgresql.Server, *statements: str) -> None:
+    engine = sa.create_engine(server.url())
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
+def ids(server: postgresql.Server, table: str = "time", column: str = "id") -> list[str]:
+    engine = sa.create_engine(server.url())
+    with engine.connect() as connection:
+        found = list(connection.exec_driver_sql(f"SELECT {column} FROM {table} ORDER BY {column}").scalars())
+    engine.dispose()
+    return found
+
+
+def receipts(server: postgresql.Server) -> list[str]:
+    return ids(server, "syncengine_receipts", "group_id")
+
+
+def delivery(folder: Path, url: str, deliver: str = DELIVER) -> Delivery:
+    return Delivery.of(project(folder, deliver, "ledger: {sql: {env: URL}}", URL=url), {"URL": url})
+
+
+def test_a_row_without_its_receipt_is_no_row(server: postgresql.Server, tmp_path: Path) -> None:
+    """The connection is cut between the two: neither is there, it is trouble, and the next offer delivers once."""
+    taking(delivery(tmp_path, server.url()), raw("first"))
+    on = "CREATE TRIGGER cut_off BEFORE INSERT ON syncengine_receipts FOR EACH ROW EXECUTE FUNCTION cut_off()"
+    do(server, CUT_OFF, on)
+    (verdict,) = taking(delivery(tmp_path, server.url()), raw("g1"))
+    assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+    assert ids(server) == receipts(server) == ["first"]
+    do(server, "DROP TRIGGER cut_off ON syncengine_receipts", "DROP FUNCTION cut_off")
+    assert [v.outcome for v in taking(delivery(tmp_path, server.url()), raw("g1"))] == [Outcome.SUCCESS]
+    assert ids(server) == receipts(server) == ["first", "g1"]
+
+
+def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server, tmp_path: Path) -> None:
+    """In our words; the next group is taken."""
+    verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
+    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.SUCCESS]
+    assert verdicts[0].message == "ledger refused this time: something in it does not fit there."
+    assert ids(server) == receipts(server) == ["g2"]
+
+
+def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.Server, tmp_path: Path) -> None:
+    """Also one that is away at the start: no error of the project, and no driver's words."""
+
+    async def story(opened: Delivery) -> None:
+        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        server.stop()
+        verdict = await opened.take(raw("g2"), mechanism="fetch")
+        assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+        assert [(t.sink, t.kind) for t in await opened.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
+
+    async def away(opened: Delivery) -> None:
+        assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
+        server.start()
+        assert await opened.check_sinks() == ()
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+    run(delivery(tmp_path, server.url()), story)
+    run(delivery(tmp_path, server.url()), away)
+    assert ids(server) == receipts(server) == ["g1", "g2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ({"password": "wrong"}, TroubleKind.AUTHENTICATION),
+        ({"role": "reader"}, TroubleKind.PERMISSIONS),
+    ],
+    ids=["password", "rights"],
+)
+def test_who_may_not_write_is_told_by_its_kind(
+    server: postgresql.Server, given: dict[str, Any], kind: TroubleKind, tmp_path: Path
+) -> None:
+    """At the start and with a group; no password is in what is told."""
+    reader = f"CREATE ROLE reader LOGIN PASSWORD '{postgresql.PASSWORD}'"
+    do(server, "DROP ROLE IF EXISTS reader", reader, "GRANT USAGE ON SCHEMA public TO reader")
+
+    async def story(opened: Delivery) -> None:
+        assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", kind)]
+        verdict = await opened.take(raw("g1"), mechanism="fetch")
+        assert verdict.outcome is Outcome.TROUBLE
+        assert postgresql.PASSWORD not in repr((verdict, opened.troubles))
+
+    run(delivery(tmp_path, server.url(**given)), story)
+    assert ids(server) == []
+    do(server, "DROP OWNED BY reader", "DROP ROLE reader")
+
+
+def test_a_missing_table_is_an_error_at_the_start_with_its_line(server: postgresql.Server, tmp_path: Path) -> None:
+    """And nothing of it is created."""
+    do(server, "DROP TABLE time")
+    with pytest.raises(Problems) as refused:
+        delivery(tmp_path, server.url())
+    assert [(d.code, d.line) for d in refused.value.found] == [("bad-statement", 7)]
+
+
+def test_killed_again_and_again_each_group_is_one_row(server: postgresql.Server, tmp_path: Path) -> None:
+    """SIGKILL at any instant; row and receipt stay one."""
+    chance = random.Random(7)
+    project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
+    (tmp_path / "url").write_text(server.url())
+    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), "20"]
+    for heard in (1, 5, 9, 14, 18, 20):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
+            assert worker.stdout is not None
+            for _ in range(heard):
+                worker.stdout.readline()
+            time.sleep(chance.random() * 0.02)
+            worker.kill()
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "done"
+    assert ids(server) == receipts(server) == sorted(f"g{number}" for number in range(20))

@@ -1,0 +1,240 @@
+"""Posted time that is odd or cannot be read: it keeps no other from being delivered, and people see what it became."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.delivery import UNREADABLE
+from syncengine.posted_time.events import Acknowledged, Event, Taken, Unusable, Waiting
+from syncengine.posted_time.fetch import Fetching
+from syncengine.posted_time.verdict import Outcome
+from syncengine.service.client import Client, Conduct
+from syncengine.service.pieces import id_in, items
+from syncengine.service.posted_time import fetch
+from syncengine.store.inbox import open_inbox
+from tests.service.scripted import Reply, saying, serving
+from tests.service.talking import key
+
+from .line import SWIFT, Line, group, line, until
+
+SECRET = "what-the-client-told-us"
+
+
+def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[Any]]:
+    """Fetch, deliver and acknowledge these answers until `last` is acknowledged: events, and the statuses sent."""
+
+    async def play() -> tuple[list[Event], list[Any]]:
+        told: list[Event] = []
+        stop, quiet = asyncio.Event(), Conduct(attempts=1, breaks=False)
+        async with (
+            serving(*(Reply(200, body) for body in bodies), saying([])) as server,
+            serving() as updates,
+            Client(server.url, key, conduct=quiet) as client,
+            Client(updates.url, key, conduct=quiet) as other,
+            posted.delivery() as delivery,
+        ):
+            fetching = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
+            acknowledging = Acknowledging(other, delivery.inbox, told.append, stop, pace=SWIFT)
+            loops = [asyncio.ensure_future(loop.run()) for loop in (fetching, acknowledging)]
+            while not any(isinstance(event, Acknowledged) and event.group_id == last for event in told):
+                acknowledging.ring()
+                await until(told, lambda seen: bool(seen))
+                await asyncio.sleep(0.01)
+            stop.set()
+            await asyncio.gather(*loops)
+            return told, [orjson.loads(heard.body) for heard in updates.heard]
+
+    return asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def outcomes(told: list[Event]) -> dict[str, Outcome]:
+    return {event.group_id: event.verdict.outcome for event in told if isinstance(event, Taken)}
+
+
+def listing(*groups: bytes) -> bytes:
+    return b"[" + b",".join(groups) + b"]"
+
+
+def written(id: str, **given: Any) -> bytes:
+    return orjson.dumps(group(id, **given))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [b"NaN", b"Infinity", b"-Infinity", b"1e400", b"9" * 5000, b'"\xff\xfe"', b'"a\tb"', b'"\\ud83d"'],
+    ids=["nan", "infinity", "minus-infinity", "too-large", "many-digits", "no-utf8", "tab", "half-a-character"],
+)
+def test_an_odd_value_is_read_as_nothing_and_its_group_is_delivered(odd: bytes, tmp_path: Path) -> None:
+    """JSON knows no such value, and the answer is read all the same."""
+    posted = line(tmp_path)
+    body = listing(written("a"), written("odd").replace(b'"timeRows":[]', b'"timestamp":' + odd), written("b"))
+    told, _ = fetched(posted, body, last="b")
+    assert outcomes(told) == dict.fromkeys(("a", "odd", "b"), Outcome.SUCCESS)
+    assert not any(isinstance(event, Waiting) for event in told)
+
+
+@pytest.mark.parametrize("levels", [100, 400, 900])
+def test_what_lies_deeper_than_any_field_is_left_out(levels: int, tmp_path: Path) -> None:
+    """Unknown fields do not matter, however they are made."""
+    posted = line(tmp_path)
+    deep = written("deep").replace(b'"timeRows":[]', b'"x":' + b"[" * levels + b"]" * levels)
+    told, _ = fetched(posted, listing(written("a"), deep, written("b")), last="b")
+    assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), Outcome.SUCCESS)
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b"1" + b"0" * 400, b'"1h"', b"true"])
+def test_a_duration_that_is_none_is_refused_and_nothing_else_is_posted_for_it(odd: bytes, tmp_path: Path) -> None:
+    """Not the rows' instead, and not nothing; the others are delivered."""
+    posted = line(tmp_path)
+    body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
+    told, _ = fetched(posted, body, last="b")
+    assert outcomes(told) == {"a": Outcome.SUCCESS, "odd": Outcome.REFUSED, "b": Outcome.SUCCESS}
+    assert posted.rows() == ["a", "b"]
+
+
+DEEP = b"[" * 3000 + b"]" * 3000
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"groupId":"bad","description":"%s",,}' % SECRET.encode(),
+        b'{"description":"%s \\" ] } [","tags":%s,"groupId":"b\\u0061d"}' % (SECRET.encode(), DEEP),
+        b'{"groupId":"bad" "description":"%s"}' % SECRET.encode(),
+    ],
+    ids=["commas", "deep", "no-comma"],
+)
+def test_a_group_that_cannot_be_read_is_refused_and_seen_and_keeps_no_other(broken: bytes, tmp_path: Path) -> None:
+    """Its user is told, the inbox shows it, nothing of its text is told or kept; the same once more says the same."""
+    posted = line(tmp_path)
+    body = listing(written("a"), broken, written("b"))
+    told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
+    assert outcomes(told) == {
+        "a": Outcome.SUCCESS,
+        "bad": Outcome.REFUSED,
+        "b": Outcome.SUCCESS,
+        "c": Outcome.SUCCESS,
+    }
+    assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
+    with open_inbox(posted.project().state, write=False) as inbox:
+        (entry,) = [entry for entry in inbox.entries() if entry.group_id == "bad"]
+    assert (entry.state, entry.body, entry.revision, entry.offers) == ("acknowledged", None, 1, 2)
+    assert "no JSON" in (entry.note or "")
+    assert SECRET not in repr(told) + repr(statuses)
+    assert SECRET.encode() not in posted.files()
+
+
+def test_once_it_can_be_read_it_is_delivered(tmp_path: Path) -> None:
+    """Its next revision: no sink has anything of it."""
+    posted = line(tmp_path)
+    fetched(posted, listing(b'{"groupId":"bad",,}', written("a")), last="a")
+    told, _ = fetched(posted, listing(written("bad")), last="bad")
+    assert outcomes(told) == {"bad": Outcome.SUCCESS}
+    assert posted.rows() == ["a", "bad"]
+
+
+def test_a_group_that_the_inbox_cannot_have_keeps_no_other(tmp_path: Path) -> None:
+    """Whatever the reason: the others of the same answer are delivered, and it is offered again."""
+    posted = line(tmp_path)
+    with open_inbox(posted.project().state, write=True), closing(sqlite3.connect(posted.project().state)) as state:
+        state.execute(
+            "CREATE TRIGGER odd BEFORE INSERT ON inbox_groups WHEN NEW.group_id = 'odd'"
+            " BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    told, _ = fetched(posted, listing(written("odd"), written("a")), last="a")
+    assert outcomes(told) == {"a": Outcome.SUCCESS}
+    assert any(isinstance(event, Waiting) and event.what == "take" for event in told)
+
+
+def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) -> None:
+    """Nobody can tell whether it is what was delivered: a person decides, and the row stays as it is."""
+    posted = line(tmp_path)
+    fetched(posted, listing(written("a")), last="a")
+    told, _ = fetched(posted, listing(b'{"groupId":"a",,}'), last="a")
+    assert outcomes(told) == {"a": Outcome.REFUSED}
+    assert posted.states() == {"a": "conflict"}
+
+
+@pytest.mark.parametrize("item", [b"null", b'"text"', b"[]", b"{,}", b"7", b'{"groupId": 7}'])
+def test_what_nobody_can_answer_for_is_told_and_passed_over(item: bytes, tmp_path: Path) -> None:
+    """It has no id."""
+    told, _ = fetched(line(tmp_path), listing(item, written("a")), last="a")
+    assert outcomes(told) == {"a": Outcome.SUCCESS}
+    assert any(isinstance(event, Unusable) for event in told)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(200, SECRET.encode(), {"Content-Type": "text/html; charset=utf-8"}),
+        saying({"groups": [{"description": SECRET}]}),
+        Reply(200, b'[{"groupId": "a", "description": "%s' % SECRET.encode()),
+        Reply(500, SECRET.encode()),
+        saying({"detail": SECRET}, 500),
+        saying([{"message": SECRET}], 502),
+    ],
+    ids=["html", "object", "cut", "text", "other-words", "list"],
+)
+def test_trouble_tells_kind_and_length_of_an_answer_and_none_of_its_text(answer: Reply, tmp_path: Path) -> None:
+    """It may be what people wrote about their work."""
+
+    async def play() -> list[Event]:
+        told: list[Event] = []
+        stop = asyncio.Event()
+        async with (
+            serving(answer) as server,
+            Client(server.url, key, conduct=Conduct(attempts=1)) as client,
+            line(tmp_path).delivery() as delivery,
+        ):
+            await Fetching(client, delivery, lambda: 1, tell=told.append, stop=stop, pace=SWIFT).round()
+        return told
+
+    (waiting,) = asyncio.run(play())
+    assert isinstance(waiting, Waiting)
+    assert SECRET not in waiting.why
+    assert f"{answer.status} (" in waiting.why
+    assert f"{len(answer.body)} bytes" in waiting.why
+
+
+def test_the_services_own_words_of_an_error_are_told() -> None:
+    """`message` of an error's JSON."""
+
+    answer = saying({"message": "maintenance until 10:00"}, 503)
+
+    async def play() -> str:
+        conduct = Conduct(attempts=1)
+        async with serving(answer) as server, Client(server.url, key, conduct=conduct) as client:
+            return (await fetch(client, None, 5)).said
+
+    assert asyncio.run(play()) == "503: maintenance until 10:00"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'[{"a": [1, 2]}, "x, y", {,}]', [b'{"a": [1, 2]}', b' "x, y"', b" {,}"]),
+        (b'{"a": [1]}', None),
+        (b"[1, 2", None),
+        (b"[1] [2]", None),
+        (b"x [1]", None),
+        (b"<html>", None),
+        (b"", None),
+    ],
+)
+def test_an_array_is_cut_at_its_own_commas(content: bytes, expected: list[bytes] | None) -> None:
+    """Not at those of texts and of what lies deeper; anything but an array has no items."""
+    assert items(content) == expected
+
+
+def test_the_id_is_the_groups_own() -> None:
+    """Neither one that lies deeper, nor one in a text."""
+    assert id_in(rb'{"tags": [{"groupId": "x"}], "description": "\"groupId\": \"y\"", "groupId" : "\u00e4",,}') == "ä"
+    assert id_in(b'{"tags": [{"groupId": "x"}],,}') is None

@@ -1,0 +1,103 @@
+"""A real PostgreSQL on loopback, for as long as tests want one: where its binaries are, or where a URL is given."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+OFFERED = os.environ.get("SYNCENGINE_TEST_POSTGRESQL")
+"""A SQLAlchemy URL of a database that may be emptied."""
+PASSWORD = "pg-pa55-never-to-be-seen"
+PATIENCE_SECONDS = 60.0
+
+
+def _binaries() -> Path | None:
+    found = shutil.which("postgres")
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    return Path(found).parent if found else installed[-1].parent if installed else None
+
+
+BINARIES = _binaries()
+
+
+@dataclass
+class Server:
+    """A server that can be stopped and started again. It refuses to run as root, so that root borrows its user."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+    user: dict[str, Any] = field(default_factory=dict)
+
+    def url(self, role: str = "tester", password: str = PASSWORD) -> str:
+        return f"postgresql+psycopg://{role}:{password}@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        assert BINARIES is not None
+        command = [BINARIES / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-h", "127.0.0.1", "-k", ""]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen([*command, "-c", "fsync=off"], stdout=log, stderr=log, cwd="/", **self.user)
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.answers():
+            assert time.monotonic() < end, (self.folder / "log").read_text()
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """At once: connections are cut."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(PATIENCE_SECONDS)
+            self.process = None
+
+    def answers(self) -> bool:
+        engine = sa.create_engine(self.url())
+        try:
+            with engine.connect():
+                return True
+        except sa.exc.OperationalError:
+            return False
+        finally:
+            engine.dispose()
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A new cluster; skips the test where there can be none."""
+    if BINARIES is None:
+        pytest.skip("PostgreSQL is not installed")
+    pytest.importorskip("psycopg")
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        server = Server(folder, unused.getsockname()[1])
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+        server.user = {"user": "postgres", "group": "postgres"}
+    try:
+        _new_cluster(server)
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def _new_cluster(server: Server) -> None:
+    assert BINARIES is not None
+    password = server.folder / "password"
+    password.write_text(PASSWORD)
+    options = ["--username=tester", f"--pwfile={password}", "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"]
+    command = [BINARIES / "initdb", "-D", server.folder / "data", *options]
+    subprocess.run(command, check=True, capture_output=True, cwd="/", **server.user)
