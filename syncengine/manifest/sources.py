@@ -80,7 +80,7 @@ def file_digest(given: Given, folder: Path, name: str) -> str:
 def inside(given: Given, name: str, folder: Path) -> Path:
     """The file, if manifests may read it."""
     try:
-        return given.inside(name, folder)
+        return given.data(name, folder)
     except (OutsideProject, OSError, ValueError, RuntimeError) as error:
         raise SourceTrouble(f"{shown(name)}: {error}") from None
 

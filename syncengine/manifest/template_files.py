@@ -54,7 +54,7 @@ class Loader(BaseLoader):
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
-            path = self._given.inside(template, self._given.root)
+            path = self._given.template(template)
             if not path.name.lower().endswith(".j2"):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
