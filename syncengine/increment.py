@@ -19,7 +19,7 @@ from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
 from syncengine.gate import Gate
-from syncengine.manifest.bulk import Fresh, Read, read_one, unpacked
+from syncengine.manifest.bulk import Fresh, Read, keep, read_one, reread, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.lints import levelled
 from syncengine.manifest.neighbours import visible_pairs
@@ -116,12 +116,12 @@ def _read_after(
 ) -> list[Read] | None:
     """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
     files = [file for file in manifests.files if file.name in names]
-    fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
-    if any(entry != cache.digest(file.name, each.sha256) for file, (entry, each) in zip(files, fresh, strict=True)):
+    fresh = [(file.name, read_one(reread(file, cache), manifests.defaults)) for file in files]
+    if any(entries[name] != cache.digest(name, each.sha256) for name, each in fresh):
         return None
     if not all(each.sha256 for _, each in fresh):
         return None
-    cache.put((entry, each.packed) for entry, each in fresh)
+    keep(fresh, cache)
     return [unpacked(each) for _, each in fresh]
 
 

@@ -90,13 +90,18 @@ def _of_server(name: str, url: str, query: str, parameters: Mapping[str, Any]) -
                 result = connection.execute(sa.text(query), dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:
-                    yield dict(zip(names, values, strict=True))
+                    yield dict(zip(names, map(_plain, values), strict=True))
                 transaction.rollback()
     except exc.SQLAlchemyError as error:
         words = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
         raise SourceTrouble(f"{name}: the query failed: {words[:200]}") from None
     finally:
         engine.dispose()
+
+
+def _plain(value: Any) -> Any:
+    """Bytes that some drivers only show are read once."""
+    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _names(columns: list[str], name: str) -> list[str]:

@@ -81,10 +81,11 @@ def tuple_of(
     target = nodes.Name("result", "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))
-    render, new_context = template.root_render_func, template.new_context
+    render, context = template.root_render_func, template.new_context()
+    names = context.parent  # a context of its own for each row would cost as much as the row
 
     def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
-        context = new_context(dict(given))
+        names.update(given)
         for _ in render(context):
             pass
         found: tuple[Any, ...] = context.vars["result"]
