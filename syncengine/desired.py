@@ -23,7 +23,7 @@ from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.given import given_by
-from syncengine.manifest.lints import Shared, levelled, place_of, shared
+from syncengine.manifest.lints import Shared, place_of, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
@@ -36,7 +36,7 @@ from syncengine.manifest.reading import (
 from syncengine.project_file import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.resource import Row as RowOfData
-from syncengine.settings import Project
+from syncengine.settings import Project, levelled
 
 SUGGESTIONS = 25
 """Unknown categories for which a similar one is looked for; each costs a comparison with all."""

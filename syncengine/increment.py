@@ -21,10 +21,10 @@ from syncengine.errors import Severity
 from syncengine.gate import Gate
 from syncengine.manifest.bulk import Fresh, Read, keep, read_one, reread, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
-from syncengine.manifest.lints import levelled
 from syncengine.manifest.neighbours import visible_pairs
 from syncengine.plan import Basis, Options, Plan, Summary, plan
 from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.settings import levelled
 
 MOST = 0.1
 """Share of the files beyond which the whole is looked at."""

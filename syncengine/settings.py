@@ -7,11 +7,13 @@ of product.md §4.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as AnyMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, Source
 from syncengine.document.findings import Findings, in_order
@@ -190,10 +192,22 @@ def load_project(
     settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
     assembly = _Assembly(root, environ, settings.here, settings.secrets, findings)
     project = assembly.project(path, chosen, sandbox, variables or {})
-    errors = [d for d in findings.found if d.severity is Severity.ERROR]
-    if errors:
-        raise Problems(in_order(findings.found))
-    return project
+    found = levelled(in_order(findings.found), project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise Problems(found)
+    return replace(project, warnings=tuple(found))
+
+
+def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> list[Diagnostic]:
+    """Diagnostics as the project wants them: warnings left out or made errors. Errors stay errors."""
+    result = []
+    for diagnostic in found:
+        level = levels.get(diagnostic.code, Level.WARNING)
+        if diagnostic.severity is Severity.ERROR or level is Level.WARNING:
+            result.append(diagnostic)
+        elif level is Level.ERROR:
+            result.append(structs.replace(diagnostic, severity=Severity.ERROR))
+    return result
 
 
 def _file(folder: Path, config: Path | None) -> Path | None:
@@ -232,7 +246,6 @@ class _Assembly:
             sources=settings.sources or {},
             posted_time=settings.posted_time,
             serve=_serve(settings.serve or ServeSection.model_construct()),
-            warnings=tuple(d for d in self.findings.found if d.severity is Severity.WARNING),
             data_folders=settings.data_folders or (),
             _state=self._state(),
             _secrets=self.secrets,
