@@ -7,6 +7,7 @@ find faults; `generate_block` says how.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from syncengine.document.findings import INVALID, Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, place
 from syncengine.document.tables import Table
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.generate_block import Block, Built
@@ -27,11 +28,12 @@ from syncengine.manifest.given import Given
 from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
 from syncengine.manifest.sources import distinct, read_source, variables_of
+from syncengine.manifest.template_limits import OutOfBounds
 from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
 
 MANY = 100
-"""Errors of one block that are told one by one."""
+"""Errors, and warnings, of one block that are told one by one."""
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
@@ -83,6 +85,31 @@ def generated(
     return Generated(tuple(entries), tuple(emptied), whole, tuple(rows))
 
 
+class _Telling:
+    """What is found in rows goes to the findings: MANY errors and MANY warnings, of the others how many they are."""
+
+    def __init__(self, findings: Findings, at: tuple[int, int]) -> None:
+        self._findings = findings
+        self._at = at
+        self._met: Counter[Severity] = Counter()
+
+    def tell(self, row: Record, found: list[Diagnostic]) -> None:
+        for diagnostic in found:
+            self._met[diagnostic.severity] += 1
+            if self._met[diagnostic.severity] <= MANY:
+                message = f"{diagnostic.message} ({row.row.file}:{row.row.row})"
+                self._findings.found.append(replace(diagnostic, message=message))
+
+    def stops(self, row: Record, error: Exception) -> None:
+        self._findings.at("bad-template", *self._at, f"the template failed: {error} ({row.row.file}:{row.row.row})")
+
+    def finish(self, source: str) -> None:
+        for severity, count in self._met.items():
+            if count > MANY:
+                message = f"{count - MANY:,} more {severity}s in other rows of {source}"
+                self._findings.at("more-findings", *self._at, message, severity=severity)
+
+
 @dataclass(frozen=True, slots=True)
 class _Making:
     """What makes the resources of one block; `former` knows what rows came to before."""
@@ -118,26 +145,23 @@ class _Making:
         block.begin(variables_of(self.given), len(rows), self.findings)
         entries: list[Entry] = []
         digests, counts = bytearray(), []
-        told: list[Diagnostic] = []
-        untold = 0
+        telling = _Telling(self.findings, place(block.node))
         for row in rows:
             found: list[Diagnostic] = []
             digest = row_digest(row)
             made = self.former.entries(digest, row.row)
             if made is None:
-                made = self._of_row(block, row, found)
+                try:
+                    made = self._of_row(block, row, found)
+                except OutOfBounds as error:
+                    telling.stops(row, error)
+                    block.whole = False
+                    break
             entries += made
             counts.append(len(made))
             digests += UNKNOWN if found else digest
-            if found and len(told) < MANY:
-                told += [replace(d, message=f"{d.message} ({row.row.file}:{row.row.row})") for d in found]
-            else:
-                untold += len(found)
-        self.findings.found += told
-        if untold:
-            line, column = place(block.node)
-            message = f"{untold:,} more findings in other rows of {source.name}"
-            self.findings.at("more-findings", line, column, message)
+            telling.tell(row, found)
+        telling.finish(source.name)
         return entries, BlockRows(self.digest, bytes(digests), tuple(counts))
 
     def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Entry]:

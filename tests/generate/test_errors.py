@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from syncengine.errors import Diagnostic, Severity
 from tests.cli.program import Project
 from tests.cli.service import Service
-from tests.manifest.loading import problems
+from tests.manifest.loading import loaded, problems
 
 
 def errors(found: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -62,6 +63,67 @@ SOURCES = {
     "column without a name": ("n,\n", "r.csv:1: a column has no name"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
 }
+
+
+JSON_SOURCES = {
+    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: there is no number NaN"),
+    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),
+    "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
+    "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
+    "an object": ('{"n": 1}', "r.json: there must be a list"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), JSON_SOURCES.values(), ids=JSON_SOURCES.keys())
+def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
+    """Also what Python would take for JSON, as a list and line by line."""
+    block = "generate:\n  - forEach: {%s: ../r.json}\n    tags: [{name: '{{ row.n }}'}]\n"
+    (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block % "json"})
+    assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
+    if content.startswith("[{") and content.endswith("}]"):
+        line = content.strip("[]").replace(",\n", "\n")
+        (found,) = problems(tmp_path, {"r.json": line, "manifests/m.yaml": block % "jsonl"})
+        assert (found.code, words.partition("this")[0].rstrip(" ") in found.message) == ("bad-source", True)
+
+
+NO_TEXT = {
+    "a method": ("{{ row.items }}", "it is a function"),
+    "a function": ("x{{ range }}", "it is a function"),
+    "a method in a list": ("{{ [row.keys] }}", "it is a function"),
+    "a series": ("{{ ['a'] | map('upper') }}", "write `| list`"),
+    "bytes": ("{{ row.b }}", "it is bytes"),
+}
+
+
+@pytest.mark.parametrize("field", ["description", "keywords", "metadata"])
+@pytest.mark.parametrize(("value", "words"), NO_TEXT.values(), ids=NO_TEXT.keys())
+def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: str) -> None:
+    """Never the words that Python has for it; the template's place and the row are told."""
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.executescript("CREATE TABLE t (b BLOB); INSERT INTO t VALUES (x'00ff')")
+    connection.close()
+    written = {"description": f'"{value}"', "keywords": f'["{value}"]', "metadata": f'{{a: "{value}"}}'}[field]
+    block = "generate:\n  - forEach: {sql: {file: ../r.db, query: SELECT b FROM t}}\n    tags:\n      - name: Alpha\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml": f"{block}        {field}: {written}\n"})
+    assert (found.code, found.line) == ("bad-template", 5)
+    assert words in found.message
+    assert "(../r.db:1)" in found.message or "(r.db:1)" in found.message
+
+
+@pytest.mark.parametrize("value", ["{{ {}.items }}", "{{ range }}", "{{ self }}", "{{ ['a'] | map('upper') }}"])
+def test_a_text_template_writes_text_only(tmp_path: Path, value: str) -> None:
+    """Neither functions nor what else has no text."""
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": f"tags:\n  - name: T{value}\n"})
+    assert (found.code, found.line) in (("bad-template", 2), ("unknown-name", 2))
+
+
+def test_many_warnings_are_no_error(tmp_path: Path) -> None:
+    """What is not told one by one is as severe as what is."""
+    rows = "n\n" + "".join(f"{n}\n" for n in range(300))
+    block = "    tags: [{name: 'matter {{ row.n }}', keywords: ['{{ row.n }}']}]\n"
+    found = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
+    assert [d.code for d in found if d.code != "keyword-too-broad"] == ["more-findings"]
+    assert "200 more warnings" in next(d.message for d in found if d.code == "more-findings")
 
 
 @pytest.mark.parametrize(("content", "words"), SOURCES.values(), ids=SOURCES.keys())

@@ -14,6 +14,8 @@ import pytest
 
 from syncengine.desired import Desired, load
 from syncengine.errors import Diagnostic, Problems
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_sql import sql_rows
 from syncengine.settings import load_project
 from tests.manifest.loading import write
 
@@ -75,6 +77,36 @@ def test_a_query_can_only_ask(database: Path, query: str) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS n FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c WHERE x < 0",
+    ],
+)
+def test_a_query_ends(database: Path, query: str) -> None:
+    """Whether it has rows or not."""
+    with pytest.raises(SourceTrouble, match="takes too long"):
+        list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT zeroblob(900000000)", "too big"),
+        (
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT hex(zeroblob(4000000)) AS v FROM c",
+            "more than fit",
+        ),
+    ],
+)
+def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> None:
+    """Neither one value nor all of them."""
+    with pytest.raises(SourceTrouble, match=words):
+        for _ in sql_rows("pms", str(database / "pms.db"), query, {}, most=50_000_000):
+            pass
+
+
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
     """With the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
@@ -93,6 +125,8 @@ class Crm(BaseHTTPRequestHandler):
             "/api/elsewhere": (200, {"data": {"items": items}, "next": "http://example.com/x"}),
             "/api/moved": (302, {}),
             "/api/text": (200, "no list"),
+            "/api/circle": (200, {"data": {"items": items}, "next": f"/api/circle?page={3 - page}"}),
+            "/api/same": (200, {"data": {"items": [{"n": "A", "v": 1}]}}),
         }
         return self._say(*answers.get(where.path, (404, {})))
 
@@ -129,6 +163,13 @@ def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
     assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
     assert [r.body.fields["url"] for r in found] == ["1"] * 4
     assert found[2].source.data == ("crm", 3)
+
+
+def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
+    """A circle of links, and a parameter that the service does not know."""
+    source = "http: {source: crm, path: /%s, items: data.items, paging: {%s}}"
+    assert "circle" in refused(tmp_path, crm, source % ("circle", "next: next")).message
+    assert "every page is the same" in refused(tmp_path, crm, source % ("same", "page: page")).message
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def packed(found: Reading) -> bytes:
 
 
 @given(tables=TABLES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_taken_over_is_what_would_be_made(tmp_path: Path, tables: list[list[dict[str, Any]]]) -> None:
     """Over any history of a source: the same resources, places, findings and rows as without a memory."""
     file, former = manifest(tmp_path), None

@@ -53,6 +53,8 @@ HUNGRY = {
     "centre": "{{ 'a'|center(10000000000) }}",
     "padding": "{{ 'a'.ljust(10000000000) }}",
     "indent": "{{ 'a'|indent(10000000000, true) }}",
+    "maps of maps": "{{ range(99999)" + "|map('string')" * 40 + "|list|length }}",
+    "sorted again and again": "{{ range(99999)|list" + "|sort|reverse|list" * 40 + "|length }}",
     "json of doubled": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     "{{ n.x|tojson }}",
 }
