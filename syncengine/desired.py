@@ -108,7 +108,7 @@ class _Places:
     def __init__(self, files: Iterable[ManifestFile]) -> None:
         self.files = {file.name: file for file in files}
         self.file = ""
-        self.nodes: dict[Key, MappingNode] = {}
+        self.nodes: dict[Key | int, MappingNode] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
         """None if the file is not any more what it was a moment ago."""
@@ -118,6 +118,11 @@ class _Places:
             data = self.files[file].content(Findings(file))
             self.file, self.nodes = file, nodes_of(data or b"", file)
         return self.nodes.get(key)
+
+    def template(self, source: Source) -> MappingNode | None:
+        """What a generated resource is made of."""
+        self.node(Key(Kind.TAG, ""), source.file)
+        return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
 
     def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
         """Where the value of a field stands, else the resource."""
@@ -252,11 +257,11 @@ class _Gathering:
             if not category or category in known:
                 continue
             source = resource.source
-            node = self.places.node(resource.key, source.file)
-            if node is None or source.data is not None:
+            node = self.places.node(resource.key, source.file) or self.places.template(source)
+            if node is None:
                 yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
             elif (value := node.get("category")) is not None:
-                yield _Reference(str(category), source.file, place(value), resource.key)
+                yield _Reference(str(category), source.file, place(value), resource.key, source.data)
         for file, referred in self.default_categories.items():
             yield from (_Reference(d.category, file, (d.line, d.column)) for d in referred if d.category not in known)
         for d in default_categories(self.project_defaults):

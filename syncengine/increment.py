@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
-from syncengine.gate import Gate
+from syncengine.gate import SHRINKS, Gate
 from syncengine.manifest.bulk import Fresh, Read, keep, read_one, reread, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
@@ -137,14 +137,17 @@ def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -
 
 
 def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
-    """Whether less is made of any source of data than before: whether too little, the whole tells (engine.md 2.7)."""
-    was, now = _made_of(before), _made_of(after)
-    return any(read.reading.emptied for read in after) or any(now[name] < count for name, count in was.items())
-
-
-def _made_of(reads: Sequence[Read]) -> Counter[str]:
-    sources = (entry.resource.source.data for read in reads for entry in read.reading.entries)
-    return Counter(data.file for data in sources if data is not None)
+    """Whether much of what was made of any source of data goes: whether too much, the whole tells (engine.md 2.7)."""
+    if any(read.reading.emptied for read in after):
+        return True
+    kept = {entry.resource.key for read in after for entry in read.reading.entries}
+    was, gone = Counter[str](), Counter[str]()
+    for read in before:
+        for entry in read.reading.entries:
+            if (data := entry.resource.source.data) is not None:
+                was[data.file] += 1
+                gone[data.file] += entry.resource.key not in kept
+    return any(SHRINKS.is_exceeded(count, was[name]) for name, count in gone.items())
 
 
 class _Window(NamedTuple):

@@ -50,7 +50,7 @@ class Findings:
             Diagnostic(
                 severity=severity,
                 code=code,
-                message=message,
+                message=message if message.isascii() else message.encode("utf-8", "backslashreplace").decode(),
                 file=self.file,
                 line=line,
                 column=column,

@@ -7,7 +7,8 @@ a resource are not kept: the few that a report needs are looked up again (`nodes
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as AnySequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from syncengine import __version__
 from syncengine.document import plain
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
@@ -103,13 +104,20 @@ def read_manifest(
     return _boring(data, file, defaults) or _in_full(data, file, defaults, given, former)
 
 
-def nodes_of(data: bytes, file: str) -> dict[Key, MappingNode]:
-    """The first node of each resource, to find places in."""
+def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
+    """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Findings(file)
-    found: dict[Key, MappingNode] = {}
-    for declared in declarations(read(data, findings), findings).resources:
+    found: dict[Key | int, MappingNode] = {}
+    all_of_it = declarations(read(data, findings), findings)
+    for declared in all_of_it.resources:
         if declared.key is not None:
             found.setdefault(declared.key, declared.node)
+    for block in all_of_it.generate:
+        for section in SECTIONS:
+            made = block.get(section)
+            for item in made.items if isinstance(made, Sequence) else ():
+                if isinstance(item, MappingNode):
+                    found.setdefault(place(item)[0], item)
     return found
 
 
@@ -233,7 +241,7 @@ def compared(reading: Reading, *, parts: bool = False) -> Compared:
     return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if parts else "")
 
 
-def _words(tags: Sequence[Resource]) -> str:
+def _words(tags: AnySequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     listed = lines.split("\n")

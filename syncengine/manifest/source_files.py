@@ -94,9 +94,9 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _header(found: tuple[int, list[str]], name: str) -> tuple[str, ...]:
-    number, names = found
+    number, names = found[0], [column.strip() for column in found[1]]
     for column in names:
-        if not column.strip():
+        if not column:
             raise SourceTrouble(f"{name}:{number}: a column has no name; name it, or give all names as `columns`")
         if names.count(column) > 1:
             raise SourceTrouble(f"{name}:{number}: two columns are named {quoted(column)}")

@@ -36,10 +36,15 @@ BLOCKS = {
     ),
     "duplicate": ("    tags:\n      - name: same{{ '' }}\n", "duplicate-resource", 4, 9, "(r.csv:3)"),
     "unknown category": (
-        "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 1, "(r.csv:2)",
+        "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 44, "(r.csv:2)",
     ),
     "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
+    "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is its `delimiter` ","?'),
+    "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "end of template"),
+    "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "behind the"),
+    "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
+    "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
 }  # fmt: skip
@@ -49,7 +54,8 @@ BLOCKS = {
 def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
     """The place in the manifest, and the row where there is one."""
     settings = "version: 1\nvariables: {team: x}\n"
-    found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": HEAD + block})
+    head = HEAD.replace("r.csv", "r.csv, delimiter: ;") if "delimiter" in words else HEAD
+    found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": head + block})
     first = next(d for d in found if d.code == code)
     assert (first.file, first.line, first.column) == ("manifests/m.yaml", line, column)
     assert any(words in d.message for d in found if d.code == code)
@@ -62,6 +68,7 @@ SOURCES = {
     "two columns of one name": ("n,n\n", "r.csv:1: two columns are named"),
     "column without a name": ("n,\n", "r.csv:1: a column has no name"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
+    "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
 
 
@@ -70,7 +77,9 @@ JSON_SOURCES = {
     "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
     "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
-    "an object": ('{"n": 1}', "r.json: there must be a list"),
+    "an object": ('{"n": 1}', "r.json: there must be a list of objects in it, not an object"),
+    "texts": ('["n"]', "r.json:1: a row must be an object with names, not text"),
+    "a name twice": ('[{"n": 1, "n": 2}]', 'two values of one object are named "n"'),
 }
 
 
@@ -80,7 +89,7 @@ def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
     block = "generate:\n  - forEach: {%s: ../r.json}\n    tags: [{name: '{{ row.n }}'}]\n"
     (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block % "json"})
     assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
-    if content.startswith("[{") and content.endswith("}]"):
+    if content.startswith("[{") and content.endswith("}]") and ": this" in words:
         line = content.strip("[]").replace(",\n", "\n")
         (found,) = problems(tmp_path, {"r.json": line, "manifests/m.yaml": block % "jsonl"})
         assert (found.code, words.partition("this")[0].rstrip(" ") in found.message) == ("bad-source", True)
