@@ -186,9 +186,8 @@ class _Gathering:
 
     def _repeated(self, entry: Entry, first: Source) -> None:
         key, source = entry.resource.key, entry.resource.source
-        where = f" ({source.data.file}:{source.data.row})" if source.data else ""
-        message = f"{key} is already declared at {first}{where}"
-        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key)
+        message = f"{key} is already declared at {first}"
+        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key, source.data)
 
     def _renamed(self, resource: Resource) -> None:
         key, source = resource.key, resource.source
@@ -244,9 +243,8 @@ class _Gathering:
         near = {name: nearest(name, tuple(known)) for name in names}
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
-            where = f" ({reference.data.file}:{reference.data.row})" if reference.data else ""
-            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}{where}"
-            self._error("unknown-category", reference.file, reference.at, message, reference.key)
+            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
+            self._error("unknown-category", reference.file, reference.at, message, reference.key, reference.data)
 
     def _references(self, known: set[str]) -> Iterator[_Reference]:
         """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
@@ -273,13 +271,18 @@ class _Gathering:
         return _repeats(c.names for c in self.compared) or _repeats(c.words for c in self.compared)
 
     def _warn_shared(self, each: Shared) -> None:
-        node = self.places.node(each.key, each.source.file)
-        line, column = (each.source.line, 1) if node is None else place(place_of(each.word, node))
-        findings = Findings(each.source.file, self.found)
-        findings.at(each.code, line, column, each.message, severity=Severity.WARNING, address=str(each.key))
+        source = each.source
+        node = self.places.node(each.key, source.file) or self.places.template(source)
+        line, column = (source.line, 1) if node is None else place(place_of(each.word, node))
+        message = each.message if source.data is None else f"{each.key}: {each.message}"
+        Findings(source.file, self.found).at(
+            each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data
+        )
 
-    def _error(self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None) -> None:
-        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None)
+    def _error(
+        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
+    ) -> None:
+        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
 class _Reference(NamedTuple):

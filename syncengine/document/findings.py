@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from syncengine.document.nodes import Node, place
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Row, Severity, with_row
 
 MANY = 2000
 """Candidates above which only a difference in case is looked for: a comparison with each would take seconds."""
@@ -45,7 +45,10 @@ class Findings:
         *,
         severity: Severity = Severity.ERROR,
         address: str | None = None,
+        data: Row | None = None,
     ) -> None:
+        """`data` is the row that it is about; the message names it."""
+        message = with_row(message, data)
         self.found.append(
             Diagnostic(
                 severity=severity,
@@ -55,6 +58,7 @@ class Findings:
                 line=line,
                 column=column,
                 address=address,
+                data=data,
             )
         )
 

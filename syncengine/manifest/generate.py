@@ -19,7 +19,7 @@ from syncengine.document.findings import INVALID, Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, place
 from syncengine.document.tables import Table
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.generate_block import Block, Built
@@ -97,11 +97,11 @@ class _Telling:
         for diagnostic in found:
             self._met[diagnostic.severity] += 1
             if self._met[diagnostic.severity] <= MANY:
-                message = f"{diagnostic.message} ({row.row.file}:{row.row.row})"
-                self._findings.found.append(replace(diagnostic, message=message))
+                message = with_row(diagnostic.message, row.row)
+                self._findings.found.append(replace(diagnostic, message=message, data=row.row))
 
     def stops(self, row: Record, error: Exception) -> None:
-        self._findings.at("bad-template", *self._at, f"the template failed: {error} ({row.row.file}:{row.row.row})")
+        self._findings.at("bad-template", *self._at, f"the template failed: {error}", data=row.row)
 
     def finish(self, source: str) -> None:
         for severity, count in self._met.items():

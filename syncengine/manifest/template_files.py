@@ -210,10 +210,9 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
         file, line = error.name or file, error.lineno
-    where = f" ({row.file}:{row.row})" if row else ""
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
-    Findings(file, findings.found).at(code, line, 1, f"{message}{where}")
+    Findings(file, findings.found).at(code, line, 1, message, data=row)
 
 
 def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[str, list[Origin]]:

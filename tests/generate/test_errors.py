@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from syncengine.errors import Diagnostic, Severity
+from syncengine.schema import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.manifest.loading import loaded, problems
@@ -200,3 +202,32 @@ def test_what_the_service_refuses_names_the_row(project: Project, service: Servi
     service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no such thing"}])
     done = project.run("apply", "-y", "--report", "github=gh.txt")
     assert "manifests/m.yaml:3 (r.csv:3)" in done.out
+    formats = ("text", "junit", "sarif", "github", "gitlab", "markdown")
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no such thing"}])
+    done = project.run("apply", "-y", *(f"--report={name}={name}.txt" for name in formats))
+    assert done.code == 3, (done.out, done.err)
+    for name in formats:
+        assert "r.csv:3" in (project.folder / f"{name}.txt").read_text(), name
+
+
+SHARED = HEAD + "    tags: [{name: '{{ row.n }}', keywords: [shared phrase], visibility: '{{ row.p }}'}]\n"
+
+
+def test_findings_have_a_place_for_the_row(project: Project) -> None:
+    """Of one row, and of what two have in common; in JSON by the schema, in SARIF as a related location."""
+    project.wants()
+    (project.folder / "r.csv").write_text("n,p\nmatter one,PRIVATE\nmatter two,\n")
+    (project.folder / "manifests" / "m.yaml").write_text(SHARED)
+    document = project.run("validate", "--format", "json").document
+    jsonschema.validate(document, schemas()["diagnostics.schema.json"])
+    found = {d["code"]: d for d in document["diagnostics"]}
+    assert found.keys() == {"same-keyword", "public-by-silence"}
+    for finding in found.values():
+        assert (finding["line"], finding["data"]) == (3, {"file": "r.csv", "row": 3})
+        assert finding["message"].endswith("(r.csv:3)")
+        assert "tag/matter two" in finding["message"]
+    sarif = project.run("validate", "--format", "sarif").document
+    for result in sarif["runs"][0]["results"]:
+        (related,) = result["relatedLocations"]
+        assert related["physicalLocation"]["artifactLocation"]["uri"].endswith("r.csv")
+        assert related["physicalLocation"]["region"]["startLine"] == 3
