@@ -23,7 +23,7 @@ from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.given import given_by
-from syncengine.manifest.lints import Shared, levelled, place_of, shared
+from syncengine.manifest.lints import Shared, place_of, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
@@ -36,7 +36,7 @@ from syncengine.manifest.reading import (
 from syncengine.project_file import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.resource import Row as RowOfData
-from syncengine.settings import Project
+from syncengine.settings import Project, levelled
 
 SUGGESTIONS = 25
 """Unknown categories for which a similar one is looked for; each costs a comparison with all."""
@@ -108,7 +108,7 @@ class _Places:
     def __init__(self, files: Iterable[ManifestFile]) -> None:
         self.files = {file.name: file for file in files}
         self.file = ""
-        self.nodes: dict[Key, MappingNode] = {}
+        self.nodes: dict[Key | int, MappingNode] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
         """None if the file is not any more what it was a moment ago."""
@@ -118,6 +118,11 @@ class _Places:
             data = self.files[file].content(Findings(file))
             self.file, self.nodes = file, nodes_of(data or b"", file)
         return self.nodes.get(key)
+
+    def template(self, source: Source) -> MappingNode | None:
+        """What a generated resource is made of."""
+        self.node(Key(Kind.TAG, ""), source.file)
+        return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
 
     def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
         """Where the value of a field stands, else the resource."""
@@ -181,9 +186,8 @@ class _Gathering:
 
     def _repeated(self, entry: Entry, first: Source) -> None:
         key, source = entry.resource.key, entry.resource.source
-        where = f" ({source.data.file}:{source.data.row})" if source.data else ""
-        message = f"{key} is already declared at {first}{where}"
-        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key)
+        message = f"{key} is already declared at {first}"
+        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key, source.data)
 
     def _renamed(self, resource: Resource) -> None:
         key, source = resource.key, resource.source
@@ -239,9 +243,8 @@ class _Gathering:
         near = {name: nearest(name, tuple(known)) for name in names}
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
-            where = f" ({reference.data.file}:{reference.data.row})" if reference.data else ""
-            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}{where}"
-            self._error("unknown-category", reference.file, reference.at, message, reference.key)
+            message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
+            self._error("unknown-category", reference.file, reference.at, message, reference.key, reference.data)
 
     def _references(self, known: set[str]) -> Iterator[_Reference]:
         """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
@@ -252,11 +255,11 @@ class _Gathering:
             if not category or category in known:
                 continue
             source = resource.source
-            node = self.places.node(resource.key, source.file)
-            if node is None or source.data is not None:
+            node = self.places.node(resource.key, source.file) or self.places.template(source)
+            if node is None:
                 yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
             elif (value := node.get("category")) is not None:
-                yield _Reference(str(category), source.file, place(value), resource.key)
+                yield _Reference(str(category), source.file, place(value), resource.key, source.data)
         for file, referred in self.default_categories.items():
             yield from (_Reference(d.category, file, (d.line, d.column)) for d in referred if d.category not in known)
         for d in default_categories(self.project_defaults):
@@ -268,13 +271,18 @@ class _Gathering:
         return _repeats(c.names for c in self.compared) or _repeats(c.words for c in self.compared)
 
     def _warn_shared(self, each: Shared) -> None:
-        node = self.places.node(each.key, each.source.file)
-        line, column = (each.source.line, 1) if node is None else place(place_of(each.word, node))
-        findings = Findings(each.source.file, self.found)
-        findings.at(each.code, line, column, each.message, severity=Severity.WARNING, address=str(each.key))
+        source = each.source
+        node = self.places.node(each.key, source.file) or self.places.template(source)
+        line, column = (source.line, 1) if node is None else place(place_of(each.word, node))
+        message = each.message if source.data is None else f"{each.key}: {each.message}"
+        Findings(source.file, self.found).at(
+            each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data
+        )
 
-    def _error(self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None) -> None:
-        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None)
+    def _error(
+        self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
+    ) -> None:
+        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
 class _Reference(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
+from typing import NamedTuple
 
 from syncengine.delivery_names import check_names
 from syncengine.document.findings import Findings, suggestion
@@ -11,15 +12,23 @@ from syncengine.document.nodes import Mapping, Node, described
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.tables import Table, shown
 from syncengine.project_file import Overlay, ProjectFile
+from syncengine.secret_places import SecretPlaces, check_allowed, secret_places
 from syncengine.setting_shapes import REFERENCE_KEYS
 
 _PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
 _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
+class Settings(NamedTuple):
+    """What holds in one environment, and where the secrets of all of them stand."""
+
+    here: Overlay
+    secrets: SecretPlaces = SecretPlaces()
+
+
 def settings_of(
     path: Path | None, chosen: str | None, findings: Findings, operations: Collection[str], lints: Collection[str]
-) -> Overlay:
+) -> Settings:
     """What the file says for the chosen environment; nothing as soon as anything is wrong."""
     root = _root(path, findings) if path else None
     overlays = _overlays(root)
@@ -27,21 +36,23 @@ def settings_of(
         hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
     if root is None or findings.found:
-        return Overlay.model_construct()
+        return Settings(Overlay.model_construct())
     _check_project(root, findings)
     for overlay in overlays.values():
         _check_overlay(overlay, findings)
     for part in (root, *overlays.values()):
         _check_names(part, ("service", "endpoints"), "operation", operations, findings)
         _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
+    secrets = secret_places((root, *overlays.values()))
+    check_allowed((root, *overlays.values()), secrets, findings)
     if findings.found:
-        return Overlay.model_construct()
+        return Settings(Overlay.model_construct())
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
     settings = ProjectFile.model_construct(**_PROJECT.read(merged, findings))
     if settings.posted_time is not None:
         check_names(settings.sources or {}, settings.posted_time, findings)
-    return settings
+    return Settings(settings, secrets)
 
 
 def _root(path: Path, findings: Findings) -> Mapping | None:

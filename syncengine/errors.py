@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -42,8 +43,18 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class Row(NamedTuple):
+    """Where a generated resource's data came from: `row` is a line of the file, or a record number from 1."""
+
+    file: str
+    row: int
+
+
 class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
-    """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1."""
+    """One finding and its place. `file` is relative to the project's folder; `line` and `column` count from 1.
+
+    `data` is the row that it is about, which the message says too (`with_row`).
+    """
 
     severity: Severity
     code: str
@@ -52,6 +63,12 @@ class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     line: int | None = None
     column: int | None = None
     address: str | None = None
+    data: Row | None = None
+
+
+def with_row(message: str, data: Row | None) -> str:
+    """A message that names the data row."""
+    return f"{message} ({data.file}:{data.row})" if data else message
 
 
 class SyncengineError(Exception):

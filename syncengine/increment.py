@@ -18,13 +18,13 @@ from msgspec.structs import replace
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
-from syncengine.gate import Gate
-from syncengine.manifest.bulk import Fresh, Read, read_one, unpacked
+from syncengine.gate import SHRINKS, Gate
+from syncengine.manifest.bulk import Fresh, Read, keep, read_one, reread, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
-from syncengine.manifest.lints import levelled
 from syncengine.manifest.neighbours import visible_pairs
 from syncengine.plan import Basis, Options, Plan, Summary, plan
 from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.settings import levelled
 
 MOST = 0.1
 """Share of the files beyond which the whole is looked at."""
@@ -116,12 +116,12 @@ def _read_after(
 ) -> list[Read] | None:
     """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
     files = [file for file in manifests.files if file.name in names]
-    fresh = [(entries[file.name], read_one(file, manifests.defaults)) for file in files]
-    if any(entry != cache.digest(file.name, each.sha256) for file, (entry, each) in zip(files, fresh, strict=True)):
+    fresh = [(file.name, read_one(reread(file, cache), manifests.defaults)) for file in files]
+    if any(entries[name] != cache.digest(name, each.sha256) for name, each in fresh):
         return None
     if not all(each.sha256 for _, each in fresh):
         return None
-    cache.put((entry, each.packed) for entry, each in fresh)
+    keep(fresh, cache)
     return [unpacked(each) for _, each in fresh]
 
 
@@ -137,14 +137,17 @@ def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -
 
 
 def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
-    """Whether less is made of any source of data than before: whether too little, the whole tells (engine.md 2.7)."""
-    was, now = _made_of(before), _made_of(after)
-    return any(read.reading.emptied for read in after) or any(now[name] < count for name, count in was.items())
-
-
-def _made_of(reads: Sequence[Read]) -> Counter[str]:
-    sources = (entry.resource.source.data for read in reads for entry in read.reading.entries)
-    return Counter(data.file for data in sources if data is not None)
+    """Whether much of what was made of any source of data goes: whether too much, the whole tells (engine.md 2.7)."""
+    if any(read.reading.emptied for read in after):
+        return True
+    kept = {entry.resource.key for read in after for entry in read.reading.entries}
+    was, gone = Counter[str](), Counter[str]()
+    for read in before:
+        for entry in read.reading.entries:
+            if (data := entry.resource.source.data) is not None:
+                was[data.file] += 1
+                gone[data.file] += entry.resource.key not in kept
+    return any(SHRINKS.is_exceeded(count, was[name]) for name, count in gone.items())
 
 
 class _Window(NamedTuple):

@@ -20,6 +20,13 @@ class Format(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
 
+class DataRow(Format):
+    """Where a generated resource's data came from."""
+
+    file: str
+    row: int
+
+
 class DiagnosticItem(Format):
     """One finding and its place."""
 
@@ -30,6 +37,7 @@ class DiagnosticItem(Format):
     line: int | None = Field(ge=1)
     column: int | None = Field(ge=1)
     address: Address | None
+    data: DataRow | None = Field(None, description="The row of data that it is about; absent where there is none.")
 
 
 class Diagnostics(Format):
@@ -38,13 +46,6 @@ class Diagnostics(Format):
     model_config = ConfigDict(title="syncengine diagnostics")
     format: Literal["syncengine.diagnostics/v1"]
     diagnostics: list[DiagnosticItem]
-
-
-class DataRow(Format):
-    """Where a generated resource's data came from."""
-
-    file: str
-    row: int
 
 
 class Place(Format):

@@ -19,13 +19,13 @@ from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, SweepRisk, gate
 from syncengine.leaves import Leave
-from syncengine.manifest.lints import levelled
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.policy import aim
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.scope import Scope
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
+from syncengine.settings import levelled
 from syncengine.store.codec import digest
 
 RIDE_ALONG = 10

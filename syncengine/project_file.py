@@ -132,8 +132,13 @@ class Overlay(Model):
     manifests: Paths | None = Field(None, description="Files and folders with manifests; `manifests` by default.")
     state: Place | None = Field(None, description="A path (SQLite), a URL without a password, or a reference.")
     sources: dict[str, SourceSection] | None = Field(None, description="Connections, by the name that others use.")
+    data_folders: Paths | None = Field(
+        None, description="Folders outside the project whose files manifests may read as data."
+    )
     variables: Texts | None = Field(None, description="`var.NAME` in templates.")
-    allow_env: Names | None = Field(None, description="Environment variables that templates may read.")
+    allow_env: Names | None = Field(
+        None, description="Environment variables that templates may read; none with a secret."
+    )
     defaults: Section | None = Field(None, description="Merged under every resource of all manifests.")
     policy: PolicySection | None = None
     approvals: Approvals | None = Field(None, description="COUNT@HASH of removals that are approved (engine.md §5).")

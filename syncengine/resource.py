@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from syncengine.errors import Row as Row
+from syncengine.errors import with_row
+
 Value = str | bool | int | tuple[str, ...]
 """A field's value: text, flag, milliseconds since epoch, or a list of texts."""
 
@@ -40,13 +43,6 @@ class Key(NamedTuple):
         return cls(Kind(kind), name)
 
 
-class Row(NamedTuple):
-    """Where a generated resource's data came from: `row` is a line of the file, or a record number from 1."""
-
-    file: str
-    row: int
-
-
 class Source(NamedTuple):
     """Where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
 
@@ -55,8 +51,7 @@ class Source(NamedTuple):
     data: Row | None = None
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}"
-        return f"{place} ({self.data.file}:{self.data.row})" if self.data else place
+        return with_row(f"{self.file}:{self.line}", self.data)
 
 
 class Body(Struct, frozen=True, gc=False):

@@ -7,11 +7,13 @@ of product.md §4.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Mapping as AnyMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, Source
 from syncengine.document.findings import Findings, in_order
@@ -29,6 +31,7 @@ from syncengine.project_file import (
     ServiceSection,
 )
 from syncengine.resource import Removal
+from syncengine.secret_places import SecretPlaces, state_files
 from syncengine.setting_shapes import URL, Reference, base_url_trouble, split_url
 
 FILE_NAME = "syncengine.yaml"
@@ -122,7 +125,9 @@ class Project:
     posted_time: PostedTimeSection | None = field(default=None, repr=False)
     serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()
+    data_folders: tuple[str, ...] = ()
     _state: str | Secret = field(default=".syncengine/state.db", repr=False)
+    _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
 
     @property
     def config_name(self) -> str:
@@ -141,18 +146,10 @@ class Project:
         """The embedded service's own file."""
         return self.root / ".syncengine" / "sandbox" / "service.db"
 
-    def secret_files(self) -> set[str]:
-        """Files that hold secrets, as the project file names them: nothing that a template may read."""
-        secrets = (self.service.api_key, self._state if isinstance(self._state, Secret) else None)
-        files = {s.origin.removeprefix("file ") for s in secrets if s is not None and s.origin.startswith("file ")}
-        for source in self.sources.values():
-            held = (
-                source.sql,
-                source.http.url if source.http else None,
-                *((source.http and source.http.headers) or {}).values(),
-            )
-            files |= {place.file for place in held if isinstance(place, Reference) and place.file}
-        return files
+    def secret_files(self) -> set[Path]:
+        """Files that hold secrets, or posted time: nothing that a template may read."""
+        names = self._secrets.files | state_files(self.environ.get("SYNCENGINE_STATE", ""))
+        return {(self.root / Path(name).expanduser()).resolve() for name in names}
 
     def base_url(self) -> str:
         """The service's URL, `sandbox` for the embedded one; Problems when none is set."""
@@ -193,12 +190,24 @@ def load_project(
     findings = Findings(path.name if path else FILE_NAME)
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
-    assembly = _Assembly(root, environ, settings, findings)
+    assembly = _Assembly(root, environ, settings.here, settings.secrets, findings)
     project = assembly.project(path, chosen, sandbox, variables or {})
-    errors = [d for d in findings.found if d.severity is Severity.ERROR]
-    if errors:
-        raise Problems(in_order(findings.found))
-    return project
+    found = levelled(in_order(findings.found), project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in found):
+        raise Problems(found)
+    return replace(project, warnings=tuple(found))
+
+
+def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> list[Diagnostic]:
+    """Diagnostics as the project wants them: warnings left out or made errors. Errors stay errors."""
+    result = []
+    for diagnostic in found:
+        level = levels.get(diagnostic.code, Level.WARNING)
+        if diagnostic.severity is Severity.ERROR or level is Level.WARNING:
+            result.append(diagnostic)
+        elif level is Level.ERROR:
+            result.append(structs.replace(diagnostic, severity=Severity.ERROR))
+    return result
 
 
 def _file(folder: Path, config: Path | None) -> Path | None:
@@ -215,6 +224,7 @@ class _Assembly:
     root: Path
     environ: AnyMapping[str, str]
     settings: Overlay
+    secrets: SecretPlaces
     findings: Findings
 
     def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, Any]) -> Project:
@@ -236,8 +246,9 @@ class _Assembly:
             sources=settings.sources or {},
             posted_time=settings.posted_time,
             serve=_serve(settings.serve or ServeSection.model_construct()),
-            warnings=tuple(d for d in self.findings.found if d.severity is Severity.WARNING),
+            data_folders=settings.data_folders or (),
             _state=self._state(),
+            _secrets=self.secrets,
         )
 
     def _service(self, section: ServiceSection) -> Service:

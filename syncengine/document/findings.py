@@ -9,7 +9,7 @@ from enum import Enum
 from functools import lru_cache
 
 from syncengine.document.nodes import Node, place
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Row, Severity, with_row
 
 MANY = 2000
 """Candidates above which only a difference in case is looked for: a comparison with each would take seconds."""
@@ -45,16 +45,20 @@ class Findings:
         *,
         severity: Severity = Severity.ERROR,
         address: str | None = None,
+        data: Row | None = None,
     ) -> None:
+        """`data` is the row that it is about; the message names it."""
+        message = with_row(message, data)
         self.found.append(
             Diagnostic(
                 severity=severity,
                 code=code,
-                message=message,
+                message=message if message.isascii() else message.encode("utf-8", "backslashreplace").decode(),
                 file=self.file,
                 line=line,
                 column=column,
                 address=address,
+                data=data,
             )
         )
 

@@ -17,10 +17,22 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 from pydantic import Field, WithJsonSchema
 
 from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
-from syncengine.document.nodes import PLAIN_NULLS, Mapping, Mark, Node, Refused, Scalar, Sequence, described, quoted
+from syncengine.document.nodes import (
+    PLAIN_NULLS,
+    Mapping,
+    Mark,
+    Node,
+    Refused,
+    Scalar,
+    Sequence,
+    described,
+    place,
+    quoted,
+)
 from syncengine.document.plain import Field as PlainField
 from syncengine.document.plain import Shape
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
+from syncengine.errors import Severity
 
 Reader = Callable[[Node, Findings], Any]
 
@@ -249,9 +261,9 @@ def texts(name: str) -> Reader:
         before: Scalar | None = None
         for key, value in zip(node.keys, node.values, strict=True):
             if before is not None and _is_cut_off(before, key, value):
-                findings.error("comma-in-text", key, _cut_off(before, key))
-                continue
-            before = value if isinstance(value, Scalar) else None
+                findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
+            else:
+                before = value if isinstance(value, Scalar) else None
             text = value_of(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue

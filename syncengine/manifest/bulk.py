@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -38,10 +39,22 @@ class Read(NamedTuple):
 
 
 class Fresh(NamedTuple):
-    """What another process has read."""
+    """What has been read. `of_rows`: a later reading may take over what is made of rows.
+
+    `reading` None: only `packed` comes from another process.
+    """
 
     packed: Packed
     sha256: str
+    of_rows: bool = False
+    reading: Reading | None = None
+
+
+class Reread(NamedTuple):
+    """A file that must be read, and its last reading in MessagePack where that is of use."""
+
+    file: ManifestFile
+    former: bytes | None = None
 
 
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]:
@@ -79,25 +92,38 @@ def read_all(
 ) -> Iterator[Read]:
     """Every file's reading; what is not in the cache is put there. `digests`: those of the files, if known."""
     if cache is None:
-        yield from (unpacked(fresh) for fresh in _fresh(files, defaults))
+        yield from (unpacked(fresh) for fresh in _fresh([Reread(file) for file in files], defaults))
         return
     hashed = digests if digests is not None else digests_of(files, cache)
     entries = list(cache.entries(files, hashed).values())
     known = cache.has(entries)
-    fresh = _fresh([file for file, entry in zip(files, entries, strict=True) if entry not in known], defaults)
-    new: list[tuple[str, Packed]] = []
+    missing = [file for file, entry in zip(files, entries, strict=True) if entry not in known]
+    fresh = _fresh([reread(file, cache) for file in missing], defaults)
+    new: list[tuple[str, Fresh]] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
         read = _cached(cache, entry, sha256) if entry in known else None
         if read is None:
-            found = next(fresh) if entry not in known else read_one(file, defaults)
+            found = next(fresh) if entry not in known else read_one(Reread(file), defaults)
             if found.sha256:
-                new.append((cache.digest(file.name, found.sha256), found.packed))
+                new.append((file.name, found))
                 if len(new) >= KEPT_AT_ONCE:
-                    cache.put(new)
+                    keep(new, cache)
                     new = []
             read = unpacked(found)
         yield read
-    cache.put(new)
+    keep(new, cache)
+
+
+def reread(file: ManifestFile, cache: ManifestCache) -> Reread:
+    """A file that has changed since it was read."""
+    return Reread(file, None if file.given is None else cache.latest(file.name))
+
+
+def keep(new: Iterable[tuple[str, Fresh]], cache: ManifestCache) -> None:
+    """Put readings of the files of these names into the cache."""
+    found = [(name, cache.digest(name, fresh.sha256), fresh) for name, fresh in new]
+    cache.put((digest, fresh.packed) for _, digest, fresh in found)
+    cache.put_latest((name, digest) for name, digest, fresh in found if fresh.of_rows)
 
 
 def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
@@ -111,34 +137,49 @@ def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
 def unpacked(fresh: Fresh) -> Read:
     """The values of it; msgspec.DecodeError if they are not what this version writes."""
     packed = fresh.packed
-    return Read(_decode(packed.reading), Compared(packed.names, packed.words, packed.parts), fresh.sha256)
+    reading = fresh.reading or _decode(packed.reading)
+    return Read(reading, Compared(packed.names, packed.words, packed.parts), fresh.sha256)
 
 
-def _fresh(files: Sequence[ManifestFile], defaults: DefaultValues) -> Iterator[Fresh]:
-    processes = _processes(files)
+def _fresh(files: Sequence[Reread], defaults: DefaultValues) -> Iterator[Fresh]:
+    processes = _processes([each.file for each in files])
     if processes < 2:
         return (read_one(file, defaults) for file in files)
     return _in_processes(files, defaults, processes)
 
 
-def read_one(file: ManifestFile, defaults: DefaultValues) -> Fresh:
+def read_one(asked: Reread, defaults: DefaultValues) -> Fresh:
     """One file, from its bytes on."""
+    file, former = asked
     findings = Findings(file.name)
     data = file.content(findings)
     if data is None:
         return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
     with no_collection():
-        reading = _read(file, data, defaults)
+        reading = _read(file, data, defaults, former)
     parts = file.given is not None and file.given.compares_parts
-    return Fresh(Packed(_encode(reading), *compared(reading, parts=parts)), _digest(file, data))
+    packed = Packed(_encode(reading), *compared(reading, parts=parts))
+    return Fresh(packed, _digest(file, data), of_rows=bool(reading.rows), reading=reading)
 
 
-def _read(file: ManifestFile, data: bytes, defaults: DefaultValues) -> Reading:
+def _read_here(asked: Reread, defaults: DefaultValues) -> Fresh:
+    """The same in a process of its own, which need not say it twice."""
+    return read_one(asked, defaults)._replace(reading=None)
+
+
+def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | None) -> Reading:
     if not file.is_template:
-        return read_manifest(data, file.name, defaults, file.given)
+        return read_manifest(data, file.name, defaults, file.given, _former(former))
     from syncengine.manifest.template_reading import read_template
 
     return read_template(data, file.name, defaults, file.given or NOTHING_GIVEN)
+
+
+def _former(packed: bytes | None) -> Reading | None:
+    """None where it is not what this version writes."""
+    with suppress(msgspec.DecodeError):
+        return None if packed is None else _decode(packed)
+    return None
 
 
 def _processes(files: Sequence[ManifestFile]) -> int:
@@ -150,12 +191,12 @@ def _processes(files: Sequence[ManifestFile]) -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
 
-def _in_processes(files: Sequence[ManifestFile], defaults: DefaultValues, processes: int) -> Iterator[Fresh]:
+def _in_processes(files: Sequence[Reread], defaults: DefaultValues, processes: int) -> Iterator[Fresh]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        yield from pool.map(partial(read_one, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
+        yield from pool.map(partial(_read_here, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
 
 
 def _without_nodes(defaults: DefaultValues) -> DefaultValues:

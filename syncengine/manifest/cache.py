@@ -25,7 +25,7 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 3
+FORMAT = 4
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -33,6 +33,7 @@ FILE_NAME = "cache.db"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
     " WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS latest (file TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
 _COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
@@ -112,6 +113,18 @@ class ManifestCache:
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _packed(*row)
 
+    def latest(self, file: str) -> bytes | None:
+        """The last reading of a file that is made of rows, in MessagePack."""
+        query = "SELECT reading FROM entry JOIN latest USING (digest) WHERE file = ?"
+        row = self._quietly(lambda c: c.execute(query, (self.digest(file, ""),)).fetchone())
+        return None if row is None else opened(row[0])
+
+    def put_latest(self, digests: Iterable[tuple[str, str]]) -> None:
+        """Files that are made of rows, and what they are found by as they are now."""
+        rows = [(self.digest(file, ""), digest) for file, digest in digests]
+        if rows:
+            self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", rows))
+
     def put(self, entries: Iterable[tuple[str, Packed]]) -> None:
         rows = [
             (digest, sealed(packed.reading), *(sealed(text.encode()) for text in packed[1:]))
@@ -156,6 +169,7 @@ class ManifestCache:
         unreadable = [(name,) for name, settled in bases.items() if settled is None]
         connection.executemany("DELETE FROM basis WHERE name = ?", unreadable)
         used = {digest for settled in bases.values() if settled is not None for digest in settled.files.values()}
+        used |= {row[0] for row in connection.execute("SELECT digest FROM latest")}
         known = {row[0] for row in connection.execute("SELECT digest FROM entry")}
         connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in known - used])
 

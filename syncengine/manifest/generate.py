@@ -7,7 +7,9 @@ find faults; `generate_block` says how.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +19,21 @@ from syncengine.document.findings import INVALID, Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, place
 from syncengine.document.tables import Table
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.generate_block import Block, Built
 from syncengine.manifest.generate_shape import KINDS, Generate
 from syncengine.manifest.given import Given
-from syncengine.manifest.records import Records, SourceTrouble
+from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
 from syncengine.manifest.sources import distinct, read_source, variables_of
+from syncengine.manifest.template_limits import OutOfBounds
 from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
 
 MANY = 100
-"""Errors of one block that are told one by one."""
+"""Errors, and warnings, of one block that are told one by one."""
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
@@ -47,6 +51,14 @@ class Generated(NamedTuple):
     entries: tuple[Entry, ...] = ()
     emptied: tuple[Emptied, ...] = ()
     whole: bool = True
+    rows: tuple[BlockRows, ...] = ()
+
+
+class Before(NamedTuple):
+    """What is known of the blocks of a file: the digest of all but rows that they depend on, and their former rows."""
+
+    digest: str = ""
+    blocks: Mapping[str, Former] = {}
 
 
 def generated(
@@ -54,92 +66,126 @@ def generated(
     given: Given,
     defaults: Mapping[Kind, Mapping[str, Any]],
     findings: Findings,
+    before: Before = Before(),  # noqa: B008 - a value
 ) -> Generated:
     """All resources of all rows; what is wrong goes to the findings."""
     entries: list[Entry] = []
     emptied: list[Emptied] = []
+    rows: list[BlockRows] = []
     whole = True
-    for node in items:
-        before = len(findings.found)
-        found = _of_block(node, given, (given.root / findings.file).parent, defaults, findings)
-        if found is None or len(findings.found) > before:
-            whole = whole and found is not None
+    for n, node in enumerate(items):
+        digest = f"{before.digest}:{n}"
+        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, Former()))
+        found = making.of_block(node, (given.root / findings.file).parent)
         if found is not None:
             entries += found.entries
             emptied += found.emptied
-            whole = whole and found.whole
-    return Generated(tuple(entries), tuple(emptied), whole)
+            rows += found.rows
+        whole = whole and found is not None and found.whole
+    return Generated(tuple(entries), tuple(emptied), whole, tuple(rows))
 
 
-def _of_block(
-    node: MappingNode, given: Given, folder: Path, defaults: Mapping[Kind, Mapping[str, Any]], findings: Findings
-) -> Generated | None:
-    """None where the block itself is wrong."""
-    before = len(findings.found)
-    values = GENERATE_TABLE.read(node, findings)
-    missing = GENERATE_TABLE.missing(values, node, findings)
-    if missing or INVALID in values.values():
-        return None
-    asked: Generate = Generate.model_construct(**values)
-    block = Block(asked, node, defaults, findings)
-    if len(findings.found) > before:
-        return None
-    try:
-        source = read_source(given, folder, asked.for_each)
-        rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
-    except SourceTrouble as trouble:
-        _at_source(node, "bad-source", str(trouble), findings)
-        return None
-    entries = tuple(_rows(block, source, rows, given, defaults, findings))
-    return Generated(entries, _emptied(source, asked, node), block.whole)
+class _Telling:
+    """What is found in rows goes to the findings: MANY errors and MANY warnings, of the others how many they are."""
+
+    def __init__(self, findings: Findings, at: tuple[int, int]) -> None:
+        self._findings = findings
+        self._at = at
+        self._met: Counter[Severity] = Counter()
+
+    def tell(self, row: Record, found: list[Diagnostic]) -> None:
+        for diagnostic in found:
+            self._met[diagnostic.severity] += 1
+            if self._met[diagnostic.severity] <= MANY:
+                message = with_row(diagnostic.message, row.row)
+                self._findings.found.append(replace(diagnostic, message=message, data=row.row))
+
+    def stops(self, row: Record, error: Exception) -> None:
+        self._findings.at("bad-template", *self._at, f"the template failed: {error}", data=row.row)
+
+    def finish(self, source: str) -> None:
+        for severity, count in self._met.items():
+            if count > MANY:
+                message = f"{count - MANY:,} more {severity}s in other rows of {source}"
+                self._findings.at("more-findings", *self._at, message, severity=severity)
 
 
-def _rows(
-    block: Block,
-    source: Records,
-    rows: list[Any],
-    given: Given,
-    defaults: Mapping[Kind, Mapping[str, Any]],
-    findings: Findings,
-) -> Iterator[Entry]:
-    """What is made of every row; findings after the first MANY are counted."""
-    block.begin(variables_of(given), len(rows), findings)
-    told: list[Diagnostic] = []
-    untold = 0
-    for row in rows:
-        found: list[Diagnostic] = []
-        for built in block.built(row, found):
-            entry = _entry(built, block, defaults[built.kind], findings.file, found)
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What makes the resources of one block; `former` knows what rows came to before."""
+
+    given: Given
+    defaults: Mapping[Kind, Mapping[str, Any]]
+    findings: Findings
+    digest: str
+    former: Former
+
+    def of_block(self, node: MappingNode, folder: Path) -> Generated | None:
+        """None where the block itself is wrong."""
+        findings, before = self.findings, len(self.findings.found)
+        values = GENERATE_TABLE.read(node, findings)
+        missing = GENERATE_TABLE.missing(values, node, findings)
+        if missing or INVALID in values.values():
+            return None
+        asked: Generate = Generate.model_construct(**values)
+        block = Block(asked, node, self.defaults, findings)
+        if len(findings.found) > before:
+            return None
+        try:
+            source = read_source(self.given, folder, asked.for_each)
+            rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
+        except SourceTrouble as trouble:
+            _at_source(node, "bad-source", str(trouble), findings)
+            return None
+        entries, made = self._of_rows(block, source, rows)
+        return Generated(tuple(entries), _emptied(source, asked, node), block.whole, (made,))
+
+    def _of_rows(self, block: Block, source: Records, rows: list[Record]) -> tuple[list[Entry], BlockRows]:
+        """What is made of every row; findings after the first MANY are counted."""
+        block.begin(variables_of(self.given), len(rows), self.findings)
+        entries: list[Entry] = []
+        digests, counts = bytearray(), []
+        telling = _Telling(self.findings, place(block.node))
+        for row in rows:
+            found: list[Diagnostic] = []
+            digest = row_digest(row)
+            made = self.former.entries(digest, row.row)
+            if made is None:
+                try:
+                    made = self._of_row(block, row, found)
+                except OutOfBounds as error:
+                    telling.stops(row, error)
+                    block.whole = False
+                    break
+            entries += made
+            counts.append(len(made))
+            digests += UNKNOWN if found else digest
+            telling.tell(row, found)
+        telling.finish(source.name)
+        return entries, BlockRows(self.digest, bytes(digests), tuple(counts))
+
+    def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Entry]:
+        made = (self._entry(built, block, found) for built in block.built(row, found))
+        return [entry for entry in made if entry is not None]
+
+    def _entry(self, built: Built, block: Block, found: list[Diagnostic]) -> Entry | None:
+        line, column = built.at
+        defaults, source = self.defaults[built.kind], Source(self.findings.file, line, built.row.row)
+        if built.values is not None:
+            entry = plain_entry(built.kind, built.values, source, column, defaults)
             if entry is not None:
-                yield entry
-        if found and len(told) < MANY:
-            told += [replace(d, message=f"{d.message} ({row.row.file}:{row.row.row})") for d in found]
-        else:
-            untold += len(found)
-    findings.found += told
-    if untold:
-        line, column = place(block.node)
-        findings.at("more-findings", line, column, f"{untold:,} more findings in other rows of {source.name}")
-
-
-def _entry(built: Built, block: Block, defaults: Mapping[str, Any], file: str, found: list[Diagnostic]) -> Entry | None:
-    line, column = built.at
-    source = Source(file, line, built.row.row)
-    if built.values is not None:
-        entry = plain_entry(built.kind, built.values, source, column, defaults)
-        if entry is not None:
-            return entry
-    findings = Findings(file, found)
-    try:
-        declared = declared_by(built.kind, built.node(), findings)
-    except SURPRISES as error:
-        block.explain(built.row, error, found)
-        return None
-    entry = entry_of(declared, defaults, findings)
-    if entry is None:
-        block.whole = False
-        return None
-    return replace(entry, resource=replace(entry.resource, source=source), column=column)
+                return entry
+        findings = Findings(self.findings.file, found)
+        try:
+            declared = declared_by(built.kind, built.node(), findings)
+        except SURPRISES as error:
+            block.explain(built.row, error, found)
+            return None
+        entry = entry_of(declared, defaults, findings)
+        if entry is None:
+            block.whole = False
+            return None
+        return replace(entry, resource=replace(entry.resource, source=source), column=column)
 
 
 def _emptied(source: Records, asked: Generate, node: MappingNode) -> tuple[Emptied, ...]:

@@ -18,7 +18,7 @@ from syncengine.manifest.generate_parts import Fields, Uncertain, fields_of, is_
 from syncengine.manifest.generate_shape import Generate
 from syncengine.manifest.records import Record
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.template_limits import deadline_of
+from syncengine.manifest.template_limits import OutOfBounds, deadline_of, size_of
 from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
@@ -84,18 +84,20 @@ class Block:
 
     def begin(self, variables: Mapping[str, Any], rows: int, findings: Findings) -> None:
         """Compile, once everything has been looked at."""
-        self._environment.deadline = deadline_of(rows)
+        self._environment.deadline, self._environment.bound = deadline_of(rows), size_of(rows)
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()
 
     def built(self, row: Record, found: list[Diagnostic]) -> Iterator[Built]:
-        """What a row comes to."""
+        """What a row comes to; OutOfBounds where no other row needs to be tried."""
         given = {**self._variables, self.row_name: row}
         try:
             if self._when is not None and not self._holds(given):
                 return
             results = self._function(given)
+        except OutOfBounds:
+            raise
         except SURPRISES as error:
             self._explain(given, error, found)
             return

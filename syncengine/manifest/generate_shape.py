@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, WithJsonSchema
 
 from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_of_schema
-from syncengine.document.findings import Findings
-from syncengine.document.nodes import Node, Scalar, Sequence
-from syncengine.document.shapes import Flag, Identity, Names, Reads, refused, whole_number
+from syncengine.document.findings import INVALID, Findings
+from syncengine.document.nodes import Node, Sequence
+from syncengine.document.shapes import Flag, Identity, Reads, identity, refused, whole_number
 from syncengine.document.tables import Model, unexamined
 from syncengine.setting_shapes import parsed
 
@@ -48,20 +48,40 @@ def _delimiter_reader(name: str) -> Any:
     return read
 
 
-def _text_or_list(name: str) -> Any:
-    """One name or a list of them."""
+def _unique(name: str) -> Any:
+    """A list of names, each of them once."""
+    one = identity(f"an item of {name}")
 
     def read(node: Node, findings: Findings) -> Any:
-        if isinstance(node, Scalar) and not node.is_null:
-            return (node.text,)
-        if isinstance(node, Sequence) and all(isinstance(item, Scalar) for item in node.items):
-            return tuple(item.text or "" for item in node.items)
-        return refused(node, findings, name, "a column or a list of columns", empty="")
+        if not isinstance(node, Sequence):
+            return refused(node, findings, name, "a list of columns", empty="")
+        found = [one(item, findings) for item in node.items]
+        if INVALID in found:
+            return INVALID
+        if not found or len(set(found)) < len(found):
+            return findings.error("bad-value", node, f"`{name}` must name each column once")
+        return tuple(found)
 
     return read
 
 
+def _one_or_more(name: str) -> Any:
+    """A column, or a list of them; `no` is the name of a column, as any plain text is."""
+    one, several = identity(name), _unique(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        if isinstance(node, Sequence):
+            return several(node, findings)
+        found = one(node, findings)
+        return INVALID if found is INVALID else (found,)
+
+    return read
+
+
+_COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"^\S(.*\S)?$"}
+_COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
+UniqueNames = Annotated[tuple[str, ...], Reads(_unique), WithJsonSchema(_COLUMNS)]
 Delimiter = Annotated[str, Reads(_delimiter_reader), WithJsonSchema({"type": "string", "minLength": 1})]
 Encoding = Annotated[
     str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), WithJsonSchema({"type": "string"})
@@ -71,11 +91,7 @@ RowName = Annotated[
     Reads(parsed(_name, "a name of letters, digits and _ that means nothing else")),
     WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"}),
 ]
-Columns = Annotated[
-    tuple[str, ...],
-    Reads(_text_or_list),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
-]
+Columns = Annotated[tuple[str, ...], Reads(_one_or_more), WithJsonSchema({"anyOf": [_COLUMN, _COLUMNS]})]
 Nodes = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "array", "items": {"type": "object"}})]
 
 
@@ -121,7 +137,7 @@ class ForEach(Model):
     http: HttpFrom | None = None
     delimiter: Delimiter | None = Field(None, description="Between the values of a CSV file; a comma by default.")
     encoding: Encoding | None = Field(None, description="Of the file; UTF-8 by default.")
-    columns: Names | None = Field(None, description="The columns of a CSV file that has no header.")
+    columns: UniqueNames | None = Field(None, description="The columns of a CSV file that has no header.")
     distinct: Columns | None = Field(None, description="Of rows with the same value here, the first alone.")
     allow_empty: Flag | None = Field(None, description="No rows are right; false by default.")
 

@@ -6,7 +6,7 @@ Manifests are untrusted code where pull requests are planned: whatever is not li
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,48 +36,59 @@ class Given:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
-    secret_files: frozenset[str] = frozenset()
+    secret_files: frozenset[Path] = frozenset()
+    data_folders: tuple[str, ...] = ()
     compares_parts: bool = False
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}
 
-    def inside(self, name: str, folder: Path) -> Path:
-        """The file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""
+    def data(self, name: str, folder: Path) -> Path:
+        """The data file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""
+        return self._within(name, folder, (self.root, *(self.root / each for each in self.data_folders)))
+
+    def template(self, name: str) -> Path:
+        """The template `name`, as seen from the project; OutsideProject if it is not in its folder."""
+        return self._within(name, self.root, (self.root,))
+
+    def _within(self, name: str, folder: Path, roots: Iterable[Path]) -> Path:
         if "\0" in name or not name.strip():
             raise OutsideProject("the path is not one")
-        path = folder / name
-        root, real = self.root.resolve(), path.resolve()
-        if not real.is_relative_to(root):
-            raise OutsideProject("the path leads out of the project's folder")
-        inner = real.relative_to(root)
-        if any(part.startswith(".") for part in inner.parts):
+        real = (folder / name).resolve()
+        root = next((each for each in map(Path.resolve, roots) if real.is_relative_to(each)), None)
+        if root is None:
+            raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
+        if any(part.startswith(".") for part in real.relative_to(root).parts):
             raise OutsideProject("hidden files and folders are no sources")
-        if str(inner) in self.secret_files:
-            raise OutsideProject("the project file says that a secret is in there")
+        if real in self.secret_files:
+            raise OutsideProject("the project file says that a secret, or the state, is in there")
         return real
 
     def name_of(self, path: Path) -> str:
-        """A file as diagnostics name it."""
-        relative = Path(os.path.relpath(path, self.root.resolve())).as_posix()
-        return os.fsencode(relative).decode("utf-8", "replace")
+        """A file as diagnostics name it, and rows remember it: by its folder as the project file names that."""
+        for written in ("", *self.data_folders):
+            root = (self.root / written).resolve()
+            if path.is_relative_to(root):
+                return _decoded(Path(written, path.relative_to(root)))
+        return _decoded(path)
+
+
+def _decoded(path: Path) -> str:
+    return os.fsencode(path.as_posix()).decode("utf-8", "replace")
 
 
 def given_by(project: Project) -> Given:
     """What the manifests of a project may use."""
-    key = project.service.api_key
-    secret_names = {"SYNCENGINE_API_KEY", *([key.origin.removeprefix("environment variable ")] if key else [])}
-    allowed = tuple(name for name in project.allow_env if name not in secret_names)
-    files = {str(Path(file)) for file in project.secret_files()}
     return Given(
         root=project.root,
         variables=project.variables,
-        allowed=allowed,
-        environ={name: project.environ[name] for name in allowed if name in project.environ},
+        allowed=project.allow_env,
+        environ={name: project.environ[name] for name in project.allow_env if name in project.environ},
         sources=project.sources,
         secrets=dict(project.environ),  # os.environ itself cannot be sent to another process
-        secret_files=frozenset(files),
+        secret_files=frozenset(project.secret_files()),
+        data_folders=project.data_folders,
         compares_parts=project.policy.diagnostics.get(CONTAINED, Level.OFF) is not Level.OFF,
     )
 

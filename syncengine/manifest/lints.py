@@ -9,13 +9,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
-from syncengine.errors import Diagnostic, Severity
-from syncengine.project_file import Level
+from syncengine.errors import Severity
 from syncengine.resource import Body, Key, Resource, Source
 
 CONTAINED = "keyword-contained"
@@ -26,7 +23,7 @@ LINTS: Mapping[str, str] = {
     "keyword-too-broad": "a keyword so short or common that it matches nearly everything",
     "similar-name": "the names of two tags differ only by case or Unicode form",
     "comment-in-text": "text ends at an unquoted ` #`, and the rest is a comment",
-    "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value: always an error",
+    "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value, itself an error",
     CONTAINED: "a keyword of one tag is part of another's, so that time that matches that is given both",
     "public-by-silence": "a tag is public only because nothing is said, while its neighbours are private",
     "private-in-shared-category": "a private tag is in a category that public tags are in too",
@@ -131,15 +128,3 @@ def place_of(word: str | None, node: MappingNode) -> Node:
     listed = node.get("keywords") if word is not None else None
     items = listed.items if isinstance(listed, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node
-
-
-def levelled(found: Iterable[Diagnostic], levels: Mapping[str, Level]) -> list[Diagnostic]:
-    """Diagnostics as the project wants them: warnings left out or made errors. Errors stay errors."""
-    result = []
-    for diagnostic in found:
-        level = levels.get(diagnostic.code, Level.WARNING)
-        if diagnostic.severity is Severity.ERROR or level is Level.WARNING:
-            result.append(diagnostic)
-        elif level is Level.ERROR:
-            result.append(replace(diagnostic, severity=Severity.ERROR))
-    return result

@@ -28,7 +28,8 @@ def report_silence(entries: Iterable[Entry], findings: Findings) -> None:
     for entry in public_by_silence(entries):
         key, place = str(entry.resource.key), (entry.resource.source.line, entry.column)
         message = f"{key} says nothing of its visibility and is PUBLIC, while its neighbours are PRIVATE: say which"
-        findings.at("public-by-silence", *place, message, severity=Severity.WARNING, address=key)
+        data = entry.resource.source.data
+        findings.at("public-by-silence", *place, message, severity=Severity.WARNING, address=key, data=data)
 
 
 class Categories:

@@ -6,15 +6,18 @@ a resource are not kept: the few that a report needs are looked up again (`nodes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as AnySequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from syncengine import __version__
 from syncengine.document import plain
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
@@ -24,6 +27,7 @@ from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.given import NOTHING_GIVEN, Given
 from syncengine.manifest.lints import cut_texts, folded
 from syncengine.manifest.neighbours import public_by_silence, report_silence
+from syncengine.manifest.reuse import BlockRows, formers
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
 from syncengine.resource import Key, Kind, Removal, Resource, Source
 
@@ -59,7 +63,10 @@ class Emptied(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """All of one file. `whole`: everything that it declares has a readable identity."""
+    """All of one file. `whole`: everything that it declares has a readable identity.
+
+    `rows` are those that the last of the entries were made of.
+    """
 
     file: str
     entries: tuple[Entry, ...] = ()
@@ -68,6 +75,7 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
     emptied: tuple[Emptied, ...] = ()
+    rows: tuple[BlockRows, ...] = ()
 
 
 class Compared(NamedTuple):
@@ -82,18 +90,34 @@ class Compared(NamedTuple):
     parts: str = ""
 
 
-def read_manifest(data: bytes, file: str, defaults: DefaultValues = NO_DEFAULTS, given: Given | None = None) -> Reading:
-    """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use."""
-    return _boring(data, file, defaults) or _in_full(data, file, defaults, given)
+def read_manifest(
+    data: bytes,
+    file: str,
+    defaults: DefaultValues = NO_DEFAULTS,
+    given: Given | None = None,
+    former: Reading | None = None,
+) -> Reading:
+    """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
+
+    `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
+    """
+    return _boring(data, file, defaults) or _in_full(data, file, defaults, given, former)
 
 
-def nodes_of(data: bytes, file: str) -> dict[Key, MappingNode]:
-    """The first node of each resource, to find places in."""
+def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
+    """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Findings(file)
-    found: dict[Key, MappingNode] = {}
-    for declared in declarations(read(data, findings), findings).resources:
+    found: dict[Key | int, MappingNode] = {}
+    all_of_it = declarations(read(data, findings), findings)
+    for declared in all_of_it.resources:
         if declared.key is not None:
             found.setdefault(declared.key, declared.node)
+    for block in all_of_it.generate:
+        for section in SECTIONS:
+            made = block.get(section)
+            for item in made.items if isinstance(made, Sequence) else ():
+                if isinstance(item, MappingNode):
+                    found.setdefault(place(item)[0], item)
     return found
 
 
@@ -138,14 +162,14 @@ def _plain_defaults(
 # --- any file
 
 
-def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None) -> Reading:
+def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None, former: Reading | None) -> Reading:
     findings = Findings(file)
     documents = read(data, findings)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
     entries = tuple(entry for each in declared.resources if (entry := entry_of(each, under[each.kind], findings)))
-    made = _generated(declared, given, under, findings)
+    made = _generated(declared, data, given, under, findings, former) if declared.generate else Made()
     report_silence((*entries, *made.entries), findings)
     return Reading(
         file=file,
@@ -155,6 +179,7 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
         emptied=made.emptied,
+        rows=made.rows,
     )
 
 
@@ -164,17 +189,25 @@ class Made(NamedTuple):
     entries: tuple[Entry, ...] = ()
     emptied: tuple[Emptied, ...] = ()
     whole: bool = True
+    rows: tuple[BlockRows, ...] = ()
 
 
 def _generated(
-    declared: Declarations, given: Given | None, under: Mapping[Kind, Mapping[str, Any]], findings: Findings
+    declared: Declarations,
+    data: bytes,
+    given: Given | None,
+    under: Mapping[Kind, Mapping[str, Any]],
+    findings: Findings,
+    former: Reading | None,
 ) -> Made:
-    if not declared.generate:
-        return Made()
-    from syncengine.manifest.generate import generated  # templates and sources cost more than most manifests
+    from syncengine.manifest.generate import Before, generated  # templates and sources cost more than most manifests
 
-    found = generated(list(declared.generate), given or NOTHING_GIVEN, under, findings)
-    return Made(found.entries, tuple(Emptied(*each) for each in found.emptied), found.whole)
+    given = given or NOTHING_GIVEN
+    besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
+    digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
+    before = Before(digest, formers(former.entries, former.rows) if former else {})
+    found = generated(list(declared.generate), given, under, findings, before)
+    return Made(found.entries, tuple(Emptied(*each) for each in found.emptied), found.whole, found.rows)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
@@ -208,7 +241,7 @@ def compared(reading: Reading, *, parts: bool = False) -> Compared:
     return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if parts else "")
 
 
-def _words(tags: Sequence[Resource]) -> str:
+def _words(tags: AnySequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     listed = lines.split("\n")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import NoneType
 from typing import Any, NamedTuple
 
 from syncengine.document.findings import suggestion
+from syncengine.document.nodes import quoted
 from syncengine.resource import Row
 
 
@@ -23,7 +25,13 @@ class Record(dict[str, Any]):
         self.row = row
 
     def missing(self, name: str) -> str:
-        return f"there is no `{name}` in {self.row.file}{suggestion(name, self)}"
+        return f"there is no `{name}` in {self.row.file}{suggestion(name, self) or self._undivided()}"
+
+    def _undivided(self) -> str:
+        """A hint where the whole line was taken for one column."""
+        only = next(iter(self)) if len(self) == 1 else ""
+        mark = next((mark for mark in ";\t|," if mark in only), None)
+        return f"; it has one column, {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
 
 
 class Named(dict[str, Any]):
@@ -48,11 +56,19 @@ class Records(NamedTuple):
     live: bool = False
 
 
+_KINDS = {str: "text", list: "a list", bool: "true or false", NoneType: "null", dict: "an object"}
+
+
+def kind_of(value: object) -> str:
+    """What something of JSON is, for a sentence."""
+    return _KINDS.get(type(value), "a number")
+
+
 def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
     """Numbered rows as records; SourceTrouble for one that has no names."""
     found = []
     for number, values in rows:
         if not isinstance(values, dict):
-            raise SourceTrouble(f"{name}:{number}: a row must be an object with names, not {type(values).__name__}")
+            raise SourceTrouble(f"{name}:{number}: a row must be an object with names, not {kind_of(values)}")
         found.append(Record(values, Row(name, number)))
     return found

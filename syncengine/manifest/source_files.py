@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.records import SourceTrouble, kind_of
 
 Numbered = Iterator[tuple[int, Any]]
 
 MAX_FIELD = 10_000_000
+MAX_DIGITS = 1000
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|[0-9]{1001,})')
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -35,7 +37,13 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
     """The text; SourceTrouble names the line, the byte and the encoding that it probably is."""
     wanted = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
-        return data.decode(wanted)
+        text = data.decode(wanted)
+        if "\0" in text[:1000] and wanted == "utf-8-sig":
+            wide = "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
+            raise SourceTrouble(
+                f"{name}:1: every other byte is 0; the file is probably {wide}: write `encoding: {wide}`"
+            )
+        return text
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         byte, likely = data[error.start], likely_encoding(data, encoding)
@@ -86,31 +94,79 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _header(found: tuple[int, list[str]], name: str) -> tuple[str, ...]:
-    number, names = found
+    number, names = found[0], [column.strip() for column in found[1]]
     for column in names:
-        if not column.strip():
+        if not column:
             raise SourceTrouble(f"{name}:{number}: a column has no name; name it, or give all names as `columns`")
         if names.count(column) > 1:
             raise SourceTrouble(f"{name}:{number}: two columns are named {quoted(column)}")
     return tuple(names)
 
 
-def _decimal(text: str) -> Any:
-    return Decimal(text)
+class Number(Decimal):
+    """A fraction as it was written: `1e3`, `1.50`."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> Number:
+        self = super().__new__(cls, text)
+        self.text = text
+        return self
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Number({self.text!r})"
+
+
+def _whole(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise NotJson(f"a number has more than {MAX_DIGITS} digits")
+    return int(text)
+
+
+def _no_number(text: str) -> Any:
+    raise NotJson(f"there is no number {text}")
+
+
+class NotJson(ValueError):
+    """What Python takes for JSON, and nobody else."""
+
+
+def loads(text: str | bytes) -> Any:
+    """JSON; ValueError or RecursionError where it is none."""
+    return json.loads(text, parse_float=Number, parse_int=_whole, parse_constant=_no_number, object_pairs_hook=_object)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NotJson(f"two values of one object are named {quoted(twice)}")
+    return found
+
+
+def _line_of_no_number(text: str) -> str:
+    """Where NaN or Infinity stands, or the long number; empty for what is wrong elsewhere."""
+    found = next((match for match in _NO_NUMBER.finditer(text) if match[1]), None)
+    return f":{text.count(chr(10), 0, found.start(1)) + 1}" if found else ""
 
 
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     """The items of a list; numbered from 1."""
     try:
-        found = json.loads(text_of(data, name, form.encoding), parse_float=_decimal)
+        found = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
         raise SourceTrouble(f"{name}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}") from None
     except RecursionError:
         raise SourceTrouble(f"{name}: it is nested too deeply") from None
-    except ValueError as error:
-        raise SourceTrouble(f"{name}: {error}") from None
+    except NotJson as error:
+        raise SourceTrouble(f"{name}{_line_of_no_number(text)}: this is not JSON: {error}") from None
     if not isinstance(found, list):
-        raise SourceTrouble(f"{name}: there must be a list of objects in it, not {_kind(found)}")
+        raise SourceTrouble(f"{name}: there must be a list of objects in it, not {kind_of(found)}")
     yield from enumerate(found, 1)
 
 
@@ -119,9 +175,10 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
     for number, line in enumerate(text_of(data, name, form.encoding).split("\n"), 1):
         if line.strip():
             try:
-                yield number, json.loads(line, parse_float=_decimal)
-            except (json.JSONDecodeError, RecursionError, ValueError) as error:
-                words = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+                yield number, loads(line)
+            except (RecursionError, ValueError) as error:
+                nested = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+                words = error.msg if isinstance(error, json.JSONDecodeError) else nested
                 raise SourceTrouble(f"{name}:{number}: this is not JSON: {words}") from None
 
 
@@ -160,10 +217,6 @@ def plain_value(node: Node) -> Any:
         return Decimal(text) if _FRACTION.fullmatch(text) and str(Decimal(text)) == text else text
     except InvalidOperation:
         return text
-
-
-def _kind(value: Any) -> str:
-    return "an object; name the list in it as `items`" if isinstance(value, dict) else type(value).__name__
 
 
 READERS = {"csv": csv_rows, "json": json_rows, "jsonl": jsonl_rows, "yaml": yaml_rows}

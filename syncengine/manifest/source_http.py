@@ -5,19 +5,22 @@ Nothing is sent anywhere but below the source's own URL: no redirects, no other 
 
 from __future__ import annotations
 
-import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
 from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_files import NotJson, loads
 
 MAX_PAGES = 10_000
 MAX_BYTES = 64 * 1024 * 1024
+MAX_SECONDS = 300.0
+MAX_ALL_BYTES = 512 * 1024 * 1024
+"""Of all pages, as MAX_SECONDS is the time for all of them."""
 ATTEMPTS = 3
 
 
@@ -34,30 +37,58 @@ class Question:
 
 
 def http_rows(
-    name: str, url: str, headers: Mapping[str, str], timeout: float, question: Question
+    name: str,
+    url: str,
+    headers: Mapping[str, str],
+    timeout: float,
+    question: Question,
+    seconds: float = MAX_SECONDS,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1."""
+    """The items of all pages, numbered from 1. A user and password in the URL go into a header."""
     transport = httpx.HTTPTransport(retries=ATTEMPTS - 1)
-    with httpx.Client(timeout=timeout, follow_redirects=False, transport=transport, headers=dict(headers)) as client:
+    base, auth = _credentials(url.rstrip("/"))
+    with httpx.Client(
+        timeout=timeout, follow_redirects=False, transport=transport, headers=dict(headers), auth=auth
+    ) as client:
         number = 0
-        for items in _pages(client, name, url.rstrip("/"), question):
+        for items in _pages(client, name, base, question, time.monotonic() + seconds):
             for item in items:
                 number += 1
                 yield number, item
 
 
-def _pages(client: httpx.Client, name: str, base: str, question: Question) -> Iterator[list[Any]]:
+def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
+    """The URL without them, and they."""
+    parts = urlsplit(url)
+    userinfo, at, host = parts.netloc.rpartition("@")
+    if not at:
+        return url, None
+    user, _, password = userinfo.partition(":")
+    return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
+
+
+def _pages(client: httpx.Client, name: str, base: str, question: Question, deadline: float) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
-    page = question.first
+    page, size = question.first, 0
+    met, last = set[str](), None
     for turn in range(MAX_PAGES):
         if address is None:
             return
+        if address in met and not question.page:
+            raise SourceTrouble(f"{name}: the pages go round in a circle")
+        met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer = _answer(client, name, address, query)
+        answer, read = _answer(client, name, address, query, deadline)
+        size += read
+        if size > MAX_ALL_BYTES:
+            raise SourceTrouble(f"{name}: its pages do not come to an end")
         items = _at(answer, question.items, name)
         if not isinstance(items, list):
             raise SourceTrouble(f"{name}: the answer holds no list{_where(question.items)}")
+        if items and items == last and question.page:
+            raise SourceTrouble(f"{name}: every page is the same: `{question.page}` is not the parameter that counts")
+        last = items
         yield items
         if question.page:
             if not items:
@@ -78,8 +109,6 @@ def _next(answer: Any, question: Question, base: str, address: str, name: str) -
     if not isinstance(found, str):
         raise SourceTrouble(f"{name}: the next page{_where(question.next)} is no URL")
     following = urljoin(address, found)
-    if following == address:
-        raise SourceTrouble(f"{name}: a page names itself as the next")
     return _checked(base, following, name)
 
 
@@ -102,16 +131,23 @@ def _checked(base: str, address: str, name: str) -> str:
     return address
 
 
-def _answer(client: httpx.Client, name: str, address: str, query: Mapping[str, str]) -> Any:
+def _answer(
+    client: httpx.Client, name: str, address: str, query: Mapping[str, str], deadline: float
+) -> tuple[Any, int]:
+    """What it says, and its size in bytes."""
     shown = urlsplit(address).path
-    content = _content(client, name, address, query, shown)
+    content = _content(client, name, address, query, shown, deadline)
     try:
-        return json.loads(content, parse_float=Decimal)
+        return loads(content), len(content)
+    except NotJson as error:
+        raise SourceTrouble(f"{name}: {shown} did not answer with JSON: {error}") from None
     except (ValueError, RecursionError):
         raise SourceTrouble(f"{name}: {shown} did not answer with JSON") from None
 
 
-def _content(client: httpx.Client, name: str, address: str, query: Mapping[str, str], shown: str) -> bytes:
+def _content(
+    client: httpx.Client, name: str, address: str, query: Mapping[str, str], shown: str, deadline: float
+) -> bytes:
     for attempt in range(ATTEMPTS):
         try:
             with client.stream("GET", address, params=dict(query) or None) as response:
@@ -119,16 +155,24 @@ def _content(client: httpx.Client, name: str, address: str, query: Mapping[str, 
                     continue
                 if not response.is_success:
                     raise SourceTrouble(f"{name}: {shown} answered {response.status_code}")
-                return _bounded(response, name, shown)
+                return _bounded(response, name, shown, deadline)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if attempt == ATTEMPTS - 1:
-                raise SourceTrouble(f"{name}: {shown} cannot be read: {type(error).__name__}") from None
+                raise SourceTrouble(f"{name}: {shown} cannot be read: {_why(error)}") from None
     raise SourceTrouble(f"{name}: {shown} cannot be read")
 
 
-def _bounded(response: httpx.Response, name: str, shown: str) -> bytes:
+def _why(error: Exception) -> str:
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return "no connection" if isinstance(error, httpx.ConnectError) else type(error).__name__
+
+
+def _bounded(response: httpx.Response, name: str, shown: str, deadline: float) -> bytes:
     found = bytearray()
     for chunk in response.iter_bytes():
+        if time.monotonic() > deadline:
+            raise SourceTrouble(f"{name}: it takes too long")
         found += chunk
         if len(found) > MAX_BYTES:
             raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_BYTES // 1024 // 1024} MB")

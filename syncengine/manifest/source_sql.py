@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,16 @@ from urllib.parse import quote
 from syncengine.errors import Problems
 from syncengine.manifest.records import SourceTrouble
 
-AT_ONCE = 2000
-MAX_ROWS = 5_000_000
+AT_ONCE = 200
+"""Rows that a server sends together: they are in memory before they are counted."""
+MAX_SECONDS = 120.0
+"""How long a query may take, its rows included."""
+MAX_SIZE = 1_000_000_000
+"""Bytes of memory that the rows may take, about."""
+MAX_VALUE = 10_000_000
+"""Characters or bytes of one value in SQLite."""
+INSTRUCTIONS = 100_000
+"""Of SQLite's machine, between two looks at the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
@@ -23,23 +32,39 @@ def check_query(query: str) -> str:
     bare = query.strip().removesuffix(";")
     if not _QUERY.match(bare) or ";" in _STRING.sub("", bare):
         raise SourceTrouble("the query must be one SELECT")
+    if "set_config" in bare.lower():
+        raise SourceTrouble("the query must not set anything (`set_config`)")
     return bare
 
 
-def sql_rows(name: str, url: str, query: str, parameters: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by their columns' names, numbered from 1."""
+def sql_rows(
+    name: str,
+    url: str,
+    query: str,
+    parameters: Mapping[str, Any],
+    seconds: float = MAX_SECONDS,
+    most: int = MAX_SIZE,
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows by their columns' names, numbered from 1, of a query that takes so many seconds and bytes at most."""
     from syncengine.posted_time.databases import sqlite_file
 
     checked = check_query(query)
     file = sqlite_file(url)
-    rows = _of_server(name, url, checked, parameters) if file is None else _of_file(name, file, checked, parameters)
+    if file is None:
+        rows = _of_server(name, url, checked, parameters, seconds)
+    else:
+        rows = _of_file(name, file, checked, parameters, time.monotonic() + seconds)
+    size = 0
     for number, row in enumerate(rows, 1):
-        if number > MAX_ROWS:
-            raise SourceTrouble(f"{name}: the query has more than {MAX_ROWS:,} rows")
+        size += 200 + sum(50 + (len(value) if isinstance(value, str | bytes) else 0) for value in row.values())
+        if size > most:
+            raise SourceTrouble(f"{name}: the rows of the query are more than fit into {most // 1_000_000} MB")
         yield number, row
 
 
-def _of_file(name: str, file: Path, query: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _of_file(
+    name: str, file: Path, query: str, parameters: Mapping[str, Any], deadline: float
+) -> Iterator[dict[str, Any]]:
     """SQLite: opened for reading, and only what reading needs is allowed."""
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database is not there")
@@ -49,13 +74,16 @@ def _of_file(name: str, file: Path, query: str, parameters: Mapping[str, Any]) -
         raise SourceTrouble(f"{name}: {error}") from None
     try:
         connection.execute("PRAGMA query_only = ON")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
         connection.set_authorizer(_authorized)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, INSTRUCTIONS)
         cursor = connection.execute(query, dict(parameters))
         names = _names([column[0] for column in cursor.description or ()], name)
-        while chunk := cursor.fetchmany(AT_ONCE):
-            for values in chunk:
-                yield dict(zip(names, values, strict=True))
+        for values in cursor:
+            yield dict(zip(names, values, strict=True))
     except (sqlite3.Error, sqlite3.Warning) as error:
+        if time.monotonic() > deadline:
+            raise SourceTrouble(f"{name}: the query takes too long") from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
     finally:
         connection.close()
@@ -70,7 +98,9 @@ def _authorized(action: int, first: str | None, second: str | None, *_: object) 
     return sqlite3.SQLITE_OK if action in _READING and not is_loading else sqlite3.SQLITE_DENY
 
 
-def _of_server(name: str, url: str, query: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _of_server(
+    name: str, url: str, query: str, parameters: Mapping[str, Any], seconds: float
+) -> Iterator[dict[str, Any]]:
     import sqlalchemy as sa
     from sqlalchemy import exc
 
@@ -80,23 +110,34 @@ def _of_server(name: str, url: str, query: str, parameters: Mapping[str, Any]) -
         engine = open_engine(url, f"the source {name}")
     except Problems as problems:
         raise SourceTrouble(problems.found[0].message) from None
+    deadline = time.monotonic() + seconds
     try:
-        with engine.connect().execution_options(stream_results=True, yield_per=AT_ONCE) as connection:
+        with engine.connect() as connection:
             if engine.dialect.name == "postgresql":
                 connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin() as transaction:
+                if engine.dialect.name == "postgresql":
+                    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
                 if engine.dialect.name in ("mysql", "mariadb"):
                     connection.exec_driver_sql("SET TRANSACTION READ ONLY")
-                result = connection.execute(sa.text(query), dict(parameters))
+                asked = sa.text(query).execution_options(stream_results=True, yield_per=AT_ONCE)
+                result = connection.execute(asked, dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:
-                    yield dict(zip(names, values, strict=True))
+                    if time.monotonic() > deadline:
+                        raise SourceTrouble(f"{name}: the query takes too long")
+                    yield dict(zip(names, map(_plain, values), strict=True))
                 transaction.rollback()
     except exc.SQLAlchemyError as error:
         words = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
         raise SourceTrouble(f"{name}: the query failed: {words[:200]}") from None
     finally:
         engine.dispose()
+
+
+def _plain(value: Any) -> Any:
+    """Bytes that some drivers only show are read once."""
+    return bytes(value) if isinstance(value, memoryview) else value
 
 
 def _names(columns: list[str], name: str) -> list[str]:

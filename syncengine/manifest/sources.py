@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import suggestion
 from syncengine.document.tables import shown
@@ -23,8 +21,6 @@ from syncengine.manifest.source_files import READERS, Form
 
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 HTTP_TIMEOUT = 30.0
-
-_encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
 def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
@@ -80,7 +76,7 @@ def file_digest(given: Given, folder: Path, name: str) -> str:
 def inside(given: Given, name: str, folder: Path) -> Path:
     """The file, if manifests may read it."""
     try:
-        return given.inside(name, folder)
+        return given.data(name, folder)
     except (OutsideProject, OSError, ValueError, RuntimeError) as error:
         raise SourceTrouble(f"{shown(name)}: {error}") from None
 
@@ -113,9 +109,10 @@ def _remembered(given: Given, key: object, name: str, read: Any) -> Records:
 
 
 def _digest(rows: list[Any]) -> str:
+    """As `reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
     total = hashlib.sha256()
     for row in rows:
-        total.update(_encode(dict(row)))
+        total.update(repr(row).encode())
     return total.hexdigest()
 
 

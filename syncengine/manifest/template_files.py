@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template, TemplateNotFound, TemplateSyntaxError, nodes
 from jinja2.environment import Environment
 from jinja2.loaders import BaseLoader
+from jinja2.parser import Parser
 
 from syncengine.document.findings import Findings
 from syncengine.document.text import decoded
@@ -23,7 +24,7 @@ from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
 from syncengine.manifest.template_limits import MAX_CHARACTERS, TooMuch
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, filtered, trouble, unknown_names
+from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
 from syncengine.resource import Row
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -54,7 +55,7 @@ class Loader(BaseLoader):
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
-            path = self._given.inside(template, self._given.root)
+            path = self._given.template(template)
             if not path.name.lower().endswith(".j2"):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
@@ -174,10 +175,25 @@ def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: F
         code = environment.compile(text, name)
         return None if unknown else Template.from_code(environment, code, dict(environment.globals))
     except TemplateSyntaxError as error:
-        findings.at("bad-template", error.lineno, 1, f"the template is wrong: {error.message}")
+        findings.at(
+            "bad-template", error.lineno, 1, f"the template is wrong: {error.message}{hint_of(error, environment)}"
+        )
     except (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError) as error:
-        findings.at("bad-template", 1, 1, f"the template is wrong: {trouble(error)}")
+        findings.at("bad-template", _line_at(error), 1, f"the template is wrong: {trouble(error)}")
     return None
+
+
+def _line_at(error: BaseException) -> int:
+    """The line that Jinja2 was at, reading or compiling."""
+    line, trace = 1, error.__traceback__
+    while trace is not None:
+        held = trace.tb_frame.f_locals
+        if isinstance(node := held.get("node"), nodes.Node):
+            line = node.lineno or line
+        elif isinstance(parser := held.get("self"), Parser):
+            line = parser.stream.current.lineno
+        trace = trace.tb_next
+    return line
 
 
 def _tell(error: BaseException, name: str, findings: Findings) -> None:
@@ -194,10 +210,9 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
         file, line = error.name or file, error.lineno
-    where = f" ({row.file}:{row.row})" if row else ""
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
-    Findings(file, findings.found).at(code, line, 1, f"{message}{where}")
+    Findings(file, findings.found).at(code, line, 1, message, data=row)
 
 
 def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[str, list[Origin]]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import wraps
 from typing import Any
+from uuid import UUID
 
 from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
@@ -41,12 +43,32 @@ def plain_text(value: Any) -> str:
             return str(value)  # which is where an undefined value fails
         case datetime() | date():
             return value.isoformat()
-        case int() | float() | Decimal():
+        case int() | float() | Decimal() | time() | timedelta() | UUID() | dict():
             return str(value)
         case list() | tuple():
             return str(list(value))
+        case bytes():
+            raise FilterTrouble("it is bytes, not text")
+        case _ if callable(value):
+            raise FilterTrouble("it is a function, not text: call it; or is a column of that name missing?")
+        case Iterator():
+            raise FilterTrouble("it is a series, not text: write `| list` behind it")
         case _:
-            return str(value)
+            raise FilterTrouble(f"it is of the type {type(value).__name__}, which is no text")
+
+
+def checked(value: Any) -> Any:
+    """The value, if all that is in it can be written."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as inner:
+                waiting += [*inner, *inner.values()]
+            case list() | tuple() as inner:
+                waiting += inner
+            case inner:
+                plain_text(inner)
+    return value
 
 
 def slug(value: Any, separator: str = "-") -> str:
@@ -108,7 +130,7 @@ def utc(value: Any, read: str | None = None) -> str:
 def _json_value(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
     return plain_text(value)
 
@@ -131,6 +153,21 @@ def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
         def wrapped(value: Any, *given: Any, **named: Any) -> Any:
             budget().weigh(value)
             return filter(value, *given, **named)
+
+        return wrapped
+
+    def walking(filter: Callable[..., Any]) -> Callable[..., Any]:
+        """Each item that goes through it is a step."""
+        first = int(hasattr(filter, "jinja_pass_arg"))
+
+        @wraps(filter)
+        def wrapped(*given: Any, **named: Any) -> Any:
+            value = given[first] if len(given) > first else None
+            if isinstance(value, Iterator):
+                given = (*given[:first], budget().filtered(value), *given[first + 1 :])
+            elif isinstance(value, Sized) and not isinstance(value, str):
+                budget().walk(len(value))
+            return filter(*given, **named)
 
         return wrapped
 
@@ -157,7 +194,7 @@ def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
         return json.dumps(value, default=_json_value)
 
     return {
-        **{name: theirs.FILTERS[name] for name in FROM_JINJA},
+        **{name: walking(theirs.FILTERS[name]) for name in FROM_JINJA},
         "slug": slug,
         "words": words,
         "split": split,

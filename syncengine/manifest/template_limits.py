@@ -16,11 +16,16 @@ SECONDS_A_ROW = 0.005
 """What a block may take besides, for each of its rows on average."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """What one file may write."""
+MAX_OF_BLOCK = 256 * 1024 * 1024
+"""What all rows of a block may come to, besides CHARACTERS_A_ROW for each of them on average."""
+CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
 """Characters or items of any one value."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 CHECKED_EVERY = 256
+STEPS_OF_A_FILTER = 4
+"""What an item costs that goes through a filter, compared with a turn of a loop."""
 
 
 def deadline_of(rows: int) -> float:
@@ -28,8 +33,17 @@ def deadline_of(rows: int) -> float:
     return time.monotonic() + MAX_SECONDS + SECONDS_A_ROW * rows
 
 
+def size_of(rows: int) -> int:
+    """Characters that a block with so many rows may come to."""
+    return MAX_OF_BLOCK + CHARACTERS_A_ROW * rows
+
+
 class TooMuch(Exception):
     """A template that does not end, or fills the memory."""
+
+
+class OutOfBounds(TooMuch):
+    """Whatever comes after it would be too late as well."""
 
 
 class Budget:
@@ -40,10 +54,21 @@ class Budget:
         self.characters = 0
         self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
 
+    def walk(self, steps: int) -> None:
+        """So many steps at once."""
+        self.steps += steps - 1
+        if steps >= CHECKED_EVERY:
+            self.is_in_time()
+        self.step()
+
+    def is_in_time(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise OutOfBounds("the template takes too long")
+
     def step(self) -> None:
         self.steps += 1
-        if self.steps % CHECKED_EVERY == 0 and time.monotonic() > self.deadline:
-            raise TooMuch("the template takes too long")
+        if self.steps % CHECKED_EVERY == 0:
+            self.is_in_time()
         if self.steps > MAX_STEPS:
             raise TooMuch(f"the template needs more than {MAX_STEPS:,} turns of loops and calls")
 
@@ -51,6 +76,12 @@ class Budget:
         self.characters += characters
         if self.characters > MAX_CHARACTERS:
             raise TooMuch(f"the template writes more than {MAX_CHARACTERS // 1024 // 1024} MB")
+
+    def filtered(self, items: Iterator[Any]) -> Iterator[Any]:
+        """The items, as they are taken by a filter."""
+        for item in items:
+            self.walk(STEPS_OF_A_FILTER)
+            yield item
 
     def turns(self, items: Iterable[Any], characters: int) -> Iterator[Any]:
         """The items, each of them a step that writes so many characters of constant text."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from syncengine.document.findings import Findings
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, with_row
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.given import Given
 from syncengine.manifest.reading import Emptied, Reading, read_manifest
@@ -42,9 +42,11 @@ def relocated(reading: Reading, rendered: Rendered, texts: Mapping[str, Sequence
         if d.line is None:
             return d
         at = origin(d.line)
-        where = f" ({at.data.file}:{at.data.row})" if at.data and not d.message.endswith(")") else ""
         message = _IN_LINE.sub(lambda m: f"in line {origin(int(m[1])).line}", d.message)
-        return replace(d, file=at.file, line=at.line, column=_column(texts, at), message=message + where)
+        column = _column(texts, at)
+        if d.data is None:
+            message = with_row(message, at.data)
+        return replace(d, file=at.file, line=at.line, column=column, message=message, data=d.data or at.data)
 
     emptied = tuple(Emptied(s.name, line, 1) for s, line, allowed in rendered.sources if not s.rows and not allowed)
     return replace(

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
+from jinja2.parser import Parser
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar, place
-from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch
-from syncengine.manifest.templates import SandboxedEnvironment, filtered, trouble, unknown_names
+from syncengine.manifest.template_filters import checked
+from syncengine.manifest.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
+from syncengine.manifest.templates import SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
 
 MAX_TEMPLATE = 100_000
-MAX_OF_BLOCK = 512 * 1024 * 1024
-"""Characters that all rows of a block come to."""
+ITEM = 200
+"""What an item of a list counts as, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
 
@@ -35,7 +37,8 @@ class Leaf:
         if self.alone is None:
             self.alone = self._compiled()
         self.environment.budget = Budget(self.environment.deadline)
-        return settled(self.alone(given))
+        self.environment.budget.is_in_time()
+        return checked(settled(self.alone(given)))
 
     def expression(self) -> nodes.Expr:
         """A new tree of it, as one expression."""
@@ -81,10 +84,11 @@ def tuple_of(
     target = nodes.Name("result", "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))
-    render, new_context = template.root_render_func, template.new_context
+    render, context = template.root_render_func, template.new_context()
+    names = context.parent  # a context of its own for each row would cost as much as the row
 
     def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
-        context = new_context(dict(given))
+        names.update(given)
         for _ in render(context):
             pass
         found: tuple[Any, ...] = context.vars["result"]
@@ -112,6 +116,8 @@ class Compiled:
     def condition(self, node: Scalar) -> Leaf | None:
         """An expression, bare or in {{ }}."""
         bare = node.text.strip()
+        if not bare.startswith("{{") and not self._is_expression(bare, node):
+            return None
         made = self._leaf(bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}", node)
         if made is None:
             return None
@@ -122,6 +128,23 @@ class Compiled:
             message = "`when` must be one expression that is true or false, like `row.status == 'open'`, not text"
             self._findings.error("when-text", node, message)
         return made
+
+    def _is_expression(self, bare: str, node: Scalar) -> bool:
+        """Looked at alone, so that what is wrong is said of it and not of what is put around it."""
+        parser = Parser(self._environment, bare, state="variable")
+        try:
+            parser.parse_expression()
+            if not parser.stream.eos:
+                parser.fail("there is more behind the expression", parser.stream.current.lineno)
+        except TemplateSyntaxError as error:
+            line, column = place(node)
+            at = line + (1 if node.style in ("|", ">") else 0) + error.lineno - 1
+            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}")
+            return False
+        except _UNCOMPILABLE as error:
+            self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
+            return False
+        return True
 
     def _leaf(self, text: str, node: Scalar) -> Leaf | None:
         line, column = place(node)
@@ -135,7 +158,8 @@ class Compiled:
             self._environment.compile(self._environment.parse(text))
         except TemplateSyntaxError as error:
             at = first + error.lineno - 1
-            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}")
+            hint = hint_of(error, self._environment)
+            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}{hint}")
             return None
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
@@ -167,11 +191,15 @@ class Compiled:
         environment = self._environment
 
         def run(given: Mapping[str, Any]) -> tuple[Any, ...]:
-            environment.budget = Budget(environment.deadline)
+            budget = environment.budget = Budget(environment.deadline)
+            budget.is_in_time()
             found = function(given)
-            environment.written += environment.budget.characters
-            if environment.written > MAX_OF_BLOCK:
-                raise TooMuch("the block writes too much")
+            environment.written += budget.characters
+            for value in found:
+                if type(value) is not str:
+                    environment.written += ITEM * len(value) if isinstance(value, Sized) else 0
+            if environment.written > environment.bound:
+                raise OutOfBounds("the block writes too much")
             return found
 
         return run

@@ -6,11 +6,12 @@ nothing to escape to (`__class__`, a format string, a loader). Budgets are in `t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from typing import Any, cast
 
-from jinja2 import StrictUndefined, TemplateError, Undefined, nodes
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateModule
 from jinja2.loaders import BaseLoader
 from jinja2.runtime import BlockReference, LoopContext, Macro
@@ -21,7 +22,7 @@ from jinja2.visitor import NodeTransformer
 from syncengine.document.findings import suggestion
 from syncengine.manifest.records import Named, Record
 from syncengine.manifest.template_filters import plain_text, regular
-from syncengine.manifest.template_limits import Budget, TooMuch, bounded_range, check_operation
+from syncengine.manifest.template_limits import Budget, TooMuch, bounded_range, check_operation, size_of
 
 MARKS = ("{{", "{%", "{#")
 SURPRISES = (
@@ -73,6 +74,7 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         )
         self.deadline: float | None = None
         self.written = 0
+        self.bound = size_of(0)
         self.budget = Budget()
         self.filters = {**regular(lambda: self.budget), "_turns": self._turns, "_joined": self._joined}
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
@@ -192,10 +194,22 @@ def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[tuple[int,
     return [(places.get(name, 1), f"`{name}` is undefined{suggestion(name, known)}") for name in sorted(missing)]
 
 
+_NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
+
+
+def hint_of(error: TemplateSyntaxError, environment: SandboxedEnvironment) -> str:
+    """The filter or test that was meant."""
+    match = _NO_SUCH.search(error.message or "")
+    if match is None:
+        return ""
+    known = environment.filters if match[1] == "filter" else environment.tests
+    return suggestion(match[2], [name for name in known if name.isidentifier() and not name.startswith("_")])
+
+
 def trouble(error: BaseException) -> str:
     """What a template ended in, for a sentence."""
     if isinstance(error, RecursionError):
-        return "it calls itself without end"
+        return "it is nested too deeply, or calls itself without end"
     if isinstance(error, MemoryError):
         return "it needs too much memory"
     return " ".join(str(error).split())[:300] or type(error).__name__

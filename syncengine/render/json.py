@@ -163,6 +163,7 @@ def diagnostics_document(found: Sequence[Diagnostic]) -> Document:
 
 
 def diagnostic_document(diagnostic: Diagnostic) -> Document:
+    data = diagnostic.data
     return {
         "severity": diagnostic.severity.value,
         "code": diagnostic.code,
@@ -171,4 +172,5 @@ def diagnostic_document(diagnostic: Diagnostic) -> Document:
         "line": diagnostic.line,
         "column": diagnostic.column,
         "address": diagnostic.address,
+        **({"data": {"file": data.file, "row": data.row}} if data else {}),
     }

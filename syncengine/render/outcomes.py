@@ -17,6 +17,7 @@ from syncengine.errors import (
     SyncengineError,
     Usage,
     WrongTeam,
+    with_row,
 )
 from syncengine.render.visible import visible
 from syncengine.render.words import counted, number, requests
@@ -71,13 +72,15 @@ def not_applied(report: Report) -> Iterator[Result]:
 def finding(result: Result) -> Diagnostic:
     """A change that was not applied as a diagnostic at its place."""
     trouble = TROUBLES[result.outcome]
+    data = result.source.data if result.source else None
     return Diagnostic(
         severity=trouble.severity,
         code=trouble.code,
-        message=f"{result.key}: {words(result)}{sent_as(result.error)}",
+        message=with_row(f"{result.key}: {words(result)}{sent_as(result.error)}", data),
         file=result.source.file if result.source else None,
         line=result.source.line if result.source else None,
         address=str(result.key),
+        data=data,
     )
 
 

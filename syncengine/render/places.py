@@ -11,7 +11,12 @@ PROJECT_FILE = "syncengine.yaml"
 
 def repository_path(diagnostic: Diagnostic, look: Look) -> str:
     """The file as seen from the repository's root, with forward slashes."""
-    path = (diagnostic.file or PROJECT_FILE).replace("\\", "/")
+    return in_repository(diagnostic.file or PROJECT_FILE, look)
+
+
+def in_repository(file: str, look: Look) -> str:
+    """The same of any file that is named as seen from the project's folder."""
+    path = file.replace("\\", "/")
     return f"{look.prefix.rstrip('/')}/{path}" if look.prefix else path
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from syncengine import __version__
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Row
 from syncengine.render.diagnostics import message
 from syncengine.render.gitlab import fingerprints
 from syncengine.render.json import Document, dumped
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings
-from syncengine.render.places import repository_line, repository_path
+from syncengine.render.places import in_repository, repository_line, repository_path
 from syncengine.render.visible import visible
 from syncengine.report import Report
 
@@ -44,8 +44,16 @@ def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> 
         "level": diagnostic.severity.value,
         "message": {"text": visible(message(diagnostic))},
         "locations": [{"physicalLocation": _location(diagnostic, look)}],
+        **({"relatedLocations": [_row(diagnostic.data, look)]} if diagnostic.data else {}),
         "partialFingerprints": {"syncengine/v1": fingerprint},
     }
+
+
+def _row(data: Row, look: Look) -> Document:
+    """Where the data stands. The name of a database or a service is no file, but nothing else has a place for it."""
+    at = {"uri": quote(in_repository(data.file, look))}
+    said = {"text": visible(f"data row {data.file}:{data.row}")}
+    return {"id": 1, "physicalLocation": {"artifactLocation": at, "region": {"startLine": data.row}}, "message": said}
 
 
 def _location(diagnostic: Diagnostic, look: Look) -> Document:

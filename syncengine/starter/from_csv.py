@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ NAMES = ("name", "number", "matter", "matterno", "matternumber", "no", "code", "
 DESCRIPTIONS = ("description", "title", "subject", "matterdescription", "mattertitle", "label", "text")
 EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", "matterid")
 URLS = ("url", "link", "href")
+KEYWORDS = ("keywords", "keyword")
 """What columns are called that say this, without blanks and signs, the likeliest first."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
@@ -56,7 +57,7 @@ def table_of(file: Path) -> Table:
         header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     except csv.Error as error:
         raise _problem(file, f"the header cannot be read: {error}") from None
-    columns = tuple(name.strip() for name in header)
+    columns = tuple(name.strip() for name in header)  # as a source of a manifest has them
     if not any(columns):
         raise _problem(file, "the file has no header")
     for number, column in enumerate(columns):
@@ -66,9 +67,12 @@ def table_of(file: Path) -> Table:
 
 
 def _decoded(data: bytes, file: Path) -> tuple[str, str]:
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "utf-16", data.decode("utf-16", "replace")
     for encoding in ENCODINGS:
         try:
-            return encoding, data.decode(encoding)
+            if "\0" not in (text := data.decode(encoding)):
+                return encoding, text
         except UnicodeDecodeError:
             continue
     raise _problem(file, f"the file is neither {' nor '.join(ENCODINGS)}; save it as UTF-8")
@@ -88,7 +92,10 @@ def manifest_of(table: Table, path: str) -> str:
         column = _called([column for column in columns if column not in used], names)
         if column is not None:
             used[column] = field
-    fields = [(field, column) for column, field in used.items()]
+    fields = [(field, _value(column)) for column, field in used.items()]
+    if (keywords := _called([column for column in columns if column not in used], KEYWORDS)) is not None:
+        used[keywords] = "keywords"
+        fields.append(("keywords", _value(keywords, " | words(',;')")))
     rest = [column for column in columns if column not in used]
     lines = [
         "# yaml-language-server: $schema=../schemas/manifest.schema.json",
@@ -105,7 +112,7 @@ def manifest_of(table: Table, path: str) -> str:
         *_fields(fields),
     ]
     if rest:
-        lines += ["        metadata:", *(f"          {_quoted(column)}: {_value(column)}" for column in rest)]
+        lines += ["        metadata:", *(f"          {_name(column)}: {_value(column)}" for column in rest)]
     return "\n".join(lines) + "\n"
 
 
@@ -119,8 +126,8 @@ def _for_each(table: Table, path: str, name: str) -> Iterable[str]:
 
 
 def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
-    for number, (field, column) in enumerate(fields):
-        yield f"      {'-' if not number else ' '} {field}: {_value(column)}"
+    for number, (field, value) in enumerate(fields):
+        yield f"      {'-' if not number else ' '} {field}: {value}"
 
 
 def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
@@ -129,17 +136,30 @@ def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
     return next((simple[name] for name in names if name in simple), None)
 
 
-def _value(column: str) -> str:
+def _value(column: str, filters: str = "") -> str:
     """The template of a cell, as YAML."""
     is_plain = _IDENTIFIER.fullmatch(column) and column not in _METHODS
-    return _quoted(f"{{{{ matter.{column} }}}}" if is_plain else f"{{{{ matter[{json.dumps(column)}] }}}}")
+    cell = f"matter.{column}" if is_plain else f"matter[{_escaped(column)}]"
+    return _quoted(f"{{{{ {cell}{filters} }}}}")
+
+
+def _name(column: str) -> str:
+    """A column's name as one of metadata, as YAML; names are templates too, so what looks like one is made text."""
+    return _quoted(f"{{{{ {_escaped(column)} }}}}" if any(mark in column for mark in _MARKS) else column)
+
+
+def _escaped(text: str) -> str:
+    """Text in double quotes, as YAML and Jinja2 both read it."""
+    return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else f"\\U{ord(c):08x}") for c in text) + '"'
 
 
 def _quoted(text: str) -> str:
     """As a scalar of YAML: bare where nothing in it could mean something else."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ./-]*[A-Za-z0-9]|\.\./[A-Za-z0-9_./-]+", text) and text.lower() not in _WORDS:
         return text
-    return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else json.dumps(text)
+    return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else _escaped(text)
 
 
+_MARKS = ("{{", "{%", "{#")
+_ESCAPES = {'"': '\\"', "\\": "\\\\"}
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off"})

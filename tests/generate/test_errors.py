@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from syncengine.errors import Diagnostic, Severity
+from syncengine.schema import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
-from tests.manifest.loading import problems
+from tests.manifest.loading import loaded, problems
 
 
 def errors(found: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -35,10 +38,15 @@ BLOCKS = {
     ),
     "duplicate": ("    tags:\n      - name: same{{ '' }}\n", "duplicate-resource", 4, 9, "(r.csv:3)"),
     "unknown category": (
-        "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 1, "(r.csv:2)",
+        "    tags: [{name: '{{ row.n }}', category: '{{ row.v }}'}]\n", "unknown-category", 3, 44, "(r.csv:2)",
     ),
     "nothing to make": ("    as: m\n", "missing-field", 2, 5, "tags"),
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
+    "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is its `delimiter` ","?'),
+    "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "end of template"),
+    "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "behind the"),
+    "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
+    "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
 }  # fmt: skip
@@ -48,7 +56,8 @@ BLOCKS = {
 def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
     """The place in the manifest, and the row where there is one."""
     settings = "version: 1\nvariables: {team: x}\n"
-    found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": HEAD + block})
+    head = HEAD.replace("r.csv", "r.csv, delimiter: ;") if "delimiter" in words else HEAD
+    found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": head + block})
     first = next(d for d in found if d.code == code)
     assert (first.file, first.line, first.column) == ("manifests/m.yaml", line, column)
     assert any(words in d.message for d in found if d.code == code)
@@ -61,7 +70,71 @@ SOURCES = {
     "two columns of one name": ("n,n\n", "r.csv:1: two columns are named"),
     "column without a name": ("n,\n", "r.csv:1: a column has no name"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
+    "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
+
+
+JSON_SOURCES = {
+    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: there is no number NaN"),
+    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),
+    "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
+    "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
+    "an object": ('{"n": 1}', "r.json: there must be a list of objects in it, not an object"),
+    "texts": ('["n"]', "r.json:1: a row must be an object with names, not text"),
+    "a name twice": ('[{"n": 1, "n": 2}]', 'two values of one object are named "n"'),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), JSON_SOURCES.values(), ids=JSON_SOURCES.keys())
+def test_json_that_is_none(tmp_path: Path, content: str, words: str) -> None:
+    """Also what Python would take for JSON, as a list and line by line."""
+    block = "generate:\n  - forEach: {%s: ../r.json}\n    tags: [{name: '{{ row.n }}'}]\n"
+    (found,) = problems(tmp_path, {"r.json": content, "manifests/m.yaml": block % "json"})
+    assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
+    if content.startswith("[{") and content.endswith("}]") and ": this" in words:
+        line = content.strip("[]").replace(",\n", "\n")
+        (found,) = problems(tmp_path, {"r.json": line, "manifests/m.yaml": block % "jsonl"})
+        assert (found.code, words.partition("this")[0].rstrip(" ") in found.message) == ("bad-source", True)
+
+
+NO_TEXT = {
+    "a method": ("{{ row.items }}", "it is a function"),
+    "a function": ("x{{ range }}", "it is a function"),
+    "a method in a list": ("{{ [row.keys] }}", "it is a function"),
+    "a series": ("{{ ['a'] | map('upper') }}", "write `| list`"),
+    "bytes": ("{{ row.b }}", "it is bytes"),
+}
+
+
+@pytest.mark.parametrize("field", ["description", "keywords", "metadata"])
+@pytest.mark.parametrize(("value", "words"), NO_TEXT.values(), ids=NO_TEXT.keys())
+def test_a_value_that_is_no_text(tmp_path: Path, value: str, words: str, field: str) -> None:
+    """Never the words that Python has for it; the template's place and the row are told."""
+    connection = sqlite3.connect(tmp_path / "r.db")
+    connection.executescript("CREATE TABLE t (b BLOB); INSERT INTO t VALUES (x'00ff')")
+    connection.close()
+    written = {"description": f'"{value}"', "keywords": f'["{value}"]', "metadata": f'{{a: "{value}"}}'}[field]
+    block = "generate:\n  - forEach: {sql: {file: ../r.db, query: SELECT b FROM t}}\n    tags:\n      - name: Alpha\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml": f"{block}        {field}: {written}\n"})
+    assert (found.code, found.line) == ("bad-template", 5)
+    assert words in found.message
+    assert "(../r.db:1)" in found.message or "(r.db:1)" in found.message
+
+
+@pytest.mark.parametrize("value", ["{{ {}.items }}", "{{ range }}", "{{ self }}", "{{ ['a'] | map('upper') }}"])
+def test_a_text_template_writes_text_only(tmp_path: Path, value: str) -> None:
+    """Neither functions nor what else has no text."""
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": f"tags:\n  - name: T{value}\n"})
+    assert (found.code, found.line) in (("bad-template", 2), ("unknown-name", 2))
+
+
+def test_many_warnings_are_no_error(tmp_path: Path) -> None:
+    """What is not told one by one is as severe as what is."""
+    rows = "n\n" + "".join(f"{n}\n" for n in range(300))
+    block = "    tags: [{name: 'matter {{ row.n }}', keywords: ['{{ row.n }}']}]\n"
+    found = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
+    assert [d.code for d in found if d.code != "keyword-too-broad"] == ["more-findings"]
+    assert "200 more warnings" in next(d.message for d in found if d.code == "more-findings")
 
 
 @pytest.mark.parametrize(("content", "words"), SOURCES.values(), ids=SOURCES.keys())
@@ -129,3 +202,32 @@ def test_what_the_service_refuses_names_the_row(project: Project, service: Servi
     service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no such thing"}])
     done = project.run("apply", "-y", "--report", "github=gh.txt")
     assert "manifests/m.yaml:3 (r.csv:3)" in done.out
+    formats = ("text", "junit", "sarif", "github", "gitlab", "markdown")
+    service.fault("upsertTags", itemErrors=[{"index": 0, "errorDescription": "no such thing"}])
+    done = project.run("apply", "-y", *(f"--report={name}={name}.txt" for name in formats))
+    assert done.code == 3, (done.out, done.err)
+    for name in formats:
+        assert "r.csv:3" in (project.folder / f"{name}.txt").read_text(), name
+
+
+SHARED = HEAD + "    tags: [{name: '{{ row.n }}', keywords: [shared phrase], visibility: '{{ row.p }}'}]\n"
+
+
+def test_findings_have_a_place_for_the_row(project: Project) -> None:
+    """Of one row, and of what two have in common; in JSON by the schema, in SARIF as a related location."""
+    project.wants()
+    (project.folder / "r.csv").write_text("n,p\nmatter one,PRIVATE\nmatter two,\n")
+    (project.folder / "manifests" / "m.yaml").write_text(SHARED)
+    document = project.run("validate", "--format", "json").document
+    jsonschema.validate(document, schemas()["diagnostics.schema.json"])
+    found = {d["code"]: d for d in document["diagnostics"]}
+    assert found.keys() == {"same-keyword", "public-by-silence"}
+    for finding in found.values():
+        assert (finding["line"], finding["data"]) == (3, {"file": "r.csv", "row": 3})
+        assert finding["message"].endswith("(r.csv:3)")
+        assert "tag/matter two" in finding["message"]
+    sarif = project.run("validate", "--format", "sarif").document
+    for result in sarif["runs"][0]["results"]:
+        (related,) = result["relatedLocations"]
+        assert related["physicalLocation"]["artifactLocation"]["uri"].endswith("r.csv")
+        assert related["physicalLocation"]["region"]["startLine"] == 3

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -14,6 +17,9 @@ import pytest
 
 from syncengine.desired import Desired, load
 from syncengine.errors import Diagnostic, Problems
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_http import Question, http_rows
+from syncengine.manifest.source_sql import sql_rows
 from syncengine.settings import load_project
 from tests.manifest.loading import write
 
@@ -75,6 +81,36 @@ def test_a_query_can_only_ask(database: Path, query: str) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS n FROM c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x FROM c WHERE x < 0",
+    ],
+)
+def test_a_query_ends(database: Path, query: str) -> None:
+    """Whether it has rows or not."""
+    with pytest.raises(SourceTrouble, match="takes too long"):
+        list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT zeroblob(900000000)", "too big"),
+        (
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT hex(zeroblob(4000000)) AS v FROM c",
+            "more than fit",
+        ),
+    ],
+)
+def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> None:
+    """Neither one value nor all of them."""
+    with pytest.raises(SourceTrouble, match=words):
+        for _ in sql_rows("pms", str(database / "pms.db"), query, {}, most=50_000_000):
+            pass
+
+
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
     """With the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
@@ -84,6 +120,10 @@ class Crm(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         where, query = urlsplit(self.path), parse_qs(urlsplit(self.path).query)
         page = int(query.get("page", ["1"])[0])
+        if where.path == "/api/basic":
+            return self._say(200, [{"n": self.headers["Authorization"]}])
+        if where.path == "/api/drip":
+            return self._drip()
         if self.headers["Authorization"] != "a-secret":
             return self._say(401, {})
         items = [{"n": f"P{page}-{n}", "v": 1} for n in range(2)] if page <= 2 else []
@@ -93,8 +133,19 @@ class Crm(BaseHTTPRequestHandler):
             "/api/elsewhere": (200, {"data": {"items": items}, "next": "http://example.com/x"}),
             "/api/moved": (302, {}),
             "/api/text": (200, "no list"),
+            "/api/circle": (200, {"data": {"items": items}, "next": f"/api/circle?page={3 - page}"}),
+            "/api/same": (200, {"data": {"items": [{"n": "A", "v": 1}]}}),
         }
         return self._say(*answers.get(where.path, (404, {})))
+
+    def _drip(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range(20):
+                self.wfile.write(b" ")
+                time.sleep(0.1)
 
     def _say(self, status: int, body: object) -> None:
         content = json.dumps(body).encode()
@@ -129,6 +180,32 @@ def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
     assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
     assert [r.body.fields["url"] for r in found] == ["1"] * 4
     assert found[2].source.data == ("crm", 3)
+
+
+def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path, crm: str) -> None:
+    """Basic authentication; the URL comes from the environment, since it holds a secret."""
+    url = crm.partition("url: '")[2].partition("'")[0].replace("http://", "http://us%40r:a-secret@")
+    block = "generate:\n  - forEach: {http: {source: crm, path: /basic}}\n    tags: [{name: '{{ row.n }}'}]\n"
+    settings = "version: 1\nsources: {crm: {http: {env: CRM_URL}}}\n"
+    write(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": block})
+    (made,) = load(load_project(folder=tmp_path, environ={"CRM_URL": url})).resources.values()
+    assert made.key.name == "Basic " + base64.b64encode(b"us@r:a-secret").decode()
+
+
+def test_an_answer_that_drips_is_not_waited_for(crm: str) -> None:
+    """Each byte comes in time, and all of them would not."""
+    url = crm.partition("url: '")[2].partition("'")[0]
+    began = time.monotonic()
+    with pytest.raises(SourceTrouble, match="too long"):
+        list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, Question("/drip"), 0.5))
+    assert time.monotonic() - began < 4
+
+
+def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
+    """A circle of links, and a parameter that the service does not know."""
+    source = "http: {source: crm, path: /%s, items: data.items, paging: {%s}}"
+    assert "circle" in refused(tmp_path, crm, source % ("circle", "next: next")).message
+    assert "every page is the same" in refused(tmp_path, crm, source % ("same", "page: page")).message
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,26 @@ def test_a_source_that_shrank_asks(applied: Project) -> None:
     assert applied.run("apply", "-y").code == 0
 
 
+def test_rows_that_are_all_replaced_ask_too(applied: Project) -> None:
+    """As many come as go: another prefix, a wrong column. What goes is what counts."""
+    write(applied, [f"NEW-{n}" for n in range(10)])
+    done = applied.run("apply", "-y")
+    assert done.code == 4
+    assert "r.csv shrank: 10 of 10" in done.out + done.err
+    write(applied, [f"ROW-{n}" for n in range(8)] + ["NEW-8", "NEW-9"])
+    assert applied.run("apply", "-y").code == 0
+
+
+def test_a_source_that_shrinks_little_by_little_asks_each_time(applied: Project) -> None:
+    """What left before is no part of what there is."""
+    applied.settings("policy: {tagRemoval: retire}")
+    for left, code in ((8, 0), (6, 0), (4, 4)):
+        write(applied, [f"ROW-{n}" for n in range(left)])
+        done = applied.run("apply", "-y")
+        assert done.code == code, (left, done.out, done.err)
+    assert "r.csv shrank: 2 of 6" in done.out + done.err
+
+
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
     """Nothing is concluded from a file that cannot be read."""
     (applied.folder / "r.csv").unlink()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.manifest.loading import problems
+from syncengine.resource import Row
+from tests.manifest.loading import loaded, problems
 
 ESCAPES = {
     "class": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -52,6 +53,8 @@ HUNGRY = {
     "centre": "{{ 'a'|center(10000000000) }}",
     "padding": "{{ 'a'.ljust(10000000000) }}",
     "indent": "{{ 'a'|indent(10000000000, true) }}",
+    "maps of maps": "{{ range(99999)" + "|map('string')" * 40 + "|list|length }}",
+    "sorted again and again": "{{ range(99999)|list" + "|sort|reverse|list" * 40 + "|length }}",
     "json of doubled": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     "{{ n.x|tojson }}",
 }
@@ -82,24 +85,94 @@ def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, template:
     assert time.monotonic() - began < 60
 
 
+SECRETS = """\
+version: 1
+service: {apiKey: {file: key}}
+state: state.db
+sources: {crm: {http: {url: https://crm.example.com, headers: {Authorization: {file: sub/../token}}}}}
+environments: {prod: {service: {apiKey: {file: prod-key}}, state: "sqlite:///prod.db"}}
+postedTime:
+  deliver: [{name: pms, http: {url: https://pms.example.com, headers: {Authorization: {file: pms-token}}}}]
+"""
+SECRET_FILES = ("key", "token", "prod-key", "pms-token", "state.db", "state.db-wal", "prod.db")
+
+
 @pytest.mark.parametrize(
-    "path", ["../../outside.csv", "/etc/passwd", "../link.csv", "../.env", "../.git/config", "../key"]
+    "path",
+    [
+        *("../../outside.csv", "/etc/passwd", "../link.csv", "../.env", "../.git/config"),
+        *(f"../{name}" for name in SECRET_FILES),
+    ],
 )
 def test_sources_stay_inside_the_project(tmp_path: Path, path: str) -> None:
-    """Symlinks are resolved; hidden files and files of secrets are no sources."""
+    """Symlinks are resolved; hidden files, the state and files of secrets in any environment are no sources."""
     (tmp_path / "outside.csv").write_text("a\n1\n")
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
-    for name in (".env", ".git/config", "key"):
+    for name in (".env", ".git/config", *SECRET_FILES):
         (folder / name).write_text("a\n1\n")
     (folder / "link.csv").symlink_to(tmp_path / "outside.csv")
-    settings = "version: 1\nservice: {apiKey: {file: key}}\n"
     block = f"generate:\n  - forEach: {{csv: {path}}}\n    tags: [{{name: '{{{{ row.a }}}}'}}]\n"
-    (found,) = problems(folder, {"syncengine.yaml": settings, "manifests/m.yaml": block})
+    (found,) = problems(folder, {"syncengine.yaml": SECRETS, "manifests/m.yaml": block})
     assert (found.code, found.file, found.line, found.column) == ("bad-source", "manifests/m.yaml", 2, 20)
     template = f"{{% for r in data('{path}', kind='csv') %}}{{% endfor %}}\n"
     (found,) = problems(folder, {"manifests/m.yaml": "", "manifests/n.yaml.j2": template})
     assert (found.code, found.file, found.line) == ("bad-source", "manifests/n.yaml.j2", 1)
+
+
+@pytest.mark.parametrize("written", ["../exports", "absolute"])
+def test_the_project_file_may_list_folders_outside(tmp_path: Path, written: str) -> None:
+    """Data in them is named by the folder as it is listed; hidden files, links out and templates stay refused."""
+    exports, folder = tmp_path / "exports", tmp_path / "project"
+    listed = str(exports) if written == "absolute" else written
+    (exports / ".git").mkdir(parents=True)
+    for file in (exports / "a.csv", exports / ".git" / "a.csv", tmp_path / "a.csv", exports / "a.j2"):
+        file.write_text("n\nOUT-1\n")
+    (exports / "link.csv").symlink_to(tmp_path / "a.csv")
+    settings = f"version: 1\ndataFolders: ['{listed}']\n"
+
+    def block(path: str) -> dict[str, str]:
+        text = f"generate:\n  - forEach: {{csv: '{path}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+        return {"syncengine.yaml": settings, "manifests/m.yaml": text}
+
+    (made,) = loaded(folder, block("../../exports/a.csv")).resources.values()
+    assert (made.key.name, made.source.data) == ("OUT-1", Row(f"{listed}/a.csv", 2))
+    for path in ("../../exports/.git/a.csv", "../../exports/link.csv", "../../a.csv"):
+        (found,) = problems(folder, block(path))
+        assert found.code == "bad-source"
+    (found,) = problems(folder, {"manifests/m.yaml": "", "manifests/n.yaml.j2": "{% include '../exports/a.j2' %}"})
+    assert found.code == "bad-template"
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "service: {apiKey: {env: HELD}}",
+        "state: {env: HELD}",
+        "sources: {pms: {sql: {env: HELD}}}",
+        "sources: {crm: {http: {url: https://crm.example.com, headers: {X: {env: HELD}}}}}",
+        "environments: {prod: {service: {apiKey: {env: HELD}}}}",
+        "postedTime: {webhook: {callerKey: {env: HELD}}}",
+    ],
+)
+def test_what_holds_a_secret_cannot_be_allowed(tmp_path: Path, secret: str) -> None:
+    """Not in any environment: `allowEnv` with it is refused, at its place."""
+    (found,) = problems(tmp_path, {"syncengine.yaml": f"version: 1\nallowEnv: [TEAM, HELD]\n{secret}\n"})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 18)
+
+
+@pytest.mark.parametrize("name", ["SYNCENGINE_API_KEY", "SYNCENGINE_STATE"])
+def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
+    """They override the project file, which need not name them."""
+    settings = f"version: 1\nenvironments: {{prod: {{allowEnv: [{name}]}}}}\n"
+    (found,) = problems(tmp_path, {"syncengine.yaml": settings})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 34)
+
+
+def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Path) -> None:
+    """Metadata may be called `env`."""
+    settings = "version: 1\nallowEnv: [prod]\ndefaults: {tags: {metadata: {env: prod}}}\n"
+    assert problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""}) == ()
 
 
 @pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2"])

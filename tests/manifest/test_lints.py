@@ -41,16 +41,19 @@ SUSPICIOUS = {
 
 
 def test_every_lint_has_a_case() -> None:
-    """The table above is complete; a name without its value can be nothing but an error."""
+    """The table above is complete, but for a name without its value, which is an error besides."""
     assert SUSPICIOUS.keys() == LINTS.keys() - {"comma-in-text"}
 
 
 def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
-    """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place."""
+    """`{Client: Smith, Jones & Co}` reads as two names, and the second is the place; it has no value."""
     text = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
-    (found,) = problems(tmp_path, {"manifests/m.yaml": text})
-    assert (found.code, found.severity, (found.line, found.column)) == ("comma-in-text", "error", (3, 31))
-    assert '"Smith, Jones & Co"' in found.message
+    found = problems(tmp_path, {"manifests/m.yaml": text})
+    assert [(d.code, d.severity, d.line, d.column) for d in found] == [
+        ("comma-in-text", "warning", 3, 31),
+        ("null-value", "error", 3, 41),
+    ]
+    assert '"Smith, Jones & Co"' in found[0].message
 
 
 ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
@@ -110,6 +111,32 @@ def test_a_project_begins_with_the_users_own_data(tmp_path: Path, encoding: str,
     assert run(folder, "apply", "-y").returncode == 0
     text = (folder / "manifests/matters.yaml").read_text(encoding="utf-8")
     assert laid_out(text.encode(), Findings("m")) == text
+
+
+STRANGE = {
+    "blanks around": " Nummer , title ,x\nA-0001,b,c\n",
+    "emoji and umlauts": "Nummer,🎉,Müller\nA-0001,b,c\n",
+    "a template": 'Nummer,"x{{ env.HOME }}","{% raw %}"\nA-0001,b,c\n',
+    "quotes and backslashes": 'Nummer,"a""b\\n",z\nA-0001,b,c\n',
+    "methods": "Nummer,items,get\nA-0001,b,c\n",
+    "keywords": "Nummer,keywords,x\nA-0001,b,c\n",
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE.keys())
+def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, encoding: str) -> None:
+    """Names of columns arrive as they are written, and none of them is code."""
+    (tmp_path / "m.csv").write_bytes(text.encode(encoding))
+    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
+    done = run(tmp_path, "render", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (made,) = json.loads(done.stdout)["tags"]
+    names = [name.strip() for name in next(csv.reader([text.partition("\n")[0]]))]
+    assert made["name"] == "A-0001"
+    metadata = made.get("metadata", {})
+    assert {made.get("description"), *made.get("keywords", []), *metadata.values()} - {None} == {"b", "c"}
+    assert set(metadata) <= set(names)
 
 
 @pytest.mark.parametrize(("text", "words"), [("", "no header"), ("a,a\n1,2\n", "no name of its own")])

@@ -1,0 +1,120 @@
+"""Rows of a PostgreSQL database: streamed, and read where nothing can be written."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.desired import load
+from syncengine.errors import Problems
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_sql import sql_rows
+from syncengine.settings import load_project
+from tests.manifest.loading import write
+from tests.postgresql import running
+
+TABLE = """\
+CREATE TABLE matter (n TEXT PRIMARY KEY, title TEXT, fee NUMERIC, opened TIMESTAMPTZ, scan BYTEA);
+INSERT INTO matter VALUES
+  ('A-1', E'a: "b" # {{ c }}\\nd', 1.50, '2024-05-01T09:00:00Z', '\\x00ff'),
+  ('A-2', NULL, NULL, NULL, NULL);
+CREATE SEQUENCE counter;
+"""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with running() as server:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as connection:
+            connection.exec_driver_sql(TABLE)
+        engine.dispose()
+        yield server.url()
+
+
+def rows(url: str, query: str, seconds: float = 60.0) -> list[dict[str, object]]:
+    return [row for _, row in sql_rows("pms", url, query, {}, seconds)]
+
+
+def test_values_keep_their_types(url: str) -> None:
+    """Numbers as they are written there, bytes as bytes."""
+    (first, second) = rows(url, "SELECT n, title, fee, scan FROM matter ORDER BY n")
+    assert first == {"n": "A-1", "title": 'a: "b" # {{ c }}\nd', "fee": Decimal("1.50"), "scan": b"\x00\xff"}
+    assert second == {"n": "A-2", "title": None, "fee": None, "scan": None}
+
+
+def test_a_manifest_is_made_of_them(url: str, tmp_path: Path) -> None:
+    """With the connection from the environment; times are instants."""
+    block = (
+        "generate:\n  - forEach: {sql: {source: pms, query: 'SELECT * FROM matter WHERE n = :n', params: {n: A-1}}}\n"
+        "    tags: [{name: '{{ row.n }}', description: '{{ row.title }}', externalId: '{{ row.fee }}',"
+        " createdTimestamp: '{{ row.opened | utc }}'}]\n"
+    )
+    write(tmp_path, {"syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n", "manifests/m.yaml": block})
+    (made,) = load(load_project(folder=tmp_path, environ={"PMS": url})).resources.values()
+    fields = made.body.fields
+    assert (made.key.name, fields["description"], fields["externalId"]) == ("A-1", 'a: "b" # {{ c }}\nd', "1.50")
+    assert (fields["createdTimestamp"], made.source.data) == (1714554000000, ("pms", 1))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH gone AS (DELETE FROM matter RETURNING n) SELECT n FROM gone",
+        "WITH more AS (INSERT INTO matter VALUES ('B') RETURNING n) SELECT n FROM more",
+        "SELECT n INTO other FROM matter",
+        "SELECT nextval('counter')",
+        "SELECT n FROM matter FOR UPDATE",
+        "SELECT set_config('transaction_read_only', 'off', true), nextval('counter')",
+        "SELECT 1; DELETE FROM matter",
+    ],
+)
+def test_nothing_can_be_written(url: str, query: str) -> None:
+    """The transaction is read-only, whatever the query tries."""
+    with pytest.raises(SourceTrouble):
+        rows(url, query)
+    assert [row["n"] for row in rows(url, "SELECT n FROM matter ORDER BY n")] == ["A-1", "A-2"]
+    assert rows(url, "SELECT is_called FROM counter") == [{"is_called": False}]
+
+
+def test_what_a_read_only_transaction_lets_through_is_taken_back(url: str) -> None:
+    """Large objects, before PostgreSQL 16."""
+    with suppress(SourceTrouble):
+        rows(url, "SELECT lo_create(0)")
+    assert rows(url, "SELECT count(*) AS n FROM pg_largeobject_metadata") == [{"n": 0}]
+
+
+def test_rows_are_streamed(url: str) -> None:
+    """Twenty thousand rows of a kilobyte are never in memory together, and the first is there before the last."""
+    query = "SELECT n, repeat('x', 1000) AS v FROM generate_series(1, 20000) AS n"
+    tracemalloc.start()
+    try:
+        count = sum(1 for _ in sql_rows("pms", url, query, {}))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (count, peak < 8_000_000) == (20_000, True)
+
+
+@pytest.mark.parametrize("query", ["SELECT pg_sleep(60)", "SELECT count(*) FROM generate_series(1, 10000000000)"])
+def test_a_query_ends(url: str, query: str) -> None:
+    """The server itself is told how long it may take."""
+    with pytest.raises(SourceTrouble, match="statement timeout"):
+        rows(url, query, 0.3)
+
+
+def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:
+    """Nothing is concluded, and nothing is told."""
+    block = "generate:\n  - forEach: {sql: {source: pms, query: SELECT 1 AS n}}\n    tags: [{name: '{{ row.n }}'}]\n"
+    write(tmp_path, {"syncengine.yaml": "version: 1\nsources: {pms: {sql: {env: PMS}}}\n", "manifests/m.yaml": block})
+    environ = {"PMS": "postgresql://tester:s3cr3t@127.0.0.1:1/postgres"}
+    with pytest.raises(Problems) as refused:
+        load(load_project(folder=tmp_path, environ=environ))
+    (found,) = refused.value.found
+    assert (found.code, found.line, "s3cr3t" in found.message) == ("bad-source", 2, False)

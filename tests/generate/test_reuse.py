@@ -1,0 +1,152 @@
+"""Rows that did not change are not rendered again, and nobody can tell the difference."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from syncengine.manifest.bulk import Reread, read_all, read_one, unpacked
+from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.given import Given
+from syncengine.manifest.reading import NO_DEFAULTS, Reading
+from syncengine.manifest.records import Record
+from syncengine.manifest.reuse import row_digest
+from syncengine.resource import Row
+
+BLOCKS = """\
+generate:
+  - forEach: {json: ../rows.json}
+    when: row.n != 'none'
+    tagCategories:
+      - {externalId: "C-{{ row.n }}", label: "{{ row.v }}"}
+    tags:
+      - name: "{{ row.n }}"
+        description: "{{ row.v }} {{ var.team }}"
+        keywords: "{{ row.get('k', []) }}"
+        visibility: "{{ 'PRIVATE' if row.v is string else '' }}"
+  - forEach: {json: ../rows.json, distinct: n}
+    tags: [{name: "second {{ row.n }}", url: "{{ row.v * 2 if row.v is number else row.v }}"}]
+"""
+VALUES = st.sampled_from(
+    ["alpha", "beta", "", " blank ", "x\ty", "none", "mail", 4321, 12.5, True, None, ["kappa"], "4321", "12.5"]
+)
+ROWS = st.fixed_dictionaries({"n": VALUES, "v": VALUES}, optional={"k": st.lists(VALUES, max_size=2)})
+TABLES = st.lists(st.lists(ROWS, max_size=6), min_size=2, max_size=4)
+
+
+def manifest(folder: Path, text: str = BLOCKS, **variables: str) -> ManifestFile:
+    (folder / "manifests").mkdir(exist_ok=True)
+    path = folder / "manifests" / "m.yaml"
+    path.write_text(text)
+    return ManifestFile(path, "manifests/m.yaml", given=Given(folder, variables={"team": "A", **variables}))
+
+
+def rows(folder: Path, *table: dict[str, Any]) -> None:
+    (folder / "rows.json").write_text(json.dumps(table))
+
+
+def reading(file: ManifestFile, former: bytes | None = None) -> Reading:
+    return unpacked(read_one(Reread(file, former), NO_DEFAULTS)).reading
+
+
+def packed(found: Reading) -> bytes:
+    return msgspec.msgpack.encode(found)
+
+
+@given(tables=TABLES)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_taken_over_is_what_would_be_made(tmp_path: Path, tables: list[list[dict[str, Any]]]) -> None:
+    """Over any history of a source: the same resources, places, findings and rows as without a memory."""
+    file, former = manifest(tmp_path), None
+    for table in tables:
+        rows(tmp_path, *table)
+        found = reading(file, former)
+        assert found == reading(file)
+        former = packed(found)
+
+
+def test_a_row_that_is_the_same_is_not_rendered(tmp_path: Path) -> None:
+    """What it came to is taken from the memory, with the place that the row has now."""
+    file = manifest(tmp_path)
+    rows(tmp_path, {"n": "alpha", "v": "1"}, {"n": "beta", "v": "2"})
+    former = packed(marked(reading(file)))
+    rows(tmp_path, {"n": "beta", "v": "3"}, {"n": "alpha", "v": "1"})
+    made = {e.resource.key.name: e.resource for e in reading(file, former).entries}
+    assert (made["alpha"].body.fields["description"], made["alpha"].source.data) == ("remembered", Row("rows.json", 2))
+    assert (made["beta"].body.fields["description"], made["beta"].source.data) == ("3 A", Row("rows.json", 1))
+
+
+def marked(found: Reading) -> Reading:
+    """A reading that never was: every tag has another description."""
+
+    def of(entry: Any) -> Any:
+        body = replace(entry.resource.body, fields={**entry.resource.body.fields, "description": "remembered"})
+        return replace(entry, resource=replace(entry.resource, body=body))
+
+    return replace(found, entries=tuple(map(of, found.entries)))
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [(BLOCKS, {"team": "B"}), (BLOCKS.replace('description: "', 'description: "+'), {}), (f"# more\n{BLOCKS}", {})],
+    ids=["variable", "template", "place"],
+)
+def test_another_block_takes_nothing_over(tmp_path: Path, text: str, variables: dict[str, str]) -> None:
+    """Templates, places and variables are part of what a block is known by."""
+    rows(tmp_path, {"n": "alpha", "v": "1"})
+    former = packed(marked(reading(manifest(tmp_path))))
+    file = manifest(tmp_path, text, **variables)
+    assert reading(file, former) == reading(file)
+
+
+def test_a_row_with_findings_is_told_again(tmp_path: Path) -> None:
+    """A warning does not wear off."""
+    file = manifest(tmp_path)
+    rows(tmp_path, {"n": "alpha", "v": "1", "k": ["mail"]})
+    first = reading(file)
+    assert [d.code for d in first.found] == ["keyword-too-broad", "public-by-silence"]
+    again = reading(file, packed(marked(first)))
+    assert again.found == first.found
+
+
+def test_the_memory_is_the_last_reading_in_the_cache(tmp_path: Path) -> None:
+    """It outlives readings that nothing stands on, and one that is damaged is not used."""
+    file = manifest(tmp_path)
+    with ManifestCache(tmp_path / ".syncengine", NO_DEFAULTS) as cache:
+        rows(tmp_path, {"n": "alpha", "v": "1"})
+        (first,) = read_all([file], NO_DEFAULTS, cache)
+        known = cache.digest(file.name, first.sha256)
+        cache.put([(known, Packed(packed(marked(first.reading)), "", ""))])
+        rows(tmp_path, {"n": "alpha", "v": "1"}, {"n": "beta", "v": "1"})
+        (second,) = read_all([file], NO_DEFAULTS, cache)
+        assert described(second.reading) == ["remembered", "1 A"]
+        cache.put([(cache.digest(file.name, second.sha256), Packed(b"\x93damaged", "", ""))])
+        rows(tmp_path, {"n": "gamma", "v": "1"}, {"n": "alpha", "v": "1"})
+        (third,) = read_all([file], NO_DEFAULTS, cache)
+        assert described(third.reading) == ["1 A", "1 A"]
+
+
+def described(found: Reading) -> list[object]:
+    tags = (e.resource for e in found.entries if e.resource.key.kind == "tag" and "second" not in e.resource.key.name)
+    return [tag.body.fields["description"] for tag in tags]
+
+
+ALIKE = [("1", 1), ("1.5", Decimal("1.5")), (True, 1), (None, "None"), (["a", "b"], ["a, b"]), (b"a", "a")]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_values_that_templates_tell_apart_have_other_digests(one: Any, other: Any) -> None:
+    """Types count, and so do the names of values."""
+    row = Row("rows.json", 1)
+    assert row_digest(Record({"a": one}, row)) != row_digest(Record({"a": other}, row))
+    assert row_digest(Record({"a": one}, row)) != row_digest(Record({"b": one}, row))
+    assert row_digest(Record({"a": one}, row)) == row_digest(Record({"a": one}, Row("rows.json", 7)))

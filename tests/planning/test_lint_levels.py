@@ -1,0 +1,118 @@
+"""Every warning is as loud as the project wants it, whichever way a plan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from syncengine.errors import Problems
+from syncengine.manifest.lints import LINTS
+from syncengine.objections import LINTS as PLANNING_LINTS
+from syncengine.plan import Plan
+from syncengine.sandbox.app import running_sandbox
+from syncengine.scope import Scope
+from syncengine.settings import LINTS as SETTING_LINTS
+from tests.applying.bench import Bench, Sandbox
+from tests.manifest.test_lints import SUSPICIOUS
+
+from .twice import Planned, Twice
+
+COMMA = "tags:\n  - name: Alpha\n    metadata: {Client: Smith, Jones & Co}\n"
+OTHER = "# generate\ntags:\n  - {name: Omega One, description: %s, visibility: PUBLIC}\n"
+"""That it might be made of data makes the cache worth its while."""
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with running_sandbox() as running, httpx.Client(base_url=running.control_url) as control:
+        yield Sandbox(running.url, control, running.api_key)
+
+
+@pytest.fixture
+def bench(sandbox: Sandbox, tmp_path: Path) -> Bench:
+    sandbox.reset()
+    return Bench(tmp_path, sandbox)
+
+
+def write(bench: Bench, file: str, text: str) -> None:
+    (bench.folder / "manifests").mkdir(exist_ok=True)
+    (bench.folder / "manifests" / file).write_text(text, encoding="utf-8")
+
+
+def set_to(bench: Bench, code: str, level: str, url: str | None = None) -> None:
+    bench.settings("policy:", "  tagRemoval: retire", f"  diagnostics: {{{code}: {level}}}", url=url)
+
+
+def told(planned: Planned) -> list[tuple[str, str]]:
+    """Codes and severities."""
+    found = planned.diagnostics if isinstance(planned, Plan) else planned
+    return [(d.code, d.severity.value) for d in found]
+
+
+def test_every_code_is_tried() -> None:
+    """Here or there."""
+    tried = {*SUSPICIOUS, "comma-in-text", "rename-suspected", "nothing-selected", "insecure-url"}
+    assert tried == {*LINTS, *PLANNING_LINTS, *SETTING_LINTS}
+
+
+@pytest.mark.parametrize("code", SUSPICIOUS)
+def test_a_plan_of_what_changed_says_what_a_plan_of_all_says(bench: Bench, code: str) -> None:
+    """Settled with a warning or without; then another tag changes; then the level does."""
+    write(bench, "a.yaml", SUSPICIOUS[code][0])
+    for version, level in enumerate(("warning", "off", "warning")):
+        expected = [] if level == "off" else [(code, "warning")]
+        set_to(bench, code, level)
+        write(bench, "b.yaml", OTHER % f"v{version}")
+        assert bench.apply().exit_code == 0
+        twice = Twice(bench.project)
+        assert told(twice.same()) == expected
+        write(bench, "b.yaml", OTHER % f"v{version} changed")
+        changed = twice.same()
+        assert (told(changed), isinstance(changed, Plan) and len(changed.changes)) == (expected, 1)
+    set_to(bench, code, "error")
+    assert told(Twice(bench.project).same()) == [(code, "error")]
+
+
+@pytest.mark.parametrize(("level", "extra"), [("off", []), ("warning", ["warning"]), ("error", ["error"])])
+def test_a_cut_text_is_explained_or_not(bench: Bench, level: str, extra: list[str]) -> None:
+    """A name without a value is an error whatever is thought of commas."""
+    write(bench, "a.yaml", COMMA)
+    set_to(bench, "comma-in-text", level)
+    expected = [("null-value", "error"), *(("comma-in-text", severity) for severity in extra)]
+    assert sorted(told(Twice(bench.project).same())) == sorted(expected)
+
+
+LEVELS = [("off", []), ("warning", ["warning"]), ("error", ["error"])]
+
+
+@pytest.mark.parametrize(("level", "severities"), LEVELS)
+def test_suspected_renames(bench: Bench, level: str, severities: list[str]) -> None:
+    """A tag that goes and one that comes share their externalId."""
+    write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, externalId: '1', visibility: PUBLIC}\n")
+    set_to(bench, "rename-suspected", level)
+    assert bench.apply().exit_code == 0
+    write(bench, "b.yaml", OTHER % "v1" + "  - {name: Beta, externalId: '1', visibility: PUBLIC}\n")
+    assert told(Twice(bench.project).same()) == [("rename-suspected", severity) for severity in severities]
+
+
+@pytest.mark.parametrize(("level", "severities"), LEVELS)
+def test_a_selection_of_nothing(bench: Bench, level: str, severities: list[str]) -> None:
+    """A target that is none."""
+    write(bench, "b.yaml", OTHER % "v1")
+    set_to(bench, "nothing-selected", level)
+    planned = Twice(bench.project).same(scope=Scope(targets=("tag/Nobody",)))
+    assert told(planned) == [("nothing-selected", severity) for severity in severities]
+
+
+@pytest.mark.parametrize(("level", "severities"), LEVELS)
+def test_an_insecure_url(bench: Bench, level: str, severities: list[str]) -> None:
+    """It is found when the project file is read."""
+    set_to(bench, "insecure-url", level, url="http://service.example.com")
+    try:
+        found = bench.project().warnings
+    except Problems as problems:
+        found = problems.found
+    assert told(found) == [("insecure-url", severity) for severity in severities]
