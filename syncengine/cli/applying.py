@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from syncengine import own_folder
 from syncengine.cli.embedded import address_file
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
@@ -161,7 +162,7 @@ def serving(project: Project) -> Iterator[str]:
         return
     from syncengine.sandbox.app import running_sandbox
 
-    project.sandbox_data.parent.mkdir(parents=True, exist_ok=True)
+    own_folder.make(project.sandbox_data.parent)
     with ExitStack() as stack:
         try:
             url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url

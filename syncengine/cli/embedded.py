@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from syncengine import own_folder
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
@@ -27,7 +28,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
 
     output = Output(given, given.folder)
     file = given.folder / (data or Path(".syncengine", "sandbox", "service.db"))
-    file.parent.mkdir(parents=True, exist_ok=True)
+    own_folder.make(file.parent)
 
     address = address_file(file)
 

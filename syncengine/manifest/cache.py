@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from syncengine import __version__
+from syncengine import __version__, own_folder
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
@@ -174,7 +174,7 @@ class ManifestCache:
         connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in known - used])
 
     def _connected(self, _: object) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder.make(self._path.parent)
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)

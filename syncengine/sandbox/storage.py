@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from syncengine import own_folder
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.sandbox.world import (
     ActivityType,
@@ -115,7 +116,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
 
 def _connected(path: Path | None) -> sqlite3.Connection:
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder.make(path.parent)
         path.touch(mode=0o600)
     # Opened by the caller's thread, used by the server's: never by both at once.
     return sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False)

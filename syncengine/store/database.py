@@ -21,6 +21,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from syncengine import own_folder
 from syncengine.store import tables
 from syncengine.store.facts import VERSION
 from syncengine.store.trouble import (
@@ -129,7 +130,7 @@ def _open_file(path: Path, write: bool) -> Database:
 
 
 def _open_writable(path: Path) -> Database:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    own_folder.make(path.parent)
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     return Database(str(path), _sqlite(path, "rw"))

@@ -1,0 +1,16 @@
+"""The folder `.syncengine`: state, cache and the sandbox's data, which are never committed (product.md §2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NAME = ".syncengine"
+IGNORING = "# Made by syncengine: what is in here belongs to this machine.\n*\n"
+
+
+def make(folder: Path) -> None:
+    """Make `folder` with all that is above it; a `.syncengine` among them hides itself from Git."""
+    own = next((each for each in (folder, *folder.parents) if each.name == NAME and not each.exists()), None)
+    folder.mkdir(parents=True, exist_ok=True)
+    if own is not None:
+        (own / ".gitignore").write_text(IGNORING, encoding="utf-8")
