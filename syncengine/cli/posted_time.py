@@ -103,14 +103,19 @@ def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any
     """Show what waits and what failed; with --state, what is in that state."""
     from syncengine.render import inbox as rendering
     from syncengine.store.inbox import open_inbox
+
+    _check_states(states)
+    with open_inbox(given.project().state, write=False) as inbox:
+        entries = inbox.entries(states=states, unsettled=not states, **chosen)
+    return show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
+
+
+def _check_states(states: Sequence[str]) -> None:
     from syncengine.store.inbox_entries import STATES
 
     unknown = [state for state in states if state not in STATES]
     if unknown:
         raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
-    with open_inbox(given.project().state, write=False) as inbox:
-        entries = inbox.entries(states=states, unsettled=not states, **chosen)
-    return show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
 
 
 @click.command("show")
@@ -196,6 +201,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
+    _check_states(states)
     with open_inbox(given.project().state, write=True) as inbox:
         entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
         conflicts = [entry for entry in entries if entry.state == "conflict"]

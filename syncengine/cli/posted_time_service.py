@@ -67,7 +67,7 @@ def _say_incomplete(given: Globals, found: Listing) -> None:
 @printing_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
-    from syncengine.posted_time.events import Acknowledged, Taken, Waiting
+    from syncengine.posted_time.events import Acknowledged, Taken, Unusable, Waiting
     from syncengine.posted_time.verdict import Outcome
     from syncengine.service.posted_time import fetch_query
 
@@ -95,7 +95,10 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     }
     show(given, format, document, _pull_text(taken, heard))
     all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
-    went_wrong = any(isinstance(event, Waiting) and event.what in ("fetch", "take") for event in told)
+    went_wrong = any(
+        isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take"))
+        for event in told
+    )
     return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
 
 
