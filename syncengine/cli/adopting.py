@@ -9,7 +9,7 @@ import click
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.recorded import state_command
+from syncengine.cli.printing import printing_command
 from syncengine.cli.requests import announce
 from syncengine.cli.writing import named_run, writing
 from syncengine.errors import ExitCode, SyncengineError, Usage
@@ -21,7 +21,7 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.command()
 @click.argument("file", metavar="FILE")
 @click.option("--replace", is_flag=True, help="Also replace rows that are recorded already.")
-@state_command
+@printing_command
 def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
     """Record what exists on the service from FILE (CSV, JSON or YAML). Nothing is sent.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.options import Globals
-from syncengine.cli.service import calling, service_command, show
+from syncengine.cli.printing import printing_command, show
+from syncengine.cli.service import calling
 from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def connector() -> None:
 
 
 @connector.command("register")
-@service_command
+@printing_command
 def register_connector(given: Globals, format: str) -> int:
     """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
     from syncengine.connector import register
@@ -40,7 +41,7 @@ def register_connector(given: Globals, format: str) -> int:
 
 
 @connector.command("check")
-@service_command
+@printing_command
 def check_connector(given: Globals, format: str) -> int:
     """Make an authenticated call that names the team."""
     from syncengine.connection import team_of
@@ -57,7 +58,7 @@ def health() -> None:
 @health.command("report")
 @click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
-@service_command
+@printing_command
 def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
     """Have everybody who posts time told that the connected system is in trouble, until it is cleared.
 
@@ -73,7 +74,7 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 
 
 @health.command("clear")
-@service_command
+@printing_command
 def clear_health(given: Globals, format: str) -> int:
     """Clear whatever failure was reported."""
     from syncengine.connector import by_hand

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from syncengine.errors import Usage
+
 if TYPE_CHECKING:
     from syncengine.settings import Project
 
@@ -66,6 +68,8 @@ class Globals:
         from syncengine.service.operations import OPERATIONS
         from syncengine.settings import load_project
 
+        if not self.folder.is_dir():
+            raise Usage(f"there is no folder {self.folder}")
         return load_project(
             folder=self.folder,
             config=Path(self.config) if self.config else None,

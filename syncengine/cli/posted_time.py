@@ -15,7 +15,7 @@ import click
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.service import service_command, show
+from syncengine.cli.printing import printing_command, show
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
@@ -98,24 +98,29 @@ class Moment(click.ParamType[float]):
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
 @click.option("--since", type=Moment(), metavar="T", help="Only what was offered since: 30d, 2h, or a date and time.")
-@service_command
+@printing_command
 def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
     """Show what waits and what failed; with --state, what is in that state."""
     from syncengine.render import inbox as rendering
     from syncengine.store.inbox import open_inbox
-    from syncengine.store.inbox_entries import STATES
 
-    unknown = [state for state in states if state not in STATES]
-    if unknown:
-        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
+    _check_states(states)
     with open_inbox(given.project().state, write=False) as inbox:
         entries = inbox.entries(states=states, unsettled=not states, **chosen)
     return show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
 
 
+def _check_states(states: Sequence[str]) -> None:
+    from syncengine.store.inbox_entries import STATES
+
+    unknown = [state for state in states if state not in STATES]
+    if unknown:
+        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
+
+
 @click.command("show")
 @click.argument("group_id", metavar="GROUP_ID")
-@service_command
+@printing_command
 def show_group(given: Globals, format: str, group_id: str) -> int:
     """Tell a group's whole story: each offer, each attempt at each sink, each status sent."""
     from syncengine.render import inbox as rendering
@@ -129,7 +134,7 @@ def show_group(given: Globals, format: str, group_id: str) -> int:
 @click.command("preview")
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
 @click.option("--sample", is_flag=True, help="Render a made-up group.")
-@service_command
+@printing_command
 def preview(given: Globals, format: str, source: str | None, sample: bool) -> int:
     """Render everything that a group would become, and send nothing: FILE is its JSON (`-` is stdin)."""
     from syncengine.posted_time.preview import SAMPLE
@@ -189,13 +194,14 @@ def _known(inbox: Inbox, group_id: str) -> Entry:
 @click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
 @click.option("--accept", is_flag=True, help="Of conflicts: what the sinks have is right; tell the service SUCCESS.")
-@service_command
+@printing_command
 def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
     from syncengine.store.inbox import open_inbox
 
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
+    _check_states(states)
     with open_inbox(given.project().state, write=True) as inbox:
         entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
         conflicts = [entry for entry in entries if entry.state == "conflict"]
@@ -216,7 +222,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 @click.option("--sink", required=True, metavar="NAME", help="The sink that lost something.")
 @click.option("--since", type=Moment(), required=True, metavar="T", help="What it took since: 30d, 2h, or a date.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Do it; without, only tell what would be done.")
-@service_command
+@printing_command
 def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
     from syncengine.store.inbox import open_inbox

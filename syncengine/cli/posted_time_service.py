@@ -13,7 +13,8 @@ import click
 from syncengine.cli.applying import Seconds
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.service import calling, service_command, show
+from syncengine.cli.printing import printing_command, show
+from syncengine.cli.service import calling
 from syncengine.errors import ExitCode, Interrupted, Usage
 from syncengine.render.visible import visible
 
@@ -33,7 +34,7 @@ MECHANISMS = ("fetch", "webhook")
 @click.command("list")
 @click.option("--since", type=Seconds(), metavar="DURATION", help="Only what was submitted so long ago at most.")
 @click.option("--limit", type=int, default=500, show_default=True, help="Groups a request, from 1 to 500.")
-@service_command
+@printing_command
 def list_time(given: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
     from syncengine.posted_time.listing import listing
@@ -63,10 +64,10 @@ def _say_incomplete(given: Globals, found: Listing) -> None:
 
 @click.command("pull")
 @click.option("--limit", type=int, help="Fetch so many groups at most (default: postedTime.fetchLimit, or 25).")
-@service_command
+@printing_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
-    from syncengine.posted_time.events import Acknowledged, Taken, Waiting
+    from syncengine.posted_time.events import Acknowledged, Taken, Unusable, Waiting
     from syncengine.posted_time.verdict import Outcome
     from syncengine.service.posted_time import fetch_query
 
@@ -94,7 +95,10 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     }
     show(given, format, document, _pull_text(taken, heard))
     all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
-    went_wrong = any(isinstance(event, Waiting) and event.what in ("fetch", "take") for event in told)
+    went_wrong = any(
+        isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take"))
+        for event in told
+    )
     return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
 
 
@@ -162,7 +166,7 @@ def _pull_text(taken: list[Any], heard: Mapping[str, str]) -> str:
 
 @click.command("register")
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
-@service_command
+@printing_command
 def register_time(given: Globals, format: str, mechanism: str | None) -> int:
     """Have posted time recorded for this connector, by fetch or webhook (default: what the project file says).
 
@@ -188,7 +192,7 @@ async def _registered(client: Client, project: Project, name: str | None, said: 
 
 @click.command("unregister")
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
-@service_command
+@printing_command
 def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
     """Have no more posted time recorded. What users post while nothing is registered never comes here."""
     name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism))
@@ -218,7 +222,7 @@ def _mode(project: Project) -> str:
 
 @click.command("audit")
 @click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
-@service_command
+@printing_command
 def audit_time(given: Globals, format: str, since: float) -> int:
     """Compare what the service lists as posted with what the sinks took. Exit 1 where they differ."""
     from syncengine.render import posted_time as rendering

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
+from syncengine.cli.printing import printing_command, show
 from syncengine.cli.writing import named_run, writing
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.render import recorded as rendering
-from syncengine.render.json import dumped
 from syncengine.request import Surroundings
 from syncengine.resource import Key
 from syncengine.store import exchange
@@ -35,46 +33,26 @@ def state() -> None:
     """Look at the cached prior state, lock and mend it."""
 
 
-def state_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Global options, `--format`, and errors in the format that was asked for."""
-
-    @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-    @with_globals
-    @wraps(command)
-    def wrapped(given: Globals, format: str, **options: Any) -> Any:
-        try:
-            return command(given=given, format=format, **options)
-        except SyncengineError as error:
-            return Output(given, given.folder).refusal(error, format)
-
-    return wrapped
-
-
 @contextmanager
 def _reading(given: Globals) -> Iterator[State]:
     with open_state(given.project().state, write=False) as opened:
         yield opened
 
 
-def _show(given: Globals, format: str, document: Any, text: str) -> int:
-    Output(given, given.folder).data(dumped(document) if format == "json" else text)
-    return ExitCode.DONE
-
-
 @state.command("list")
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1)
-@state_command
+@printing_command
 def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
     """List what is recorded; ADDRESS may be a glob."""
     with _reading(given) as opened:
         rows = [r for r in opened.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
     width = Output(given, given.folder).look().width
-    return _show(given, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
+    return show(given, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
 
 
 @state.command("show")
 @click.argument("address")
-@state_command
+@printing_command
 def show_row(given: Globals, format: str, address: str) -> int:
     """Show everything that is recorded of one resource."""
     key = _key(address)
@@ -82,27 +60,27 @@ def show_row(given: Globals, format: str, address: str) -> int:
         row = opened.get([key]).get(key)
     if row is None:
         raise SyncengineError(f"{address} is not recorded", code="not-recorded")
-    return _show(given, format, rendering.row_document(row), rendering.row_text(row))
+    return show(given, format, rendering.row_document(row), rendering.row_text(row))
 
 
 @state.command("history")
 @click.argument("address", required=False)
-@state_command
+@printing_command
 def show_history(given: Globals, format: str, address: str | None) -> int:
     """Show what happened to one resource, field by field; without ADDRESS, the last runs."""
     key = _key(address) if address else None
     with _reading(given) as opened:
         if key is None:
             runs = opened.runs(HISTORY_RUNS)
-            return _show(given, format, rendering.runs_document(runs), rendering.runs_text(runs))
+            return show(given, format, rendering.runs_document(runs), rendering.runs_text(runs))
         entries = opened.history(key)
-    return _show(given, format, rendering.history_document(entries), rendering.history_text(entries))
+    return show(given, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
 @state.command("forget")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True)
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
-@state_command
+@printing_command
 def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Drop rows from the state. The service keeps what it holds, and the next plan knows nothing of it."""
     keys = [_key(address) for address in addresses]
@@ -112,7 +90,7 @@ def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_appr
         if missing:
             raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
         count = opened.forget(keys)
-    return _show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+    return show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 
 @state.command("export")
@@ -148,7 +126,7 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @state.command("import")
 @click.argument("file", metavar="FILE")
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
-@state_command
+@printing_command
 def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
 
@@ -166,7 +144,7 @@ def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> i
             opened.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
-    return _show(given, format, {"imported": len(exported.rows)}, text)
+    return show(given, format, {"imported": len(exported.rows)}, text)
 
 
 def _content(path: Path) -> bytes:
@@ -185,12 +163,12 @@ def _refuse_other_team(opened: State, team: str | None) -> None:
 
 @state.command("lock")
 @click.option("--reason", default="locked by hand", show_default=True, help="Shown to whoever is refused.")
-@state_command
+@printing_command
 def lock_state(given: Globals, format: str, reason: str) -> int:
     """Lock the state by hand, until `state unlock ID`."""
     with open_state(given.project().state, write=True) as opened:
         info = opened.hold(Holder.here("state lock", os.environ), reason)
-    return _show(given, format, rendering.lock_document(info), _locked_text(info))
+    return show(given, format, rendering.lock_document(info), _locked_text(info))
 
 
 def _locked_text(info: LockInfo) -> str:
@@ -199,7 +177,7 @@ def _locked_text(info: LockInfo) -> str:
 
 @state.command("unlock")
 @click.argument("lock_id", metavar="ID")
-@state_command
+@printing_command
 def unlock_state(given: Globals, format: str, lock_id: str) -> int:
     """End the lock of this ID, whoever holds it; its holder can write and send nothing any more."""
     project = given.project()
@@ -210,12 +188,12 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
     with open_state(project.state, write=True) as opened:
         if not opened.force_unlock(lock_id):
             raise SyncengineError(f"{lock_id} is not the lock; it is held by {held}", code="other-lock")
-    return _show(given, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
+    return show(given, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
 
 
 @state.command("rebind")
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
-@state_command
+@printing_command
 def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     """Accept the team's new name: ask the service which team the key belongs to, and remember that."""
     from syncengine.cli.applying import serving
@@ -224,7 +202,7 @@ def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     _confirm("Bind this state to the team that the key belongs to, whatever its name?", auto_approve)
     before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
-    return _show(given, format, {"team": team, "before": before}, text)
+    return show(given, format, {"team": team, "before": before}, text)
 
 
 def _key(address: str) -> Key:

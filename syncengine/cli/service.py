@@ -1,38 +1,19 @@
-"""A client for a command that makes a call or two of the service by hand, and how its errors are shown."""
+"""A client for a command that makes a call or two of the service by hand."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.errors import ExitCode, SyncengineError
 
 if TYPE_CHECKING:
     from syncengine.service.client import Client
     from syncengine.settings import Project
 
 T = TypeVar("T")
-
-
-def service_command(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Global options, `--format`, and errors in the format that was asked for."""
-
-    @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-    @with_globals
-    @wraps(command)
-    def wrapped(given: Globals, format: str, **options: Any) -> Any:
-        try:
-            return command(given=given, format=format, **options)
-        except SyncengineError as error:
-            return Output(given, given.folder).refusal(error, format)
-
-    return wrapped
 
 
 def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
@@ -52,11 +33,3 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
 
     with serving(project) as base_url:
         return asyncio.run(talking(base_url))
-
-
-def show(given: Globals, format: str, document: Any, text: str) -> int:
-    """Data to stdout, as JSON or for people."""
-    from syncengine.render.json import dumped
-
-    Output(given, given.folder).data(dumped(document) if format == "json" else text)
-    return ExitCode.DONE

@@ -25,6 +25,9 @@ BUSY_SECONDS = 10.0
 CONNECT_SECONDS = 10
 """How long a server may take to answer at all."""
 
+STATEMENT_SECONDS = 20
+"""How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
+
 EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
 """Databases that say what a statement would do, without doing it: so a missing table is found at start."""
 
@@ -73,7 +76,10 @@ def open_engine(url: str, name: str) -> sa.Engine:
         arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
         if parsed.drivername in ("postgres", "postgresql"):
             parsed = parsed.set(drivername="postgresql+psycopg")
-        return sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
+        engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
+        if engine.dialect.name == "postgresql":
+            event.listen(engine, "begin", _limit)
+        return engine
     except (exc.ArgumentError, ValueError):
         raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
     except (ImportError, exc.NoSuchModuleError):
@@ -114,6 +120,14 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
 def _begin(connection: sa.Connection) -> None:
     # Immediate: what the receipt is looked up in must be what it is written to.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+def _limit(connection: sa.Connection) -> None:
+    """Unless the URL or the server has a limit; for the transaction: a pooler may give the connection to others."""
+    connection.exec_driver_sql(
+        f"SELECT set_config('statement_timeout', '{STATEMENT_SECONDS}s', true)"
+        " WHERE current_setting('statement_timeout') = '0'"
+    )
 
 
 class Statement:

@@ -5,7 +5,7 @@ A missing value goes through every filter as it is, so that a group without rows
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from decimal import Decimal
 from functools import wraps
@@ -98,3 +98,24 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "unwrap": unwrapped,
 }
 FILTERS: Mapping[str, Callable[..., Any]] = {name: _missing_goes_through(filter) for name, filter in _PLAIN.items()}
+
+_TRIAL: Mapping[str, Any] = {
+    **dict.fromkeys(("duration", "hours", "round", "round_up"), 1.5),
+    **dict.fromkeys(("local", "date", "time"), datetime(2024, 5, 2, 9, 5, tzinfo=UTC)),
+    **dict.fromkeys(("cut", "unwrap"), "text"),
+}
+"""What every filter of ours takes."""
+
+
+def objection(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> str | None:
+    """Why a filter of ours cannot be used with these arguments, whatever it is used on."""
+    if name not in _PLAIN:
+        return None
+    try:
+        _PLAIN[name](_TRIAL[name], *given, **named)
+    except FilterError as error:
+        return f"`{name}`: {error}"
+    except (TypeError, ValueError, ArithmeticError):
+        shown = ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in named.items())])
+        return f"`{name}` does not take ({shown})"
+    return None

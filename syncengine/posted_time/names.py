@@ -14,7 +14,7 @@ from jinja2 import nodes
 
 from syncengine.document.findings import suggestion
 
-SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject"})
+SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject", "_turns"})
 ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "selectattr", "rejectattr", "sum"})
 """Filters whose first argument is an attribute's name."""
 ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})

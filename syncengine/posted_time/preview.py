@@ -9,6 +9,10 @@ from syncengine.posted_time.group import read_group
 from syncengine.posted_time.route import Route
 from syncengine.posted_time.sinks.contract import Failed, Refused
 from syncengine.posted_time.templates import plain
+from syncengine.service.posted_time import group_id
+
+NO_ID = "This time cannot be read: it has no id."
+"""A `groupId` that is a text; nobody could be told what became of it."""
 
 SAMPLE: Mapping[str, Any] = {
     "groupId": "00000000-0000-4000-8000-000000000001",
@@ -61,7 +65,8 @@ SAMPLE: Mapping[str, Any] = {
 async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
     """`outcome` is SUCCESS, FAILURE or RETRIABLE_FAILURE, as if every target took it."""
     group = read_group(raw)
-    prepared = await route.prepare(group, 1, rehearse=True)
+    has_id = group_id(raw) is not None
+    prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
     document: dict[str, Any] = {"groupId": group.group_id, "outcome": "SUCCESS", "message": None}
     if isinstance(prepared, Refused | Failed):
         document["outcome"] = "FAILURE" if isinstance(prepared, Refused) else "RETRIABLE_FAILURE"

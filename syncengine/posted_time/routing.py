@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,7 +19,7 @@ from syncengine.delivery_shapes import Written
 from syncengine.document.findings import in_order
 from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
-from syncengine.posted_time.databases import Databases, Statement
+from syncengine.posted_time.databases import Databases, Statement, sqlite_file
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.names import Scope, Shape
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
@@ -202,7 +203,22 @@ class _Building:
 
     def _jsonl(self, section: file.Sink, jsonl: file.JsonlSection) -> Sink:
         body = None if jsonl.body is None else self._json(jsonl.body)
-        return JsonlSink(section.name.text, self.project.root / jsonl.path, body, self._words(section))
+        path = self.project.root / jsonl.path
+        if not self.offline and (taken := self._taken(path.resolve())):
+            self._refuse(
+                section.name, f"{jsonl.path} is {taken}: lines of posted time need a file of their own", "bad-path"
+            )
+        return JsonlSink(section.name.text, path, body, self._words(section))
+
+    def _taken(self, path: Path) -> str | None:
+        """What a file is to this project already."""
+        if self.project.config is not None and path == self.project.config.resolve():
+            return "the project file"
+        if any(path.is_relative_to(manifests.resolve()) for manifests in self.project.manifests):
+            return "among the manifests"
+        state = sqlite_file(self.project.state)
+        is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
+        return "the state" if is_state else None
 
     # --- parts
 

@@ -12,7 +12,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2 import (
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateError,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    Undefined,
+    nodes,
+)
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -22,7 +31,8 @@ from syncengine.delivery_shapes import Written
 from syncengine.document.findings import Findings
 from syncengine.posted_time import group
 from syncengine.posted_time.durations import Duration
-from syncengine.posted_time.filters import FILTERS
+from syncengine.posted_time.filters import FILTERS, objection
+from syncengine.posted_time.limits import BOUNDED, Bounded, TooMuch, check_call, check_operation, limited, shown, spent
 from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
@@ -43,7 +53,17 @@ SCOPE: Scope = {
 
 Variables = Mapping[str, Any]
 _MARKS = ("{{", "{%", "{#")
-_SURPRISES = (TemplateError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError)
+_SURPRISES = (
+    TemplateError,
+    ArithmeticError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    MemoryError,
+    TooMuch,
+)
 
 
 class RenderTrouble(Exception):
@@ -52,6 +72,20 @@ class RenderTrouble(Exception):
 
 class _Environment(ImmutableSandboxedEnvironment):
     """Fields by the interface's names; what is none has every field, and it is none."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = Bounded().visit(super()._parse(source, name, filename))
+        return tree
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        check_operation(spent(), operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def call(self, __context: Any, __obj: Any, *given: Any, **named: Any) -> Any:
+        check_call(__obj, given, named)
+        return super().call(__context, __obj, *given, **named)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if obj is None:
@@ -73,14 +107,15 @@ def environment(root: Path | None = None) -> _Environment:
     made = _Environment(
         undefined=StrictUndefined,
         autoescape=False,
-        finalize=lambda value: "" if value is None else value,
+        finalize=shown,
+        optimized=False,  # nothing is evaluated before there is a budget for it
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
         loader=FileSystemLoader(str(root)) if root else None,
     )
-    made.filters.update(FILTERS)
+    made.filters.update({**BOUNDED, **FILTERS})
     for name in ("lipsum", "cycler"):
         made.globals.pop(name, None)
     return made
@@ -98,9 +133,10 @@ class Text:
     def value(self, variables: Variables) -> Any:
         """What it comes to: of an expression alone its own type, else text."""
         try:
-            if self.expression is not None:
-                return _defined(self.expression(**variables))
-            return self.template.render(variables) if self.template is not None else self.constant
+            with limited():
+                if self.expression is not None:
+                    return _defined(self.expression(**variables))
+                return self.template.render(variables) if self.template is not None else self.constant
         except _SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {type(error).__name__}: {error}") from None
 
@@ -119,8 +155,7 @@ Json = Callable[[Variables], Any]
 
 def _defined(value: Any) -> Any:
     """What `x if y` comes to without an else is none; any other name without a value fails."""
-    if isinstance(value, StrictUndefined):
-        str(value)  # which is what it fails at
+    spent().weigh(value)  # which is where an undefined value fails
     return None if isinstance(value, Undefined) else value
 
 
@@ -181,21 +216,18 @@ class Compiler:
                 return lambda variables: tree
 
     def file(self, name: str, more: Scope | None = None) -> Text | None:
-        """A template in a file of its own, and those that it includes."""
+        """A template in a file of its own."""
         findings = Findings(name)
         self.others.append(findings)
         try:
-            source = (self.root / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            source, _, _ = FileSystemLoader(str(self.root)).get_source(self._environment, name)
+        except (OSError, UnicodeDecodeError, TemplateNotFound) as error:
+            reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is not in the project"
             findings.at("unreadable-file", None, None, f"the template cannot be read: {reason}")
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:
             return None
-        for included in find_referenced_templates(parsed):
-            if included is not None and included not in {other.file for other in self.others}:
-                self.file(included, more)
         return Text(name, template=self._environment.from_string(parsed))
 
     def builtin(self, source: str) -> Text:
@@ -222,10 +254,26 @@ class Compiler:
         unknown = unknown_names(parsed, known)
         for where, message in unknown:
             findings.at("unknown-name", line + where - 1, column, message)
-        return None if unknown else parsed
+        wrong = [(call.lineno, why) for call in parsed.find_all(nodes.Filter) if (why := _misused(call))]
+        for where, why in wrong:
+            findings.at("bad-template", line + where - 1, column, why)
+        for included in find_referenced_templates(parsed):
+            if included is not None and included not in {other.file for other in self.others}:
+                self.file(included, more)
+        return None if unknown or wrong else parsed
 
     def _refuse(self, written: Written, message: str) -> None:
         self.findings.at("bad-template", written.line, written.column, message)
+
+
+def _misused(call: nodes.Filter) -> str | None:
+    """What is wrong with a filter of ours whose arguments are written out."""
+    given = [*call.args, *(pair.value for pair in call.kwargs)]
+    if not all(isinstance(arg, nodes.Const) for arg in given):
+        return None
+    args = [arg.value for arg in call.args if isinstance(arg, nodes.Const)]
+    named = {str(pair.key): pair.value.value for pair in call.kwargs if isinstance(pair.value, nodes.Const)}
+    return objection(call.name, args, named)
 
 
 def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
@@ -239,6 +287,8 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
 def plain(value: Any) -> Any:
     """A value as JSON can hold it: numbers as numbers, what has no JSON as text."""
     match value:
+        case int() if abs(value) >= 1 << 63:
+            return str(value)
         case None | bool() | int() | float() | str():
             return value
         case Decimal():

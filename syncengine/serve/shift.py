@@ -190,10 +190,11 @@ class _Delivering:
 
     async def _posted_time(self) -> None:
         """Say who we are, register the mechanism, and take what comes."""
-        await self._introduced()
-        if await self._delivery.resume(self._shift._stop):
-            self._acknowledging.ring()
-        self._ready.set()
+        if not self._ready.is_set():  # begun again after trouble, it is known already
+            await self._introduced()
+            if await self._delivery.resume(self._shift._stop):
+                self._acknowledging.ring()
+            self._ready.set()
         if self._has_webhook:
             await self._receive()
         else:

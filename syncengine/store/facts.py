@@ -8,7 +8,7 @@ from typing import Protocol
 
 from syncengine.resource import Key, Kind, Recorded
 
-VERSION = 3
+VERSION = 4
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 

@@ -67,4 +67,15 @@ EVENTS = sa.Table(
     comment="Append-only until the group is reduced: its whole story.",
 )
 
+MECHANISM = sa.Table(
+    "posted_time_mechanism",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
+    sa.Column("mechanism", sa.Text, nullable=False),
+    sa.Column("base_url", sa.Text, nullable=False),
+    sa.Column("callback_url", sa.Text),
+    sa.Column("key_digest", sa.Text),
+    sa.Column("registered", sa.Double, nullable=False),
+)
+
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

@@ -16,18 +16,8 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from syncengine.store.database import open_database
+from syncengine.store.inbox_tables import MECHANISM
 from syncengine.store.state import new_lineage
-
-_TABLE = sa.Table(
-    "posted_time_mechanism",
-    sa.MetaData(),
-    sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
-    sa.Column("mechanism", sa.Text, nullable=False),
-    sa.Column("base_url", sa.Text, nullable=False),
-    sa.Column("callback_url", sa.Text),
-    sa.Column("key_digest", sa.Text),
-    sa.Column("registered", sa.Double, nullable=False),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +48,9 @@ def registered(url: str) -> Mechanism | None:
     database = open_database(url, write=False, new_lineage=new_lineage)
     try:
         with database.transaction() as connection:
-            if not sa.inspect(connection).has_table(_TABLE.name):
+            if not sa.inspect(connection).has_table(MECHANISM.name):
                 return None
-            columns = (_TABLE.c.mechanism, _TABLE.c.base_url, _TABLE.c.callback_url, _TABLE.c.key_digest)
+            columns = (MECHANISM.c.mechanism, MECHANISM.c.base_url, MECHANISM.c.callback_url, MECHANISM.c.key_digest)
             row = connection.execute(sa.select(*columns)).one_or_none()
             return None if row is None else Mechanism(*row)
     finally:
@@ -72,12 +62,11 @@ def remember(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] 
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         with database.alone() as connection:
-            _TABLE.create(connection, checkfirst=True)
-            connection.execute(sa.delete(_TABLE))
+            connection.execute(sa.delete(MECHANISM))
             if mechanism is not None:
                 values = {"base_url": mechanism.base_url, "callback_url": mechanism.callback_url}
                 connection.execute(
-                    sa.insert(_TABLE).values(
+                    sa.insert(MECHANISM).values(
                         id=1, mechanism=mechanism.name, key_digest=mechanism.key_digest, registered=now(), **values
                     )
                 )

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from syncengine.store.columns import METADATA, NAME, SERIAL
 from syncengine.store.facts import VERSION
-from syncengine.store.inbox_tables import INBOX_TABLES
+from syncengine.store.inbox_tables import INBOX_TABLES, MECHANISM
 
 __all__ = ["METADATA", "NAME", "SERIAL"]
 
@@ -142,7 +142,12 @@ def _generations(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN generation TEXT")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations)
+def _mechanism(connection: sa.Connection) -> None:
+    """3 → 4: which mechanism was registered; states that registered one have the table since then."""
+    METADATA.create_all(connection, tables=[MECHANISM])
+
+
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 

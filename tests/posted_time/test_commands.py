@@ -157,6 +157,7 @@ def test_the_schemas_know_every_state() -> None:
         (("preview", "nobody"), 1),
         (("retry",), 64),
         (("retry", "nobody"), 1),
+        (("retry", "--state", "lost"), 64),
         (("retry", "g3"), 1),
         (("redeliver", "--sink", "nobody", "--since", "1d"), 64),
         (("redeliver", "--sink", "ledger"), 64),
@@ -168,6 +169,19 @@ def test_what_cannot_be_done_is_told(folder: Path, words: Sequence[str], code: i
     ended = program(folder, *words, "--format", "json")
     assert (ended.code, bool(ended.document["diagnostics"])) == (code, True)
     assert rows(folder) == before
+
+
+def test_a_folder_that_is_not_there_is_no_empty_inbox(tmp_path: Path) -> None:
+    """Whoever watches it would be content for ever."""
+    ended = program(tmp_path / "nowhere", "inbox")
+    assert (ended.code, "there is no folder" in ended.err, ended.out) == (64, True, "")
+
+
+@pytest.mark.parametrize("given", ["{}", '{"groupId": 5}'])
+def test_a_group_that_nobody_could_answer_for_is_previewed_as_such(folder: Path, given: str) -> None:
+    """No id, or one that is no text."""
+    document = program(folder, "preview", "-", "--format", "json", stdin=given).document
+    assert (document["outcome"], "no id" in document["message"]) == ("FAILURE", True)
 
 
 def test_looking_at_no_inbox_makes_none(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import Problems
+from syncengine.posted_time.databases import open_engine
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
 from tests import postgresql
 from tests.posted_time.projects import project
@@ -148,6 +149,37 @@ def test_a_missing_table_is_an_error_at_the_start_with_its_line(server: postgres
     with pytest.raises(Problems) as refused:
         delivery(tmp_path, server.url())
     assert [(d.code, d.line) for d in refused.value.found] == [("bad-statement", 7)]
+
+
+def test_a_lock_on_the_table_is_trouble_after_a_while(server: postgresql.Server, tmp_path: Path) -> None:
+    """And once it is gone the group is delivered; receipts that somebody dropped are made again."""
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE time IN ACCESS EXCLUSIVE MODE")
+            verdict = await opened.take(raw("g1"), mechanism="fetch")
+            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+            assert [t.kind for t in opened.troubles] == [TroubleKind.UNREACHABLE]
+        engine.dispose()
+        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        do(server, "DROP TABLE syncengine_receipts")
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.TROUBLE
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.SUCCESS
+
+    run(delivery(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500"), story)
+    assert (ids(server), receipts(server)) == (["g1", "g2"], ["g2"])
+
+
+def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) -> None:
+    """Else whoever holds a lock would hold every group, and a stop."""
+    found = []
+    for url in (server.url(), server.url() + "?options=-c%20statement_timeout%3D500"):
+        engine = open_engine(url, "ledger")
+        with engine.connect() as connection:
+            found.append(connection.exec_driver_sql("SHOW statement_timeout").scalar_one())
+        engine.dispose()
+    assert found == ["20s", "500ms"]
 
 
 def test_killed_again_and_again_each_group_is_one_row(server: postgresql.Server, tmp_path: Path) -> None:

@@ -119,6 +119,23 @@ def test_a_database_that_is_busy_is_trouble_and_no_error(tmp_path: Path) -> None
     asyncio.run(delivery.__aexit__(None, None, None))
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".syncengine/state.db",
+        ".syncengine/state.db-wal",
+        "syncengine.yaml",
+        "manifests/m.yaml",
+        "out/../syncengine.yaml",
+    ],
+)
+def test_lines_of_posted_time_need_a_file_of_their_own(path: str, tmp_path: Path) -> None:
+    """The state would write over them, and they over the project."""
+    (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
+    assert (found.code, found.line, path in found.message) == ("bad-path", 6, True)
+    assert problems(tmp_path, "deliver:\n  - {name: a, jsonl: {path: .syncengine/time.jsonl}}\n") == []
+
+
 DRIVERS = [name for name in ("psycopg",) if importlib.util.find_spec(name)]
 """Of servers; the program needs none, so that this machine may have none."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from syncengine.delivery_shapes import Written
 from syncengine.posted_time.names import Shape
 from syncengine.posted_time.narrative import Narrative
-from syncengine.posted_time.templates import Compiler, RenderTrouble
+from syncengine.posted_time.templates import Compiler, RenderTrouble, plain
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, row
 
@@ -104,6 +105,58 @@ ESCAPES = [
     "{{ range(100000000) | list }}",
     "{{ '%s' | format(self._TemplateReference__context) }}",
 ]
+
+
+ENDLESS = [
+    "{{ 'x' * 10**10 }}",
+    "{{ 9**999999 }}",
+    "{{ 'x'|center(10**10) }}",
+    "{{ 'x'.center(10**10) }}",
+    "{{ '%1000000000d'|format(1) }}",
+    "{{ '%*d'|format(10**9, 1) }}",
+    "{{ '{:1000000000}'.format(1) }}",
+    "{{ 'x'|indent(10**10) }}",
+    "{{ ('x' * 100000)|replace('x', 'y' * 100000) }}",
+    "{{ ('x' * 100000).replace('', 'y' * 100000) }}",
+    "{{ ([('x' * 100000)] * 100000)|join }}",
+    "{% for a in range(3000) %}{% for b in range(3000) %}{% for c in range(3000) %}{% endfor %}{% endfor %}"
+    "{% endfor %}",
+    "{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}",
+    "{% macro f(n) %}{{ f(n - 1) if n }}{{ f(n - 1) if n }}{% endmacro %}{{ f(200) }}",
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{{ [group] | map(attribute='__cla' ~ 'ss__') | list }}",
+]
+
+
+@pytest.mark.parametrize("text", ENDLESS)
+def test_a_template_without_an_end_fails_soon(text: str) -> None:
+    """Neither compiling nor rendering takes long, or fills the memory."""
+    began = time.monotonic()
+    compiled = compiler().text(Written(text, 3, 5))
+    assert time.monotonic() - began < 5
+    assert compiled is not None
+    with pytest.raises(RenderTrouble):
+        compiled.value(FULL)
+    assert time.monotonic() - began < 30
+
+
+MISUSED = [
+    "{{ duration.seconds | hours('x') }}",
+    "{{ duration.seconds | round_up('6x') }}",
+    "{{ start | local('Mars/X') }}",
+    "{{ start | date(5) }}",
+    "{{ group.description | cut('a') }}",
+    "{{ start | time(format=3) }}",
+    "{{ duration.seconds | duration(3) }}",
+]
+
+
+@pytest.mark.parametrize("text", MISUSED)
+def test_a_filter_with_wrong_arguments_is_an_error_before_any_group_comes(text: str) -> None:
+    """With its line, and the filter's name."""
+    compiling = compiler()
+    assert compiling.text(Written(text, 3, 5)) is None
+    assert [(d.code, d.line) for d in compiling.found] == [("bad-template", 3)]
 
 
 UNSAFE = [
@@ -243,6 +296,17 @@ def test_a_template_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     assert [(d.file, d.code) for d in compiling.found] == [("part.j2", "unreadable-file"), ("m.j2", "unreadable-file")]
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../outside.j2", "nowhere.j2"])
+@pytest.mark.parametrize("tag", ["{{% include '{}' %}}", "{{% import '{}' as y %}}{{{{ y }}}}"])
+def test_a_setting_includes_only_what_is_in_the_project(tag: str, name: str, tmp_path: Path) -> None:
+    """At start, not with the first group; nothing outside is read."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "outside.j2").write_text("x")
+    compiling = compiler(tmp_path / "project")
+    compiling.text(Written("a " + tag.format(name), 3, 5))
+    assert [(d.file, d.code) for d in compiling.found] == [(name, "unreadable-file")]
+
+
 def test_our_narrative_tells_rows_and_durations() -> None:
     """Local times, names, what was worked, posted and charged."""
     variables = ROUTE.variables(
@@ -263,6 +327,11 @@ def test_our_narrative_respects_narrative_only() -> None:
     assert ROUTE.narrative.render(only) == "Reply\n\nWorked: 1h"
     assert value("{% for r in rows %}{{ r.activity }}{{ r.description }}{% endfor %}", only) == ""
     assert value("{{ group.timeRows[0].description }}", only) is None
+
+
+def test_a_number_of_any_length_is_json() -> None:
+    """As text, where no JSON number of 64 bits holds it."""
+    assert plain(value("{{ 9 ** 81 }}")) == str(9**81)
 
 
 def test_our_narrative_of_nothing_is_no_failure() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 
@@ -130,6 +131,19 @@ def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -
     assert served.ends() == 8
     assert "callerKey" in served.messages("ended")[0]
     assert estate.told("registerWebhook") == 0
+
+
+def test_an_address_that_is_taken_is_waited_for(estate: World) -> None:
+    """Told, tried again, and registered once all the same; nothing calls before anybody listens."""
+    port = hooked(estate)
+    with socket.create_server(("127.0.0.1", port)):
+        served = estate.serve()
+        served.says("trouble", 3)
+        assert "cannot listen" in served.messages("trouble")[0]
+        assert (estate.told("registerConnector"), estate.told("registerWebhook")) == (1, 0)
+    eventually(estate.ready)
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
 
 
 def test_the_receiver_runs_under_another_server(estate: World) -> None:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import sqlalchemy as sa
+
+from syncengine.store import tables
+from syncengine.store.database import open_database
+from syncengine.store.facts import VERSION
+from syncengine.store.inbox_tables import MECHANISM
 from syncengine.store.mechanism import Mechanism, digest, registered, remember
+from syncengine.store.state import open_state
 
 KEY = "caller-key-of-a-test"
+FETCH = Mechanism("fetch", "https://service.example")
 HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", digest(KEY))
 
 
@@ -30,6 +39,26 @@ def test_the_key_is_known_again_and_is_nowhere(tmp_path: Path) -> None:
     assert not found.has_key(KEY + "x")
     assert digest(KEY) != digest(KEY)
     assert KEY.encode() not in state.read_bytes()
+
+
+@pytest.mark.parametrize("has_table", [True, False])
+def test_an_older_state_gains_the_table_and_keeps_what_it_remembers(has_table: bool, url: str) -> None:
+    """States of version 3 have the table once they registered something."""
+    if has_table:
+        remember(url, HOOK)
+    database = open_database(url, write=True, new_lineage=lambda: "x")
+    with database.alone() as connection:
+        connection.execute(sa.update(tables.FACTS).values(version=3))
+        if not has_table:
+            MECHANISM.drop(connection)
+    database.close()
+    assert registered(url) == (HOOK if has_table else None)
+    with open_state(url, write=True) as state, state.database.transaction() as connection:
+        assert tables.version(connection) == VERSION
+        assert sa.inspect(connection).has_table(MECHANISM.name)
+    assert registered(url) == (HOOK if has_table else None)
+    remember(url, FETCH)
+    assert registered(url) == FETCH
 
 
 def test_a_fetch_client_has_no_key(tmp_path: Path) -> None:

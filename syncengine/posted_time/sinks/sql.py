@@ -139,6 +139,7 @@ class SqlSink:
         if kind is USER:
             told = self._words.refused.render(parcel.variables) if self._words.refused else ""
             return Refused(told or f"{self.name} refused this time: something in it does not fit there.")
+        self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered)
 

@@ -1,0 +1,36 @@
+"""A command that prints data: its `--format`, its errors in that format, and the data itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.errors import ExitCode, SyncengineError
+
+
+def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Global options, `--format`, and errors in the format that was asked for."""
+
+    @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+    @with_globals
+    @wraps(command)
+    def wrapped(given: Globals, format: str, **options: Any) -> Any:
+        try:
+            return command(given=given, format=format, **options)
+        except SyncengineError as error:
+            return Output(given, given.folder).refusal(error, format)
+
+    return wrapped
+
+
+def show(given: Globals, format: str, document: Any, text: str) -> int:
+    """Data to stdout, as JSON or for people."""
+    from syncengine.render.json import dumped
+
+    Output(given, given.folder).data(dumped(document) if format == "json" else text)
+    return ExitCode.DONE
