@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.bench.estate import Estate
-from tests.bench.figures import Figures, of_starting
+from tests.bench.figures import Figures, of_generating, of_starting
 from tests.bench.measure import cheap_service
 from tests.bench.table import Row, machine, table
 
@@ -27,6 +27,7 @@ def main() -> None:
     print(f"Machine: {on['cpu']}, {on['cores']} cores, Python {on['python']}\n", flush=True)
     with cheap_service() as base_url, tempfile.TemporaryDirectory(prefix="syncengine-bench-") as folder:
         found["starting"] = told("Starting", of_starting(Path(folder, "starting"), base_url))
+        found["generating"] = told("Generating", of_generating(Path(folder, "generating"), base_url))
         for size in given.sizes:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 figures = Figures(Estate(Path(place, "project"), base_url), size, given.deletes)

@@ -3,6 +3,7 @@ URL; 1,000 tags a file."""
 
 from __future__ import annotations
 
+import csv
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,19 @@ TAG = """\
     visibility: PUBLIC
 """
 TAGS_A_FILE = 1000
+BLOCK = """\
+generate:
+  - forEach: {csv: ../matters.csv}
+    as: matter
+    tags:
+      - name: "{{ matter.name }}"
+        description: "{{ matter.description }}"
+        keywords: ["EP {{ matter.number }} B1", "matter {{ matter.number }} file", "docket {{ matter.number }}/2026"]
+        metadata: {Client: "{{ matter.client }}", Billing Group: billable}
+        externalId: "{{ matter.id }}"
+        url: "https://pms.example.com/matters/{{ matter.number }}/overview"
+        visibility: PUBLIC
+"""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,17 @@ class Estate:
         numbers = range(middle, min(middle + TAGS_A_FILE, size))
         changed = tag(middle, words=f"Version {version}")
         self._write(middle, changed + "".join(tag(n) for n in numbers[1:]))
+
+    def generates(self, size: int, version: int = 0) -> None:
+        """The same tags, made of the rows of a CSV file by one block; of a later `version` one row differs."""
+        with (self.folder / "matters.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("name", "number", "description", "client", "id"))
+            for n in range(size):
+                words = f"Version {version}" if version and n == size // 2 else f"Opposition against EP {n:07}"
+                described = f"{words}, a matter of some length with words that people would write"
+                writer.writerow((f"M-{n:07}", f"{n:07}", described, f"ACME Holding Corporation {n:07}", n))
+        (self.folder / "manifests" / "matters.yaml").write_text(BLOCK, encoding="utf-8")
 
     def forgets(self) -> None:
         """Nothing is cached or recorded."""

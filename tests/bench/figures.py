@@ -36,6 +36,43 @@ def of_starting(folder: Path, base_url: str) -> Iterator[Row]:
         yield Row(what, seconds - python, "s", goal, parts={"python s": python})
 
 
+GENERATED = 50_000
+"""Resources that one block makes (issue 5)."""
+
+
+def of_generating(folder: Path, base_url: str) -> Iterator[Row]:
+    """What a block of CSV costs, over the same tags written out."""
+    written, made = Estate(folder / "written", base_url), Estate(folder / "made", base_url)
+    written.holds(0, GENERATED)
+    made.generates(GENERATED)
+    cold = [_median_plan(estate, cold=True) for estate in (written, made)]
+    parts = {"generated s": cold[1], "written s": cold[0]}
+    yield Row(f"cold plan of {GENERATED:,} generated, over written out", cold[1] / cold[0], "×", 2.0, parts=parts)
+    for estate in (written, made):
+        syncengine(estate.folder, "apply", "-y", "--format", "json")
+    settled = [_median_plan(estate) for estate in (written, made)]
+    parts = {"generated s": settled[1], "written s": settled[0]}
+    yield Row("no-change plan, over written out", settled[1] / settled[0], "×", 2.0, parts=parts)
+    changed = []
+    for version in range(1, SHORT_RUNS + 1):
+        written.changes_one(version, GENERATED)
+        made.generates(GENERATED, version)
+        changed.append([syncengine(estate.folder, "plan").seconds for estate in (written, made)])
+    one, other = (median(seconds) for seconds in zip(*changed, strict=True))
+    yield Row(
+        "one row changed, over the cold plan", other / cold[1], "×", parts={"generated s": other, "written s": one}
+    )
+
+
+def _median_plan(estate: Estate, *, cold: bool = False) -> float:
+    seconds = []
+    for _ in range(3 if cold else SHORT_RUNS):
+        if cold:
+            estate.forgets()
+        seconds.append(syncengine(estate.folder, "plan").seconds)
+    return median(seconds)
+
+
 @dataclass(frozen=True)
 class Figures:
     """The figures of an estate of `size` tags, to be asked for in this order; each needs what those before it left."""
