@@ -215,7 +215,7 @@ def one_of_schema(*kinds: str) -> ConfigDict:
     return ConfigDict(json_schema_extra={"oneOf": [{"required": [kind]} for kind in kinds]})
 
 
-_TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+_TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
 Template = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
 Condition = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
 JsonTemplate = Annotated[Any, Reads(json_template), WithJsonSchema({})]

@@ -19,7 +19,7 @@ from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
 from syncengine.gate import SHRINKS, Gate
-from syncengine.manifest.bulk import Fresh, Read, keep, read_one, reread, unpacked
+from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
 from syncengine.plan import Basis, Options, Plan, Summary, plan
@@ -68,7 +68,7 @@ def plan_since(
     before = list(_read_before(settled, {*names, *gone}, cache))
     if len(before) < len(gone) + len(names & settled.files.keys()):
         return None
-    after = _read_after(manifests, names, entries, cache)
+    after = _read_after(manifests, names, entries, cache, before)
     if after is None:
         return None
     window = None if _sources_shrink(before, after) else _window(before, after)
@@ -112,11 +112,16 @@ def _nothing(settled: Settled, basis: Basis) -> Plan:
 
 
 def _read_after(
-    manifests: ManifestSet, names: Collection[str], entries: Mapping[str, str], cache: ManifestCache
+    manifests: ManifestSet,
+    names: Collection[str],
+    entries: Mapping[str, str],
+    cache: ManifestCache,
+    before: Iterable[Read],
 ) -> list[Read] | None:
     """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
     files = [file for file in manifests.files if file.name in names]
-    fresh = [(file.name, read_one(reread(file, cache), manifests.defaults)) for file in files]
+    known = {read.reading.file: read.reading for read in before}
+    fresh = [(file.name, read_one(Reread(file, known.get(file.name)), manifests.defaults)) for file in files]
     if any(entries[name] != cache.digest(name, each.sha256) for name, each in fresh):
         return None
     if not all(each.sha256 for _, each in fresh):

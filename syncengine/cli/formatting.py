@@ -17,7 +17,7 @@ from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, Syncengi
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
-"""JSON has its own tools, and the layout of a template is its text's."""
+"""JSON has its own tools, the layout of a template is its text's, and the project file is written once, by hand."""
 
 
 class Laid(NamedTuple):
@@ -36,7 +36,11 @@ class Laid(NamedTuple):
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_globals
 def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: str) -> int:
-    """Give manifests their canonical layout: order and indentation; comments are kept. JSON and templates stay."""
+    """Give manifests their canonical layout: order and indentation; comments are kept.
+
+    Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so is
+    syncengine.yaml, which has no order of its own. A list or mapping in brackets with comments in it keeps its order.
+    """
     output = Output(given, given.folder)
     try:
         laid, found = _laid(given, paths)

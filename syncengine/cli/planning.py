@@ -15,6 +15,7 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.collection import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Problems, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
+from syncengine.render.words import counted
 
 if TYPE_CHECKING:
     from syncengine.planner import Valid
@@ -56,7 +57,7 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
     found = [d for d in (*project.warnings, *valid.diagnostics) if not only or _is_in(d.file, only)]
     output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
     if format == "text":
-        output.data(f"Valid: {valid.resources} resources in {valid.files} files.\n")
+        output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
     return ExitCode.DONE
 
 

@@ -350,11 +350,17 @@ Names = Annotated[tuple[str, ...], Reads(words(identity)), WithJsonSchema({"type
 Texts = Annotated[
     dict[str, str],
     Reads(texts, plain_texts),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"pattern": r"\S"},
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        }
+    ),
 ]
 Instant = Annotated[
     int,
     Reads(instant, by_reader),
-    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "integer"}]}),
+    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "integer", "maximum": _LATEST}]}),
     Field(examples=["2024-05-01T09:00:00Z"]),
 ]

@@ -51,10 +51,10 @@ class Fresh(NamedTuple):
 
 
 class Reread(NamedTuple):
-    """A file that must be read, and its last reading in MessagePack where that is of use."""
+    """A file that must be read, and its last reading where that is of use, in MessagePack if it was not needed yet."""
 
     file: ManifestFile
-    former: bytes | None = None
+    former: bytes | Reading | None = None
 
 
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]:
@@ -167,7 +167,7 @@ def _read_here(asked: Reread, defaults: DefaultValues) -> Fresh:
     return read_one(asked, defaults)._replace(reading=None)
 
 
-def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | None) -> Reading:
+def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | Reading | None) -> Reading:
     if not file.is_template:
         return read_manifest(data, file.name, defaults, file.given, _former(former))
     from syncengine.manifest.template_reading import read_template
@@ -175,10 +175,10 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
     return read_template(data, file.name, defaults, file.given or NOTHING_GIVEN)
 
 
-def _former(packed: bytes | None) -> Reading | None:
+def _former(given: bytes | Reading | None) -> Reading | None:
     """None where it is not what this version writes."""
     with suppress(msgspec.DecodeError):
-        return None if packed is None else _decode(packed)
+        return _decode(given) if isinstance(given, bytes) else given
     return None
 
 

@@ -82,14 +82,16 @@ _COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength":
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), WithJsonSchema(_COLUMNS)]
-Delimiter = Annotated[str, Reads(_delimiter_reader), WithJsonSchema({"type": "string", "minLength": 1})]
+Delimiter = Annotated[
+    str, Reads(_delimiter_reader), WithJsonSchema({"type": "string", "pattern": r"^([^\r\n\"]|tab|\\t)$"})
+]
 Encoding = Annotated[
     str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), WithJsonSchema({"type": "string"})
 ]
 RowName = Annotated[
     str,
     Reads(parsed(_name, "a name of letters, digits and _ that means nothing else")),
-    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$"}),
+    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": sorted(RESERVED)}}),
 ]
 Columns = Annotated[tuple[str, ...], Reads(_one_or_more), WithJsonSchema({"anyOf": [_COLUMN, _COLUMNS]})]
 Nodes = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "array", "items": {"type": "object"}})]
@@ -109,6 +111,8 @@ class SqlFrom(Model):
 class Paging(Model):
     """How an HTTP service gives a long list: the next page's URL in its answer, or a parameter that counts."""
 
+    model_config = one_of_schema("next", "page")
+
     next: Identity | None = Field(None, description="Where in the answer the next page's URL is: `links.next`.")
     page: Identity | None = Field(None, description="A query parameter that counts pages, until one is empty.")
     first: Annotated[int, Reads(whole_number(0, 1_000_000))] | None = Field(None, description="The first page; 1.")
@@ -121,7 +125,7 @@ class HttpFrom(Model):
     path: Template | None = Field(None, description="Below the source's URL.")
     query: Params | None = Field(None, description="Parameters behind the path.")
     items: Identity | None = Field(None, description="Where in the answer the list is: `data.matters`.")
-    paging: Paging | None = None
+    paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
 
 
 class ForEach(Model):
@@ -145,7 +149,12 @@ class ForEach(Model):
 class Generate(Model):
     """Resources that are made once for each row of a source; their texts are templates."""
 
-    model_config = ConfigDict(json_schema_extra={"required": ["forEach"]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "required": ["forEach"],
+            "anyOf": [{"required": [section]} for section in ("tags", "tagCategories", "activityTypes")],
+        }
+    )
 
     for_each: Annotated[ForEach, Reads(one_of(ForEach, "`forEach`", KINDS))] = Field(description="The rows.")
     as_: RowName | None = Field(None, alias="as", description="What templates call a row; `row` by default.")

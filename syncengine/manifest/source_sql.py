@@ -84,6 +84,8 @@ def _of_file(
     except (sqlite3.Error, sqlite3.Warning) as error:
         if time.monotonic() > deadline:
             raise SourceTrouble(f"{name}: the query takes too long") from None
+        if str(error) == "interrupted":  # by a signal, whose exception SQLite keeps to itself
+            raise KeyboardInterrupt from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
     finally:
         connection.close()

@@ -143,7 +143,10 @@ def _generations(connection: sa.Connection) -> None:
 
 
 def _mechanism(connection: sa.Connection) -> None:
-    """3 → 4: which mechanism was registered; states that registered one have the table since then."""
+    """3 → 4: which mechanism was registered; states that registered one have the table since then.
+
+    From here on the journal has lines of whole calls (`journal.CALL`), which an older engine would not understand.
+    """
     METADATA.create_all(connection, tables=[MECHANISM])
 
 

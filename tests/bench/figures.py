@@ -37,19 +37,26 @@ def of_starting(folder: Path, base_url: str) -> Iterator[Row]:
 
 
 def of_generating(folder: Path, base_url: str, count: int) -> Iterator[Row]:
-    """What the same tags cost when one block makes them of a CSV file, over being written out."""
-    written, generated = Estate(folder / "written", base_url), Estate(folder / "generated", base_url)
+    """What a block of CSV costs, over the same tags written out."""
+    written, made = Estate(folder / "written", base_url), Estate(folder / "made", base_url)
     written.holds(0, count)
-    generated.generates(count)
-    cold = [median(_cold(estate).seconds for _ in range(3)) for estate in (generated, written)]
-    parts = {"generated s": cold[0], "written s": cold[1]}
-    yield Row(f"cold plan of {count:,} generated tags, over written out", cold[0] / cold[1], "×", 2, parts=parts)
-    for estate in (generated, written):
+    made.generates(count)
+    cold = [median(_cold(estate).seconds for _ in range(3)) for estate in (made, written)]
+    yield _over(f"cold plan of {count:,} generated tags, over written out", *cold, goal=2)
+    for estate in (written, made):
         syncengine(estate.folder, "apply", "-y", "--format", "json")
-        syncengine(estate.folder, "plan")
-    again = [median(syncengine(e.folder, "plan").seconds for _ in range(SHORT_RUNS)) for e in (generated, written)]
-    parts = {"generated s": again[0], "written s": again[1]}
-    yield Row(f"no-change plan of {count:,} generated tags, over written out", again[0] / again[1], "×", 2, parts=parts)
+    settled = [median(syncengine(e.folder, "plan").seconds for _ in range(SHORT_RUNS)) for e in (made, written)]
+    yield _over("no-change plan of them, over written out", *settled, goal=2)
+    changed = []
+    for version in range(1, SHORT_RUNS + 1):
+        written.changes_one(version, count)
+        made.generates(count, version)
+        changed.append([syncengine(estate.folder, "plan").seconds for estate in (made, written)])
+    yield _over("one row changed, over one written tag", *(median(seconds) for seconds in zip(*changed, strict=True)))
+
+
+def _over(what: str, generated: float, written: float, goal: float | None = None) -> Row:
+    return Row(what, generated / written, "×", goal, parts={"generated s": generated, "written s": written})
 
 
 def _cold(estate: Estate) -> Measured:

@@ -74,6 +74,21 @@ SOURCES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("content", "encoding", "words"),
+    [
+        ("n,v\nA,Müller\n".encode("cp1252"), "utf-8", "r.csv:2: byte 0xfc is not UTF-8; the file is probably cp1252"),
+        ("n,v\nA,Müller\n".encode("utf-16"), "utf-8", "r.csv:1: byte 0xff is not UTF-8; the file is probably utf-16"),
+        ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not ASCII; the file is probably utf-8"),
+    ],
+)
+def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str, words: str) -> None:
+    """The line, the byte, and what to write."""
+    block = HEAD.replace("r.csv", f"r.csv, encoding: {encoding}") + "    tags: [{name: '{{ row.n }}'}]\n"
+    (found,) = problems(tmp_path, {"r.csv": content, "manifests/m.yaml": block})
+    assert (found.code, found.line, words in found.message) == ("bad-source", 2, True)
+
+
 JSON_SOURCES = {
     "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: there is no number NaN"),
     "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import sqlite3
 import threading
 import time
@@ -21,6 +22,7 @@ from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_http import Question, http_rows
 from syncengine.manifest.source_sql import sql_rows
 from syncengine.settings import load_project
+from tests.cli.program import Project
 from tests.manifest.loading import write
 
 ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db"}
@@ -92,6 +94,20 @@ def test_a_query_ends(database: Path, query: str) -> None:
     """Whether it has rows or not."""
     with pytest.raises(SourceTrouble, match="takes too long"):
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
+def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -> None:
+    """By a person, or by whoever runs the pipeline."""
+    query = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT count(*) AS n FROM c"
+    block = "generate:\n  - forEach: {sql: {file: ../r.db, query: '%s'}}\n    tags: [{name: '{{ row.n }}'}]\n"
+    write(project.folder, {"manifests/m.yaml": block % query})
+    sqlite3.connect(project.folder / "r.db").execute("CREATE TABLE t (n)").connection.close()
+    process = project.start("validate")
+    time.sleep(3)
+    process.send_signal(signal_)
+    assert process.wait(timeout=10) == 130
+    process.communicate()
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
+from syncengine.document.findings import Findings
+from syncengine.document.nodes import Scalar
+from syncengine.errors import Severity
+from syncengine.manifest.template_limits import OutOfBounds, size_of
+from syncengine.manifest.template_values import Compiled
+from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
 from tests.manifest.loading import loaded, problems
 
@@ -82,6 +89,56 @@ def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, template:
     """Steps, time, sizes of values and of the result are bounded."""
     began = time.monotonic()
     refused_in_both(tmp_path, template)
+    assert time.monotonic() - began < 60
+
+
+def compiled(text: str, when: str = "true") -> tuple[SandboxedEnvironment, Any, Any]:
+    """A value of a block and its condition, as functions of a row."""
+    environment, findings = SandboxedEnvironment(), Findings("m.yaml")
+    made = Compiled(environment, ("row", "var", "env"), findings)
+    made.leaf(Scalar(text, Mark(0, 0), '"'))
+    condition = made.condition(Scalar(when, Mark(0, 0), '"'))
+    assert condition is not None
+    assert findings.found == []
+    return environment, made.function(), condition.value
+
+
+class Mark(NamedTuple):
+    """Of no file."""
+
+    line: int
+    column: int
+
+
+def test_all_rows_of_a_block_have_one_deadline() -> None:
+    """Once it has passed, neither a value nor a condition is begun, however small it is."""
+    environment, values, holds = compiled("{{ row.a }}")
+    assert (values({"row": {"a": "x"}}), holds({"row": {}})) == (("x",), True)
+    environment.deadline = time.monotonic() - 1
+    for function in (values, holds):
+        with pytest.raises(OutOfBounds, match="too long"):
+            function({"row": {"a": "x"}})
+
+
+def test_all_rows_of_a_block_have_one_bound_of_size() -> None:
+    """Items of lists count, too; more rows may come to more."""
+    environment, values, _ = compiled("{{ range(100000) | list }}")
+    environment.bound = size_of(10)
+    with pytest.raises(OutOfBounds, match="too much"):
+        for _ in range(1000):
+            values({"row": {}})
+    assert size_of(1_000_000) > 4 * size_of(10)
+
+
+def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:
+    """One error for all rows that are left, and nothing of the block is believed."""
+    rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ row.n }}', keywords: \"{{ %s }}\"}]\n"
+    text = block % "range(99999) | map('string') | list"
+    began = time.monotonic()
+    found = problems(tmp_path, {"r.csv": rows, "manifests/m.yaml": text})
+    (error,) = [d for d in found if d.severity is Severity.ERROR]
+    assert (error.code, error.line, error.data is not None) == ("bad-template", 2, True)
     assert time.monotonic() - began < 60
 
 

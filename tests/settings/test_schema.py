@@ -13,6 +13,7 @@ import yaml
 from syncengine.errors import Problems
 from syncengine.schema import schemas
 from syncengine.settings import load_project
+from tests.manifest.loading import problems
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = schemas()
@@ -47,6 +48,9 @@ GOOD = {
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
         "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: a}, as: m, tags: [{name: '{{ m.a }}'}]}]",
+        "generate: [{forEach: {csv: a.csv, delimiter: tab, distinct: no}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, columns: [no, on], distinct: [no, on]}, tags: [{name: a}]}]",
+        "generate: [{forEach: {http: {source: a, paging: {page: p, first: 0}}}, tags: [{name: '{{ row.a }}'}]}]",
         "generate: [{forEach: {sql: {source: a, query: SELECT 1}}, when: row.a, tags: [{name: '{{ row.a }}', "
         "protect: '{{ row.b }}', keywords: '{{ row.c }}', visibility: '{{ row.d }}', metadata: {A: '{{ row.e }}'}}]}]",
     ],
@@ -72,6 +76,16 @@ BAD = {
         "generate: [{forEach: {csv: a.csv}, tags: [{nmae: a}]}]",
         "generate: [{forEach: {csv: a.csv}, tags: [{name: a, visibility: HIDDEN}]}]",
         "tags: [{name: ''}]",
+        "tags: [{name: a, metadata: {'': b}}]",
+        "tags: [{name: a, createdTimestamp: 99999999999999999999}]",
+        "generate: [{forEach: {csv: a.csv}}]",
+        "generate: [{forEach: {csv: a.csv}, as: var, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv}, when: '', tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, delimiter: '::'}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, distinct: ''}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, distinct: []}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, columns: [a, a]}, tags: [{name: a}]}]",
+        "generate: [{forEach: {http: {source: a, paging: {next: a, page: b}}}, tags: [{name: a}]}]",
         "tags: [{name: a, keyword: [b]}]",
         "tags: [{name: a, keywords: b}]",
         "tags: [{name: a, url: null}]",
@@ -118,6 +132,53 @@ def test_good_project_files_are_good_by_the_readers(text: str, tmp_path: Path) -
     """Schema and readers come from the same models."""
     (tmp_path / "syncengine.yaml").write_text(text + "\nsources: {b: {sql: b.db}}\n" * ("source: b" in text))
     load_project(folder=tmp_path, environ={})
+
+
+MISSING = {"bad-source", "unknown-category"}
+"""What is wrong with a manifest whose surroundings are not there."""
+
+
+@pytest.mark.parametrize("text", GOOD["manifest.schema.json"])
+def test_good_manifests_are_good_by_the_readers(text: str, tmp_path: Path) -> None:
+    """But for what they refer to."""
+    assert {d.code for d in problems(tmp_path, {"manifests/m.yaml": text})} <= MISSING
+
+
+@pytest.mark.parametrize("text", BAD["manifest.schema.json"])
+def test_bad_manifests_are_bad_by_the_readers(text: str, tmp_path: Path) -> None:
+    """One meaning for both."""
+    assert {d.code for d in problems(tmp_path, {"manifests/m.yaml": text})} - MISSING
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER.parent / "manifests").rglob("*.yaml")), ids=lambda path: path.name)
+def test_our_examples_are_good_by_the_schema(path: Path) -> None:
+    """As an editor reads them, those that generate included."""
+    for document in yaml.load_all(path.read_text(encoding="utf-8"), yaml.BaseLoader):
+        judge("manifest.schema.json").validate(_typed(document))
+
+
+def _typed(node: object) -> object:
+    """Flags as flags: in YAML 1.2 nothing else is one."""
+    match node:
+        case dict():
+            return {key: _typed(value) for key, value in node.items()}
+        case list():
+            return [_typed(item) for item in node]
+        case "true" | "false":
+            return node == "true"
+        case _:
+            return node
+
+
+def test_every_field_of_a_block_is_described_and_may_be_a_template() -> None:
+    """So that editors complete in blocks what they complete outside."""
+    definitions = SCHEMAS["manifest.schema.json"]["$defs"]
+    for name in ("Tag", "TagCategory", "ActivityType"):
+        outside, inside = definitions[name]["properties"], definitions[f"{name}Template"]["properties"]
+        assert inside.keys() == outside.keys()
+        for field, shape in inside.items():
+            assert shape.get("description") == outside[field].get("description")
+            jsonschema.Draft202012Validator({"$defs": definitions, **shape}).validate("{{ row.a }}")
 
 
 @pytest.mark.parametrize("text", BAD["project.schema.json"])

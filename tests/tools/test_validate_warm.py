@@ -39,7 +39,7 @@ def estate(tmp_path: Path) -> Path:
 def test_a_second_look_says_the_same(estate: Path) -> None:
     """Warnings and counts included, in every format."""
     first = validate(estate)
-    assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2} resources in 2 files" in first[1]) == (
+    assert (first[0], "keyword-too-broad" in first[1], f"{MANY + 2:,} resources in 2 files" in first[1]) == (
         0,
         True,
         True,
@@ -76,4 +76,4 @@ def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
     for part in "ab":
         tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
         (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
-    assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY} resources in 2 files.\n")
+    assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY:,} resources in 2 files.\n")

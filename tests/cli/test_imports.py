@@ -1,0 +1,66 @@
+"""What a command does not need is not loaded: each of these costs more than a plan of ten tags."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("jinja2", "ruamel.yaml", "httpx", "sqlalchemy", "deepdiff", "starlette", "uvicorn", "rich", "tenacity")
+PLAIN = "tags:\n" + "".join(f"  - {{name: Matter {n:04}, keywords: [docket {n:04}]}}\n" for n in range(600))
+"""Large enough for the quick reader and for the cache."""
+PROGRAM = """\
+import json, sys
+from syncengine.cli import main
+try:
+    main()
+except SystemExit as ended:
+    print(json.dumps([ended.code or 0, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def loaded(folder: Path, *arguments: str) -> set[str]:
+    """The modules that a run of the program ends with."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    code, modules = json.loads(done.stderr.splitlines()[-1])
+    assert code == 0, done.stderr
+    return set(modules)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "m.yaml").write_text(PLAIN)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        ("--help",),
+        ("plan", "--help"),
+        ("plan", "--sandbox"),
+        ("validate",),
+        ("schema", "-o", "schemas"),
+    ],
+    ids=" ".join,
+)
+def test_nothing_heavy_is_loaded(folder: Path, arguments: tuple[str, ...]) -> None:
+    """Cold, and again with what the cache knows."""
+    for _ in range(2):
+        assert loaded(folder, *arguments).isdisjoint(HEAVY)
+
+
+def test_what_a_block_needs_is_loaded_only_where_it_is_rendered(folder: Path) -> None:
+    """Templates for a block of CSV, and neither databases nor services."""
+    (folder / "r.csv").write_text("n\nAlpha\n")
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+    (folder / "manifests" / "g.yaml").write_text(block)
+    found = loaded(folder, "plan", "--sandbox")
+    assert "jinja2" in found
+    assert found.isdisjoint({"ruamel.yaml", "httpx", "sqlalchemy"})
