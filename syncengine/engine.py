@@ -29,6 +29,9 @@ from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.state import State, open_state
 
+NOT_CONFIRMED = "not-confirmed"
+"""The code of a plan that nobody wanted applied."""
+
 Serving = Callable[[], AbstractContextManager[str]]
 """Makes the service reachable for the time of a run, and yields its base URL."""
 
@@ -95,7 +98,7 @@ class Application:
             self._chronicle.remark("unknown-ancestry", warning)
         guards.refuse_ungated(planned, approvals_of(self._project, self._request))
         if planned.changes_something and not self._around.confirm(planned):
-            raise SyncengineError("not applied: it was not confirmed", code="not-confirmed")
+            raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
 
     def _apply(self, planned: Plan, state: State, holder: Holder) -> ExitCode:
         if not planned.sends_something:

@@ -7,7 +7,6 @@ the digests of the rows that they stand on.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from syncengine.collection import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import Plan
 from syncengine.resource import Key
+from syncengine.whole_file import write_whole
 
 FORMAT = "syncengine.plan/v1"
 NOTHING = msgspec.Raw(b"")
@@ -54,10 +54,7 @@ def save(plan: Plan, document: Mapping[str, object], path: Path) -> None:
     execution = msgspec.json.encode(Execution.of(plan))
     head = orjson.dumps({**document, "digest": _digest(execution)})
     try:
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.writelines((memoryview(head)[:-1], b',"execution":', execution, b"}"))
+        write_whole(path, (memoryview(head)[:-1], b',"execution":', execution, b"}"), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
 

@@ -15,7 +15,9 @@ from typing import TextIO
 import click
 
 from syncengine.cli.commands import program
+from syncengine.cli.streams import discard_stdout
 from syncengine.errors import ExitCode, SyncengineError
+from syncengine.render.visible import visible
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -35,22 +37,23 @@ def run(arguments: list[str] | None = None) -> int:
         error.show()
         return _told(arguments, SyncengineError(error.format_message(), code="usage"), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("interrupted\n")
+        sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
         return _told(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
     except SyncengineError as error:
         sys.stderr.write(f"error[{error.code}]: {error.message}\n")
         return _told(arguments, error, error.exit_code)
     except BrokenPipeError:
-        # The reader went away, as `head` does: what is left in the buffer has no place to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.ERROR
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EIO):
-            raise
-        sys.stderr.write(f"error[output]: the output cannot be written: {error.strerror}\n")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         return ExitCode.ERROR
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
+            sys.stderr.write(f"error[output]: the output cannot be written: {error.strerror}\n")
+            discard_stdout()
+            return ExitCode.ERROR
+        if isinstance(error, OSError) and error.filename:
+            trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
+            sys.stderr.write(f"error[{trouble.code}]: {visible(trouble.message)}\n")
+            return _told(arguments, trouble, ExitCode.ERROR)
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         sys.stderr.write(_unexpected(error) + "\n")

@@ -18,8 +18,9 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
+from syncengine.cli.streams import discard_stdout
 from syncengine.collection import rare_collection
-from syncengine.engine import Application, Applied
+from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
@@ -67,7 +68,10 @@ def apply(
         done = applying.apply(paths, chosen)
     except SyncengineError as error:
         done = Applied(None, report_of(error), error.exit_code)
-    applying.show(done)
+    try:
+        applying.show(done)
+    except BrokenPipeError:  # what was applied is applied, whoever reads of it
+        discard_stdout()
     plain = replace(applying.output.look(), colour=False, lines=None)
     write_reports(applying.output, [(REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
     return done.exit_code
@@ -135,7 +139,11 @@ class _Applying:
         if done.plan is not None and done.plan.gate.tripped and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: the removals above need an approval.", level="error")
         else:
-            self.output.diagnostics([d for d in done.report.diagnostics if d.severity is Severity.ERROR])
+            errors = [d for d in done.report.diagnostics if d.severity is Severity.ERROR]
+            if [error.code for error in errors] == [NOT_CONFIRMED]:
+                self.output.say("Not applied.")
+            else:
+                self.output.diagnostics(errors)
 
 
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:

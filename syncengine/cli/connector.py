@@ -60,7 +60,7 @@ def health() -> None:
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
 @printing_command
 def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
-    """Have everybody who posts time told that the connected system is in trouble, until it is cleared.
+    """Report that the connected system is in trouble. Everybody who posts time is told so until it is cleared.
 
     TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
     """

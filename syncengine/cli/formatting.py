@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +12,7 @@ import click
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.whole_file import write_whole
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
@@ -91,13 +90,8 @@ def _chosen(given: Globals, paths: Sequence[str]) -> tuple[Path, list[Path]]:
 
 def _write(laid: Laid) -> None:
     """Whole or not at all, with the rights that the file had."""
-    place = laid.path.resolve()
     try:
-        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".fmt-")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(laid.after)
-        Path(name).chmod(place.stat().st_mode & 0o777)
-        Path(name).replace(place)
+        write_whole(laid.path, [laid.after.encode()])
     except OSError as error:
         message = f"the file cannot be written: {error.strerror}"
         raise Problems(

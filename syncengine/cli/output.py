@@ -31,7 +31,8 @@ class Output:
         """How a rendering for `stream` (stdout) shall look."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
-        coloured = terminal and not self.given.no_color and not os.environ.get("NO_COLOR")
+        plain = self.given.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        coloured = terminal and not plain
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
             colour=coloured,

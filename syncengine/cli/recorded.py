@@ -67,7 +67,7 @@ def show_row(given: Globals, format: str, address: str) -> int:
 @click.argument("address", required=False)
 @printing_command
 def show_history(given: Globals, format: str, address: str | None) -> int:
-    """Show what happened to one resource, field by field; without ADDRESS, the last runs."""
+    """Show what happened to one resource, or the last runs. With ADDRESS, field by field."""
     key = _key(address) if address else None
     with _reading(given) as opened:
         if key is None:
@@ -97,7 +97,7 @@ def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_appr
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable for you only, not to stdout.")
 @with_globals
 def export_rows(given: Globals, out: str | None) -> int:
-    """Write all that is recorded as JSON lines: a header, then a line for each resource."""
+    """Write all that is recorded as JSON lines. A header comes first, then a line for each resource."""
     output = Output(given, given.folder)
     try:
         with _reading(given) as opened:
@@ -162,9 +162,9 @@ def _refuse_other_team(opened: State, team: str | None) -> None:
 
 
 @state.command("lock")
-@click.option("--reason", default="locked by hand", show_default=True, help="Shown to whoever is refused.")
+@click.option("--reason", metavar="TEXT", help="Shown to whoever is refused.")
 @printing_command
-def lock_state(given: Globals, format: str, reason: str) -> int:
+def lock_state(given: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
     with open_state(given.project().state, write=True) as opened:
         info = opened.hold(Holder.here("state lock", os.environ), reason)
@@ -179,7 +179,7 @@ def _locked_text(info: LockInfo) -> str:
 @click.argument("lock_id", metavar="ID")
 @printing_command
 def unlock_state(given: Globals, format: str, lock_id: str) -> int:
-    """End the lock of this ID, whoever holds it; its holder can write and send nothing any more."""
+    """End the lock of this ID, whoever holds it. Its holder can write and send nothing any more."""
     project = given.project()
     with open_state(project.state, write=False) as looked:
         held = looked.current_lock()
@@ -195,7 +195,7 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @printing_command
 def rebind(given: Globals, format: str, auto_approve: bool) -> int:
-    """Accept the team's new name: ask the service which team the key belongs to, and remember that."""
+    """Accept the team's new name. The service is asked which team the key belongs to."""
     from syncengine.cli.applying import serving
 
     project = given.project()

@@ -40,12 +40,12 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
     if format == "json":
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
-        output.data("".join(f"{Path(folder, name)}\n" for name in begun.written))
+        output.data("".join(f"Wrote {Path(folder, name)}\n" for name in begun.written))
         for name in begun.kept:
             output.say(f"{Path(folder, name)} is there already, and is kept")
         where = "" if place.resolve() == Path.cwd() else f"-C {folder} "
         output.say(
-            f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how on."
+            f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how to go on."
         )
     return ExitCode.DONE
 

@@ -159,9 +159,8 @@ def whole_number(low: int, high: int) -> Callable[[str], Reader]:
                 return refused(node, findings, name, "a whole number, without quotes", empty="")
             value = int(node.text)
             if not low <= value <= high:
-                return findings.error(
-                    "bad-value", node, f"{called(name)} must be between {low} and {high}, not {value}"
-                )
+                bounds = str(low) if low == high else f"between {low} and {high}"
+                return findings.error("bad-value", node, f"{called(name)} must be {bounds}, not {value}")
             return value
 
         return read

@@ -138,8 +138,9 @@ class Locks:
             return connection.execute(sa.update(LOCK).where(condition).values(**values)).rowcount == 1
 
     def _refusal(self, info: LockInfo) -> str:
-        by_hand = " by hand" if info.expires is None else ""
-        return f"{HELD[self.row]} is locked{by_hand} by {info}"
+        if info.expires is None:
+            return f"{HELD[self.row]} is locked by hand by {info}; `syncengine state unlock {info.id}` ends that"
+        return f"{HELD[self.row]} is locked by {info}"
 
 
 @dataclass(frozen=True, slots=True)

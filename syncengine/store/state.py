@@ -135,7 +135,7 @@ class State:
         )
         return self.lease
 
-    def hold(self, holder: Holder, reason: str, *, new_id: Callable[[], str] = short_id) -> LockInfo:
+    def hold(self, holder: Holder, reason: str | None, *, new_id: Callable[[], str] = short_id) -> LockInfo:
         """Lock by hand, until `force_unlock`."""
         return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
 

@@ -47,6 +47,27 @@ def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: st
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize(("format", "reader"), [("text", "head -1"), ("json", "true")])
+def test_what_was_applied_is_applied_whoever_reads_of_it(project: Project, format: str, reader: str) -> None:
+    """A reader that went away before the report is no failure of the apply."""
+    project.wants(tags=[tag("NEW-1")])
+    line = f"{shlex.join(PROGRAM)} apply -y --format {format} | {reader}; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=project.folder, env=project.surroundings(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert project.plan().changes == ()
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(project: Project) -> None:
+    """In any command, without a traceback."""
+    (project.folder / ".syncengine").write_text("in the way")
+    done = project.run("sandbox", "--port", "0")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("error[file]: ")
+    assert ".syncengine" in done.err
+
+
 @pytest.mark.parametrize("closing", [">&-", "2>&-", ">&- 2>&-", "<&-"])
 def test_a_closed_stream_is_no_crash(project: Project, closing: str) -> None:
     """As under some daemons."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 
 import pytest
@@ -27,6 +28,22 @@ def test_a_saved_plan_is_its_owners_and_shown_in_every_format(saved: Project) ->
     for format in ("text", "markdown", "html"):
         shown = saved.run("show", "saved.plan", "--format", format)
         assert (shown.code, "TOUCHED-1" in shown.out, shown.err) == (0, True, ""), format
+
+
+def test_a_plan_goes_through_a_link_and_into_a_pipe(project: Project) -> None:
+    """A file is replaced whole; whatever is no file stays what it is."""
+    project.wants(tags=[tag("NEW-1")])
+    (project.folder / "kept").mkdir()
+    (project.folder / "link.json").symlink_to("kept/real.json")
+    os.mkfifo(project.folder / "pipe")
+    assert project.run("plan", "--out", "link.json").code == 0
+    assert (project.folder / "link.json").is_symlink()
+    assert (project.folder / "kept" / "real.json").stat().st_mode & 0o777 == 0o600
+    running = project.start("plan", "--out", "pipe")
+    read = json.loads((project.folder / "pipe").read_bytes())
+    assert ended(running).code == 0
+    assert (read["format"], (project.folder / "pipe").is_fifo()) == ("syncengine.plan/v1", True)
+    assert sorted(path.name for path in project.folder.iterdir() if "plan" in path.name) == []
 
 
 def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, service: Service) -> None:
