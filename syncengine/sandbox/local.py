@@ -1,8 +1,9 @@
-"""The sandbox's insides are for this machine only: a request → nothing, or Refused."""
+"""The sandbox's insides are for this machine only, and for its own pages: a request → nothing, or Refused."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
@@ -10,5 +11,22 @@ from syncengine.sandbox.asked import Refused
 
 
 def from_this_machine(request: Request) -> None:
-    if request.client is None or not ip_address(request.client.host).is_loopback:
+    """Refuse other machines, and pages of other sites in a browser of this one.
+
+    A page's origin gives it away; where its site's name was made to lead here (DNS rebinding), that name does.
+    """
+    if request.client is None or not _is_here(request.client.host):
         raise Refused(403, "the console and the control API answer this machine only")
+    origin = request.headers.get("origin")
+    foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    if foreign or not _is_here(request.url.hostname or ""):
+        raise Refused(403, "the console and the control API answer no other site's pages")
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -16,6 +16,7 @@ from syncengine.posted_time.events import (
     Waiting,
 )
 from syncengine.posted_time.verdict import Outcome
+from syncengine.render.words import counted
 from syncengine.serve.log import Log
 from syncengine.serve.standing import Standing
 
@@ -39,7 +40,7 @@ class Telling:
         self._well()
         self._standing.metrics.fetches.inc()
         if event.groups:
-            self._log.info("fetched", f"{event.groups} groups of posted time fetched", groups=event.groups)
+            self._log.info("fetched", f"{counted(event.groups, 'group')} of posted time fetched", groups=event.groups)
 
     def taken(self, event: Taken) -> None:
         verdict = event.verdict

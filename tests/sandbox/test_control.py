@@ -192,3 +192,13 @@ def test_the_insides_are_for_this_machine_only() -> None:
         assert httpx.get(running.console_url).status_code == inside
         answer = httpx.get(f"{running.url}/team/info", headers={"x-api-key": running.api_key})
         assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"host": "evil.example"}, {"host": "10.0.0.1"}]
+)
+def test_a_page_of_another_site_is_refused(running: Talking, headers: dict[str, str]) -> None:
+    """Whether it says where it comes from, or its name was made to lead here; and nothing is done before that."""
+    running.post("/tag", {"name": "T"})
+    assert running.outsider.post("/reset", headers=headers).status_code == 403
+    assert running.names() == ["T"]
