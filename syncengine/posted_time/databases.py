@@ -1,7 +1,8 @@
-"""The databases that sinks and lookups name → engines, one for each; statements → what they want. Opens databases."""
+"""The databases that sinks and lookups name, one for each; statements → what they want. Opens databases."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Mapping
 from datetime import date, datetime, time
@@ -17,7 +18,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.posted_time.sql_errors import FAILURES, meaning
 from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.verdict import TroubleKind
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""
@@ -47,21 +50,46 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
 """What can be a parameter."""
 
 
+class Database:
+    """An engine. `told` is what people who post time know the database by: a sink's name, where it has a sink."""
+
+    def __init__(self, engine: sa.Engine, told: str) -> None:
+        self.engine = engine
+        self.told = told
+        self._probing: asyncio.Task[TroubleKind | None] | None = None
+
+    async def probe(self) -> TroubleKind | None:
+        """What keeps it from answering; all who ask at the same time are given one answer."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(asyncio.to_thread(self._probed))
+        return await asyncio.shield(self._probing)
+
+    def _probed(self) -> TroubleKind | None:
+        try:
+            with self.engine.connect() as connection:
+                connection.execute(sa.select(1))
+                if connection.dialect.name == "sqlite":
+                    connection.exec_driver_sql("PRAGMA schema_version").all()
+        except FAILURES as error:
+            return meaning(error) or TroubleKind.UNKNOWN
+        return None
+
+
 class Databases:
-    """One engine for each database, however many sinks and lookups name it."""
+    """One for each URL, however many sinks and lookups name it."""
 
     def __init__(self) -> None:
-        self._engines: dict[str, sa.Engine] = {}
+        self._opened: dict[str, Database] = {}
 
-    def engine(self, url: str, name: str) -> sa.Engine:
-        """The engine of a path or URL; Problems when there can be none."""
-        if url not in self._engines:
-            self._engines[url] = open_engine(url, name)
-        return self._engines[url]
+    def database(self, url: str, name: str, told: str) -> Database:
+        """The database of a path or URL; Problems when there can be none."""
+        if url not in self._opened:
+            self._opened[url] = Database(open_engine(url, name), told)
+        return self._opened[url]
 
     def close(self) -> None:
-        for engine in self._engines.values():
-            engine.dispose()
+        for database in self._opened.values():
+            database.engine.dispose()
 
 
 def open_engine(url: str, name: str) -> sa.Engine:

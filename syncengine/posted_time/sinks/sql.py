@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from syncengine.posted_time import receipts
-from syncengine.posted_time.databases import Statement, bound
+from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sql_errors import FAILURES, USER, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
@@ -42,7 +42,7 @@ class SqlSink:
     def __init__(
         self,
         name: str,
-        engine: sa.Engine,
+        database: Database,
         statement: Statement,
         params: Json,
         words: Words,
@@ -52,7 +52,8 @@ class SqlSink:
     ) -> None:
         self.name = name
         self.keeps_receipts = keeps_receipts
-        self._engine = engine
+        self._database = database
+        self._engine = database.engine
         self._statement = statement
         self._params = params
         self._words = words
@@ -81,7 +82,8 @@ class SqlSink:
         return await asyncio.to_thread(self._has_receipt, group_id)
 
     async def probe(self) -> SinkTrouble | None:
-        return await asyncio.to_thread(probe, self._engine, self.name)
+        kind = await self._database.probe()
+        return SinkTrouble(self.name, kind, sentence(self.name, kind)) if kind else None
 
     async def close(self) -> None:
         """Engines are closed by whoever opened them."""
@@ -142,16 +144,3 @@ class SqlSink:
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered)
-
-
-def probe(engine: sa.Engine, name: str) -> SinkTrouble | None:
-    """Whether the database answers."""
-    try:
-        with engine.connect() as connection:
-            connection.execute(sa.select(1))
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA schema_version").all()
-    except FAILURES as error:
-        kind = meaning(error) or TroubleKind.UNKNOWN
-        return SinkTrouble(name, kind, sentence(name, kind))
-    return None
