@@ -17,7 +17,7 @@ from jinja2 import Undefined, nodes, pass_context
 from jinja2.filters import FILTERS
 from jinja2.visitor import NodeTransformer
 
-from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch, check_operation
+from syncengine.template_limits import MAX_TEXT, Budget, TooMuch, check_operation
 
 __all__ = ["BOUNDED", "Bounded", "TooMuch", "check_call", "check_operation", "limited", "shown", "spent"]
 
