@@ -132,10 +132,13 @@ class _Building:
 
     def _narrative(self, section: file.NarrativeSection) -> Narrative:
         ours = self.compiler.builtin(TEMPLATE)
-        template = self.compiler.file(section.template, self.scope) if section.template else ours
+        template = self._template(section.template) if section.template else ours
         return Narrative(
             template or ours, section.max_length or 0, "\n" if section.newline is None else section.newline
         )
+
+    def _template(self, written: Written) -> Text | None:
+        return self.compiler.file(written.text, self.scope, written)
 
     def _stop(self, section: file.Sink) -> Stop | None:
         when = self._condition(section.when)

@@ -215,15 +215,16 @@ class Compiler:
             case _:
                 return lambda variables: tree
 
-    def file(self, name: str, more: Scope | None = None) -> Text | None:
-        """A template in a file of its own."""
+    def file(self, name: str, more: Scope | None = None, at: Written | None = None) -> Text | None:
+        """A template in a file of its own; `at` is where the project file names it."""
         findings = Findings(name)
         self.others.append(findings)
         try:
             source, _, _ = FileSystemLoader(str(self.root)).get_source(self._environment, name)
         except (OSError, UnicodeDecodeError, TemplateNotFound) as error:
             reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is not in the project"
-            findings.at("unreadable-file", None, None, f"the template cannot be read: {reason}")
+            where, line, column = (self.findings, at.line, at.column) if at else (findings, None, None)
+            where.at("unreadable-file", line, column, f"the template cannot be read: {reason}")
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:
