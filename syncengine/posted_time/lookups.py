@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +38,9 @@ class Lookup:
 
     def columns(self) -> frozenset[str] | None:
         """The names of what it finds; whatever the database raises. None: it cannot tell without looking."""
+        return self.database.ask_now(self._columns)
+
+    def _columns(self, _: threading.Event) -> frozenset[str]:
         with self.database.engine.connect() as connection:
             self.query.check(connection)
             result = connection.execute(self.query.clause, dict.fromkeys(self.query.names))
@@ -50,7 +53,7 @@ class Lookup:
         dialect = self.database.engine.dialect.name
         params = {name: bound(value, dialect) for name, value in self.params(variables).items()}
         try:
-            rows = await asyncio.to_thread(self._rows, params)
+            rows = await self.database.ask(lambda _: self._rows(params))
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
