@@ -20,6 +20,7 @@ from syncengine.delivery_shapes import (
     Statuses,
     Template,
     TimeZone,
+    WrittenFile,
     one_of,
     one_of_schema,
 )
@@ -180,7 +181,7 @@ class LookupSection(Model):
 class NarrativeSection(Model):
     """The text that tells what was done."""
 
-    template: File | None = Field(None, description="A template's file, relative to the project's folder.")
+    template: WrittenFile | None = Field(None, description="A template's file, relative to the project's folder.")
     max_length: Annotated[int, Reads(whole_number(0, 10_000_000)), Field(ge=0)] | None = Field(
         None, description="Longer text is cut; 0 (default): never."
     )

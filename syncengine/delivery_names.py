@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from syncengine.delivery_file import LookupSection, Mode, PostedTimeSection, Sink, Source
+from syncengine.delivery_file import LookupSection, Mode, PostedTimeSection, Sink, Source, WebhookSection
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import Findings, suggestion
+from syncengine.document.nodes import Mapping
 from syncengine.document.tables import shown
 
 
-def check_names(sources: dict[str, Source], section: PostedTimeSection, findings: Findings) -> None:
-    """That every source is there and of the right kind, that no name is given twice, and what a mode needs."""
+def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Mapping, findings: Findings) -> None:
+    """That every source is there and of the right kind, that no name is given twice, and what a mode needs.
+
+    `node` is where the section stands.
+    """
     for written, kind in _references(section):
         _check_source(written, kind, sources, findings)
     for what, named in (("sink", section.deliver or ()), ("lookup", section.lookups or ())):
         _check_unique(what, named, findings)
-    webhook = section.webhook
-    if section.mode is Mode.WEBHOOK and (webhook is None or webhook.callback_url is None):
-        findings.at("missing-field", None, None, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
+    if section.mode is Mode.WEBHOOK:
+        _check_webhook(section.webhook or WebhookSection.model_construct(), node, findings)
+
+
+def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Findings) -> None:
+    at = node.get("webhook") or node.get("mode") or node
+    if webhook.callback_url is None:
+        findings.error("missing-field", at, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
+    if webhook.caller_key is None:
+        why = "without it anybody could post time"
+        findings.error("missing-field", at, f"`postedTime.mode: webhook` needs `postedTime.webhook.callerKey`: {why}")
 
 
 def _references(section: PostedTimeSection) -> Iterator[tuple[Written | None, str]]:

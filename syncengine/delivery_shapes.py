@@ -151,6 +151,21 @@ def statuses(name: str) -> Reader:
     return read
 
 
+def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
+    """The text that another reader reads, and where it stands."""
+
+    def placed(name: str) -> Reader:
+        text = make(name)
+
+        def read(node: Node, findings: Findings) -> Any:
+            value = text(node, findings)
+            return INVALID if value is INVALID else Written(value, *place(node))
+
+        return read
+
+    return placed
+
+
 def plain_name(name: str) -> Reader:
     """A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
     text = identity(name)
@@ -253,4 +268,7 @@ Callback = Annotated[
     Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
     WithJsonSchema({"type": "string", "pattern": "^https?://"}),
 ]
-File = Annotated[str, Reads(parsed(filled_path, "a path")), WithJsonSchema({"type": "string", "minLength": 1})]
+_PATH = parsed(filled_path, "a path")
+_FILLED = WithJsonSchema({"type": "string", "minLength": 1})
+File = Annotated[str, Reads(_PATH), _FILLED]
+WrittenFile = Annotated[Written, Reads(with_place(_PATH)), _FILLED]

@@ -50,8 +50,9 @@ def settings_of(
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
     settings = ProjectFile.model_construct(**_PROJECT.read(merged, findings))
-    if settings.posted_time is not None:
-        check_names(settings.sources or {}, settings.posted_time, findings)
+    node = merged.get("postedTime")
+    if settings.posted_time is not None and isinstance(node, Mapping):
+        check_names(settings.sources or {}, settings.posted_time, node, findings)
     return Settings(settings, secrets)
 
 

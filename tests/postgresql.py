@@ -62,6 +62,20 @@ class Server:
             self.process.wait(PATIENCE_SECONDS)
             self.process = None
 
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Connections stay, new ones come about, and nobody answers."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        processes = [self.process.pid, *map(int, children)]
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+
     def answers(self) -> bool:
         engine = sa.create_engine(self.url())
         try:

@@ -28,9 +28,9 @@ from syncengine.manifest.given import Given
 from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
 from syncengine.manifest.sources import distinct, read_source, variables_of
-from syncengine.manifest.template_limits import OutOfBounds
 from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
+from syncengine.template_limits import OutOfBounds
 
 MANY = 100
 """Errors, and warnings, of one block that are told one by one."""

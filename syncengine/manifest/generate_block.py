@@ -18,10 +18,10 @@ from syncengine.manifest.generate_parts import Fields, Uncertain, fields_of, is_
 from syncengine.manifest.generate_shape import Generate
 from syncengine.manifest.records import Record
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.template_limits import OutOfBounds, deadline_of, size_of
 from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
+from syncengine.template_limits import OutOfBounds, deadline_of, size_of
 
 
 class Built(NamedTuple):

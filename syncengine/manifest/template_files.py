@@ -23,9 +23,9 @@ from syncengine.manifest.given import Given, OutsideProject
 from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
-from syncengine.manifest.template_limits import MAX_CHARACTERS, TooMuch
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
 from syncengine.resource import Row
+from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")

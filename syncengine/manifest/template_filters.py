@@ -15,7 +15,7 @@ from uuid import UUID
 from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
 
-from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch
+from syncengine.template_limits import MAX_TEXT, Budget, TooMuch
 
 FROM_JINJA = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int", "items", "last"),

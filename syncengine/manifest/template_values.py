@@ -12,8 +12,8 @@ from jinja2.parser import Parser
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.manifest.template_filters import checked
-from syncengine.manifest.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
 from syncengine.manifest.templates import SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
+from syncengine.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
 
 MAX_TEMPLATE = 100_000
 ITEM = 200

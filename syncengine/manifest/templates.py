@@ -22,7 +22,7 @@ from jinja2.visitor import NodeTransformer
 from syncengine.document.findings import suggestion
 from syncengine.manifest.records import Named, Record
 from syncengine.manifest.template_filters import plain_text, regular
-from syncengine.manifest.template_limits import Budget, TooMuch, bounded_range, check_operation, size_of
+from syncengine.template_limits import Budget, TooMuch, bounded_range, check_operation, size_of
 
 MARKS = ("{{", "{%", "{#")
 SURPRISES = (

@@ -1,14 +1,18 @@
-"""The databases that sinks and lookups name → engines, one for each; statements → what they want. Opens databases."""
+"""The databases that sinks and lookups name, one for each; statements → what they want. Opens databases."""
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import sqlite3
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, Generic, TypeVar
 from urllib.parse import parse_qs, quote
 
 import sqlalchemy as sa
@@ -17,7 +21,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.posted_time.sql_errors import FAILURES, meaning
 from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.verdict import TroubleKind
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""
@@ -27,6 +33,14 @@ CONNECT_SECONDS = 10
 
 STATEMENT_SECONDS = 20
 """How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
+
+PATIENCE_SECONDS = 30.0
+"""How long a whole transaction may take. A server that is frozen obeys no limit of its own."""
+
+MOST_SILENT = 4
+"""So many threads may wait for a database that was given up; no more are begun."""
+
+T = TypeVar("T")
 
 EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
 """Databases that say what a statement would do, without doing it: so a missing table is found at start."""
@@ -47,21 +61,102 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
 """What can be a parameter."""
 
 
+class Silent(OSError):
+    """A database gave no answer for so long that it is not waited for. What it was asked to do, it may have done."""
+
+
+class _Asking(Generic[T]):
+    """Work in a thread that keeps no process from ending. It is told when nobody waits for it any more."""
+
+    def __init__(self, work: Callable[[threading.Event], T]) -> None:
+        self.given_up = threading.Event()
+        self.answer: Future[T] = Future()
+        self.answer.set_running_or_notify_cancel()
+        threading.Thread(target=self._run, args=(work,), name="database", daemon=True).start()
+
+    def _run(self, work: Callable[[threading.Event], T]) -> None:
+        try:
+            self.answer.set_result(work(self.given_up))
+        except BaseException as error:  # it belongs to whoever waits
+            self.answer.set_exception(error)
+
+
+class Database:
+    """An engine. `told` is what people who post time know the database by: a sink's name, where it has a sink.
+
+    `patience`: seconds after which an answer is not waited for.
+    """
+
+    def __init__(self, engine: sa.Engine, told: str, patience: float = PATIENCE_SECONDS) -> None:
+        self.engine = engine
+        self.told = told
+        self._patience = patience
+        self._silent: list[_Asking[Any]] = []
+        self._probing: asyncio.Task[TroubleKind | None] | None = None
+
+    async def probe(self) -> TroubleKind | None:
+        """What keeps it from answering; all who ask at the same time are given one answer."""
+        if self._probing is None or self._probing.done():
+            self._probing = asyncio.create_task(self._probed())
+        return await asyncio.shield(self._probing)
+
+    async def ask(self, work: Callable[[threading.Event], T]) -> T:
+        """What `work` comes to; Silent. The event is set once nobody waits: nothing more is to be written then."""
+        asking = self._begun(work)
+        waiting = asyncio.wrap_future(asking.answer)
+        waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # it may come too late
+        await asyncio.wait([waiting], timeout=self._patience)
+        return self._answered(asking)
+
+    def ask_now(self, work: Callable[[threading.Event], T]) -> T:
+        """The same where there is no loop."""
+        asking = self._begun(work)
+        concurrent.futures.wait([asking.answer], timeout=self._patience)
+        return self._answered(asking)
+
+    def _begun(self, work: Callable[[threading.Event], T]) -> _Asking[T]:
+        self._silent = [asking for asking in self._silent if not asking.answer.done()]
+        if len(self._silent) >= MOST_SILENT:
+            raise Silent
+        return _Asking(work)
+
+    def _answered(self, asking: _Asking[T]) -> T:
+        if asking.answer.done():
+            return asking.answer.result()
+        asking.given_up.set()
+        self._silent.append(asking)
+        self.engine.dispose()  # connections from before the silence would be as silent
+        raise Silent
+
+    async def _probed(self) -> TroubleKind | None:
+        try:
+            await self.ask(self._look)
+        except FAILURES as error:
+            return meaning(error) or TroubleKind.UNKNOWN
+        return None
+
+    def _look(self, _: threading.Event) -> None:
+        with self.engine.connect() as connection:
+            connection.execute(sa.select(1))
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("PRAGMA schema_version").all()
+
+
 class Databases:
-    """One engine for each database, however many sinks and lookups name it."""
+    """One for each URL, however many sinks and lookups name it."""
 
     def __init__(self) -> None:
-        self._engines: dict[str, sa.Engine] = {}
+        self._opened: dict[str, Database] = {}
 
-    def engine(self, url: str, name: str) -> sa.Engine:
-        """The engine of a path or URL; Problems when there can be none."""
-        if url not in self._engines:
-            self._engines[url] = open_engine(url, name)
-        return self._engines[url]
+    def database(self, url: str, name: str, told: str) -> Database:
+        """The database of a path or URL; Problems when there can be none."""
+        if url not in self._opened:
+            self._opened[url] = Database(open_engine(url, name), told, PATIENCE_SECONDS + _busy_seconds(url))
+        return self._opened[url]
 
     def close(self) -> None:
-        for engine in self._engines.values():
-            engine.dispose()
+        for database in self._opened.values():
+            database.engine.dispose()
 
 
 def open_engine(url: str, name: str) -> sa.Engine:

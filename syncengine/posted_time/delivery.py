@@ -22,6 +22,7 @@ from syncengine.posted_time.revisions import Step, doubtful, next_step
 from syncengine.posted_time.route import NOT_PREPARED, Prepared
 from syncengine.posted_time.routing import Built, build
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.sql_errors import sentence
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
@@ -66,9 +67,10 @@ class Delivery:
         self._now = now
         self._tidied = float("-inf")
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._well = Wellbeing(now)
-        for name, failed in built.troubles:
-            self._well.failed(name, failed)
+        told = {lookup.part: lookup.told for lookup in built.route.lookups}
+        self._well = Wellbeing(now, told)
+        for part, kind in built.troubles:
+            self._well.failed(part, Failed(kind, sentence(told.get(part, part), kind)))
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
@@ -175,7 +177,7 @@ class Delivery:
         parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
         found = await asyncio.gather(*(part.probe() for part in parts))
         for part, trouble in zip(parts, found, strict=True):
-            self._well.probed(part.name, trouble, is_proof=part.probe_is_proof)
+            self._well.probed(_part(part), trouble, is_proof=part.probe_is_proof)
         return self._well.down
 
     @property
@@ -262,7 +264,7 @@ class Delivery:
                 self._well.failed(prepared.where, prepared)
             return prepared
         for lookup in self.route.lookups:
-            self._well.worked(lookup.name)
+            self._well.worked(lookup.part)
         references = []
         for sink, parcel in prepared.parcels:
             answer = await self._handed_over(entry, sink, parcel)
@@ -302,6 +304,11 @@ class Delivery:
         decide = partial(self.inbox.decide, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
         await _thread(decide, entry, verdict.outcome.value, verdict.message, verdict.external_id)
         return verdict
+
+
+def _part(part: Sink | Lookup) -> str:
+    """What it is called among all that can be down."""
+    return part.part if isinstance(part, Lookup) else part.name
 
 
 def _defect(error: Exception) -> Failed:

@@ -5,6 +5,7 @@ Whatever a group holds and whatever a template says, the delivery of all others 
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,13 +14,24 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from jinja2 import Undefined, nodes, pass_context
+from jinja2 import TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.filters import FILTERS
 from jinja2.visitor import NodeTransformer
 
-from syncengine.manifest.template_limits import MAX_TEXT, Budget, TooMuch, check_operation
+from syncengine.template_limits import MAX_TEXT, Budget, TooMuch, check_operation
 
-__all__ = ["BOUNDED", "Bounded", "TooMuch", "check_call", "check_operation", "limited", "shown", "spent"]
+__all__ = [
+    "BOUNDED",
+    "Bounded",
+    "TooMuch",
+    "Unfit",
+    "check_call",
+    "check_operation",
+    "limited",
+    "shown",
+    "spent",
+    "worth",
+]
 
 SECONDS = 3.0
 """How long one value may take: all else waits for it."""
@@ -45,14 +57,32 @@ def spent() -> Budget:
 @pass_context
 def shown(_: object, value: Any) -> Any:
     """What is written of a value: of none nothing. With a context, so that Jinja2 renders nothing when it compiles."""
-    if value is None:
-        return ""
-    spent().weigh(value)
+    return "" if value is None else worth(value)
+
+
+def worth(value: Any) -> Any:
+    """A value as it can be delivered: what is made item by item is a list; Unfit for what is no value at all."""
+    if isinstance(value, Iterator):
+        value = list(spent().turns(value, 0))
+    if callable(value) and not isinstance(value, Undefined):
+        raise Unfit("a function is no value; it is called with ()")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Unfit("a number without bounds is no value")
+    spent().weigh(value)  # which is where an undefined value fails
     return value
 
 
+class Unfit(Exception):
+    """What a template comes to cannot be delivered."""
+
+
 class Bounded(NodeTransformer):
-    """Loops take turns under the budget."""
+    """Loops take turns under the budget; numbers have bounds."""
+
+    def visit_Const(self, node: nodes.Const) -> nodes.Node:  # noqa: N802 - as below
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            raise TemplateSyntaxError("the number is too large", node.lineno)
+        return node
 
     def visit_For(self, node: nodes.For) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
         size = sum(len(data.data) for data in node.find_all(nodes.TemplateData))

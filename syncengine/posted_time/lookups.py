@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-
-from syncengine.posted_time.databases import Statement, bound
+from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
-from syncengine.posted_time.sinks.sql import probe
 from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
@@ -33,7 +30,7 @@ class Lookup:
     """One row, found by a query with bound parameters."""
 
     name: str
-    engine: sa.Engine
+    database: Database
     query: Statement
     params: Json
     when: Text | None
@@ -41,7 +38,10 @@ class Lookup:
 
     def columns(self) -> frozenset[str] | None:
         """The names of what it finds; whatever the database raises. None: it cannot tell without looking."""
-        with self.engine.connect() as connection:
+        return self.database.ask_now(self._columns)
+
+    def _columns(self, _: threading.Event) -> frozenset[str]:
+        with self.database.engine.connect() as connection:
             self.query.check(connection)
             result = connection.execute(self.query.clause, dict.fromkeys(self.query.names))
             return frozenset(result.keys()) if result.returns_rows else frozenset()
@@ -50,28 +50,39 @@ class Lookup:
         """The row; None where there is nothing to look up. RenderTrouble."""
         if self.when is not None and not self.when.holds(variables):
             return None
-        dialect = self.engine.dialect.name
+        dialect = self.database.engine.dialect.name
         params = {name: bound(value, dialect) for name, value in self.params(variables).items()}
         try:
-            rows = await asyncio.to_thread(self._rows, params)
+            rows = await self.database.ask(lambda _: self._rows(params))
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-            told = sentence(self.name, kind)
-            return Failed(kind, told, is_down=is_down(error, kind), has_answered=answered, where=self.name)
+            told = sentence(self.told, kind)
+            return Failed(kind, told, is_down=is_down(error, kind), has_answered=answered, where=self.part)
         if len(rows) == 1:
             return rows[0]
         words = self.missing.render(variables) if self.missing and not rows else ""
         return Refused(words or f"{self.name} was found {'more than once' if rows else 'nowhere'}.")
 
     @property
+    def part(self) -> str:
+        """What it is called among all that can be down; no sink is called so."""
+        return f"lookup {self.name}"
+
+    @property
+    def told(self) -> str:
+        """What is down when it is, for people: its own name is one of the project file."""
+        return self.database.told
+
+    @property
     def probe_is_proof(self) -> bool:
         return False
 
     async def probe(self) -> SinkTrouble | None:
-        return await asyncio.to_thread(probe, self.engine, self.name)
+        kind = await self.database.probe()
+        return SinkTrouble(self.told, kind, sentence(self.told, kind)) if kind else None
 
     def _rows(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """At most two: more than one is not the one."""
-        with self.engine.connect() as connection:
+        with self.database.engine.connect() as connection:
             return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]

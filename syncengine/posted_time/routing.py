@@ -19,16 +19,16 @@ from syncengine.delivery_shapes import Written
 from syncengine.document.findings import in_order
 from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
-from syncengine.posted_time.databases import Databases, Statement, sqlite_file
+from syncengine.posted_time.databases import Database, Databases, Statement, sqlite_file
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.names import Scope, Shape
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Rule, Settings, Stop
-from syncengine.posted_time.sinks.contract import Failed, Sink
+from syncengine.posted_time.sinks.contract import Sink
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import SqlSink, Words
-from syncengine.posted_time.sql_errors import FAILURES, USER, meaning, sentence
+from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.verdict import TroubleKind
 from syncengine.setting_shapes import Reference
@@ -44,7 +44,7 @@ class Built:
 
     route: Route
     databases: Databases
-    troubles: tuple[tuple[str, Failed], ...] = ()
+    troubles: tuple[tuple[str, TroubleKind], ...] = ()
 
 
 def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False) -> Built:
@@ -71,8 +71,9 @@ class _Building:
     now: Callable[[], float]
     offline: bool
     databases: Databases = field(default_factory=Databases)
-    troubles: list[tuple[str, Failed]] = field(default_factory=list)
+    troubles: list[tuple[str, TroubleKind]] = field(default_factory=list)
     compiler: Compiler = field(init=False)
+    sinks: dict[Database, str] = field(default_factory=dict)
     scope: dict[str, Shape | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,26 +115,30 @@ class _Building:
 
     def _lookup(self, section: file.LookupSection) -> Lookup | None:
         name, sql = section.name.text, section.sql
-        engine = self._engine(sql.source, sql.url, name, sql.query)
+        unnamed = f"The database where {name} is looked up"
+        database = self._database(sql.source, sql.url, name, sql.query, unnamed)
         statement, params = self._statement(sql.query, sql.params), self._json(sql.params or {})
         when = self._condition(section.when)
         missing = self._text(section.missing)
-        if engine is None or statement is None or params is None:
+        if database is None or statement is None or params is None:
             return None
-        return Lookup(name, engine, statement, params, when, missing)
+        return Lookup(name, database, statement, params, when, missing)
 
     def _columns(self, lookup: Lookup, section: file.LookupSection) -> Shape | None:
-        columns = self._judged(lookup.name, section.sql.query, lookup.columns)
+        columns = self._judged(lookup.part, section.sql.query, lookup.columns)
         return Shape(f"lookup.{lookup.name}", dict.fromkeys(columns)) if columns else None
 
     # --- narrative and sinks
 
     def _narrative(self, section: file.NarrativeSection) -> Narrative:
         ours = self.compiler.builtin(TEMPLATE)
-        template = self.compiler.file(section.template, self.scope) if section.template else ours
+        template = self._template(section.template) if section.template else ours
         return Narrative(
             template or ours, section.max_length or 0, "\n" if section.newline is None else section.newline
         )
+
+    def _template(self, written: Written) -> Text | None:
+        return self.compiler.file(written.text, self.scope, written)
 
     def _stop(self, section: file.Sink) -> Stop | None:
         when = self._condition(section.when)
@@ -153,13 +158,14 @@ class _Building:
 
     def _sql(self, section: file.Sink, sql: file.SqlSink) -> Sink | None:
         name = section.name.text
-        engine = self._engine(sql.source, sql.url, name, sql.statement)
+        database = self._database(sql.source, sql.url, name, sql.statement, name)
         statement, params = self._statement(sql.statement, sql.params), self._json(sql.params or {})
         words = self._words(section)
-        if engine is None or statement is None or params is None:
+        if database is None or statement is None or params is None:
             return None
+        database.told = self.sinks.setdefault(database, name)
         keeps = sql.receipts is not False
-        sink = SqlSink(name, engine, statement, params, words, keeps_receipts=keeps, now=self.now)
+        sink = SqlSink(name, database, statement, params, words, keeps_receipts=keeps, now=self.now)
         self._judged(name, sql.statement, sink.check)
         return sink
 
@@ -242,16 +248,18 @@ class _Building:
             self._refuse(written, "a statement is no template: write :NAME, and the template under `params`")
         return statement if statement.names == given else None
 
-    def _engine(self, source: Written | None, url: Reference | str | None, name: str, at: Written) -> sa.Engine | None:
+    def _database(
+        self, source: Written | None, url: Reference | str | None, name: str, at: Written, unnamed: str
+    ) -> Database | None:
         place = self.project.sources[source.text].sql if source else url
         assert place is not None
         try:
             what = f"source {source.text}" if source else name
             text = self._reader(place, f"the database of {what}")()
-            return self.databases.engine(located(text, self.project.root), what)
+            return self.databases.database(located(text, self.project.root), what, source.text if source else unnamed)
         except Problems as error:
             if self.offline:
-                return sa.create_engine("sqlite://")
+                return Database(sa.create_engine("sqlite://"), name)
             for problem in error.found:
                 self.compiler.findings.at(problem.code, (source or at).line, (source or at).column, problem.message)
             return None
@@ -268,7 +276,7 @@ class _Building:
             if isinstance(value, Reference)
         }
 
-    def _judged(self, name: str, written: Written, judge: Callable[[], Any]) -> Any:
+    def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
         """What the target says of a statement: nothing, a problem of the project, or trouble of its own."""
         if self.offline:
             return None
@@ -277,7 +285,7 @@ class _Building:
         except FAILURES as error:
             kind = meaning(error)
             if kind in UNANSWERED and kind is not USER:
-                self.troubles.append((name, Failed(kind, sentence(name, kind), has_answered=False)))
+                self.troubles.append((part, kind))
             else:
                 said = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
                 self._refuse(written, f"the database does not take this: {said}", "bad-statement")

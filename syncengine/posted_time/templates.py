@@ -32,7 +32,18 @@ from syncengine.document.findings import Findings
 from syncengine.posted_time import group
 from syncengine.posted_time.durations import Duration
 from syncengine.posted_time.filters import FILTERS, objection
-from syncengine.posted_time.limits import BOUNDED, Bounded, TooMuch, check_call, check_operation, limited, shown, spent
+from syncengine.posted_time.limits import (
+    BOUNDED,
+    Bounded,
+    TooMuch,
+    Unfit,
+    check_call,
+    check_operation,
+    limited,
+    shown,
+    spent,
+    worth,
+)
 from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
@@ -63,7 +74,10 @@ _SURPRISES = (
     RecursionError,
     MemoryError,
     TooMuch,
+    Unfit,
 )
+_IN_WORDS = (TemplateError, TooMuch, Unfit)
+"""Of these, what is said is meant for people."""
 
 
 class RenderTrouble(Exception):
@@ -138,7 +152,8 @@ class Text:
                     return _defined(self.expression(**variables))
                 return self.template.render(variables) if self.template is not None else self.constant
         except _SURPRISES as error:
-            raise RenderTrouble(f"the template at {self.place} failed: {type(error).__name__}: {error}") from None
+            words = str(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {error}"
+            raise RenderTrouble(f"the template at {self.place} failed: {words}") from None
 
     def render(self, variables: Variables) -> str:
         """The same as text; none is empty."""
@@ -155,7 +170,7 @@ Json = Callable[[Variables], Any]
 
 def _defined(value: Any) -> Any:
     """What `x if y` comes to without an else is none; any other name without a value fails."""
-    spent().weigh(value)  # which is where an undefined value fails
+    value = worth(value)
     return None if isinstance(value, Undefined) else value
 
 
@@ -215,15 +230,16 @@ class Compiler:
             case _:
                 return lambda variables: tree
 
-    def file(self, name: str, more: Scope | None = None) -> Text | None:
-        """A template in a file of its own."""
+    def file(self, name: str, more: Scope | None = None, at: Written | None = None) -> Text | None:
+        """A template in a file of its own; `at` is where the project file names it."""
         findings = Findings(name)
         self.others.append(findings)
         try:
             source, _, _ = FileSystemLoader(str(self.root)).get_source(self._environment, name)
         except (OSError, UnicodeDecodeError, TemplateNotFound) as error:
             reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is not in the project"
-            findings.at("unreadable-file", None, None, f"the template cannot be read: {reason}")
+            where, line, column = (self.findings, at.line, at.column) if at else (findings, None, None)
+            where.at("unreadable-file", line, column, f"the template cannot be read: {reason}")
             return None
         parsed = self._parsed(source, findings, 1, None, more)
         if parsed is None:

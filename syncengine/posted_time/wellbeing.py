@@ -10,7 +10,7 @@ to take one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.posted_time.sinks.contract import Failed
@@ -38,17 +38,18 @@ class _Down:
 
 
 class Wellbeing:
-    """Of all sinks and lookups, by name."""
+    """Of all sinks and lookups, by name. `told`: the name that people know a part by, if it is another."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], told: Mapping[str, str] | None = None) -> None:
         self._now = now
+        self._told = told or {}
         self._down: dict[str, _Down] = {}
         self._believed: set[str] = set()
 
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""
         if failure.is_down:
-            trouble = SinkTrouble(name, failure.kind, failure.message)
+            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message)
             has_answered = failure.has_answered or name in self._believed
             known = self._down.get(name)
             tries = known.tries + known.is_tried if known else 0
@@ -75,9 +76,9 @@ class Wellbeing:
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
         """All that is to be reported."""
-        return tuple(known.trouble for known in self._down.values())
+        return tuple(dict.fromkeys(known.trouble for known in self._down.values()))
 
     @property
     def closed(self) -> tuple[SinkTrouble, ...]:
         """Those that nothing is to be fetched for."""
-        return tuple(known.trouble for known in self._down.values() if not known.is_tried)
+        return tuple(dict.fromkeys(known.trouble for known in self._down.values() if not known.is_tried))

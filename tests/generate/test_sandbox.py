@@ -11,10 +11,10 @@ import pytest
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar
 from syncengine.errors import Severity
-from syncengine.manifest.template_limits import OutOfBounds, size_of
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
+from syncengine.template_limits import OutOfBounds, size_of
 from tests.manifest.loading import loaded, problems
 
 ESCAPES = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ from sqlalchemy import exc
 
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
+from syncengine.posted_time.databases import MOST_SILENT, Database, Silent, open_engine
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
 from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
 from tests.posted_time.projects import project
@@ -100,7 +103,6 @@ def test_a_statement_that_cannot_run_is_refused_at_start(
 
 def test_two_processes_sign_for_a_group_once(engine: sa.Engine, tmp_path: Path) -> None:
     """Each has an inbox of its own: two runners without a lease between them."""
-    import asyncio
 
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
@@ -192,3 +194,33 @@ def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.DatabaseError) as raised:
         connection.execute("SELECT * FROM sqlite_master")
     assert meaning(raised.value) is TroubleKind.UNREACHABLE
+
+
+def test_a_database_that_is_silent_is_given_up(tmp_path: Path) -> None:
+    """After its time, with few threads that wait for it; what it says later is heard by nobody, and then it is asked
+    again. Whoever is given up is told so before it writes."""
+    path = tmp_path / "x.db"
+    sqlite3.connect(path).close()
+    database = Database(open_engine(str(path), "x"), "x", patience=0.05)
+    awake, heard = threading.Event(), list[bool]()
+
+    def silent(given_up: threading.Event) -> None:
+        awake.wait(60)
+        heard.append(given_up.is_set())
+        raise ValueError("too late")
+
+    async def story() -> None:
+        for _ in range(MOST_SILENT + 3):
+            with pytest.raises(Silent):
+                await database.ask(silent)
+        assert await database.probe() is TroubleKind.UNREACHABLE
+        awake.set()
+        for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
+            waiting.join()
+        assert await database.probe() is None
+
+    asyncio.run(story())
+    assert heard == [True] * MOST_SILENT
+    with pytest.raises(Silent):
+        database.ask_now(lambda given_up: given_up.wait(60))
+    database.engine.dispose()

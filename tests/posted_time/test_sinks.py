@@ -7,12 +7,13 @@ import json
 import socket
 import sqlite3
 from collections.abc import Awaitable, Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from syncengine.connector import failure_of
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
 from tests.posted_time.receiver import Got, Receiver, receiving
@@ -119,15 +120,50 @@ def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             verdict = await opened.take(raw(), mechanism="fetch")
-            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "matter cannot be reached.")
-            assert [(t.sink, t.kind) for t in opened.troubles] == [("matter", TroubleKind.UNREACHABLE)]
-            assert {t.sink for t in await opened.check_sinks()} == {"matter", "ledger"}
+            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+            assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
+            assert await opened.check_sinks() == opened.troubles
         assert await opened.check_sinks() == ()
         assert opened.troubles == ()
         assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
 
     run(delivery, story)
     assert rows(tmp_path) == [("g1", 7, 3600)]
+
+
+@pytest.mark.parametrize(
+    ("database", "told"),
+    [
+        ("source: ledger", "time cannot be reached."),
+        ("source: register", "register cannot be reached. time cannot be reached."),
+        ("url: 'sqlite:///other.db?timeout=0.05'", "The database where matter is looked up cannot be reached. {}"),
+    ],
+    ids=["of a sink", "a source", "its own"],
+)
+def test_one_outage_is_one_trouble_in_words_that_users_know(database: str, told: str, tmp_path: Path) -> None:
+    """A lookup's name is one of the project file: users know its database by its sink, or by its source."""
+    sources = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}\nregister: {sql: 'sqlite:///other.db?timeout=0.05'}"
+    sink = SQL_SINK.replace("name: ledger", "name: time")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE)")
+    delivery = delivering(tmp_path, sink, LOOKUPS.replace("source: ledger", database), sources=sources)
+
+    async def story(opened: Delivery) -> None:
+        with ExitStack() as busy:
+            for name in ("ledger.db", "other.db"):
+                other = busy.enter_context(closing(sqlite3.connect(tmp_path / name, isolation_level=None)))
+                other.execute("BEGIN EXCLUSIVE")
+            verdict = await opened.take(raw(), mechanism="fetch")
+            first = opened.troubles
+            found = await opened.check_sinks()
+            words = failure_of(found).message or ""
+            assert words == told.format("time cannot be reached.")
+            assert verdict.message in words
+            assert len(found) == len(first) + (database != "source: ledger")
+            assert len({trouble.sink for trouble in found}) == len(found)
+        assert await opened.check_sinks() == ()
+
+    run(delivery, story)
 
 
 def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ VALUES = {
     "{{ rows[0].timezone_name }}": "Europe/Vienna",
     "{{ rows | sum(attribute='durationSecs') }}": 3600,
     "{{ rows | map(attribute='activity') | join }}": "Word",
+    "{{ rows | map(attribute='activity') }}": ["Word"],
+    "in {{ rows | map(attribute='activity') }}": "in ['Word']",
     "{{ group['localDate'] }}": None,
     "{{ activityType.code }}": "A101",
     "{{ 10000 | duration }}": "2h 46m 40s",
@@ -246,6 +248,19 @@ RIGHT = [
     "{% for hour, some in rows | groupby('activityHour') %}{{ hour }}{{ some | length }}{% endfor %}",
     "{% for k in {'a': 1} %}{{ k }}{% endfor %}",
 ]
+
+
+@pytest.mark.parametrize("text", ["{{ ''.upper }}", "{{ range }}", "as {{ tag.name.lower }}", "{{ 1e308 * 10 }}"])
+def test_what_is_no_value_is_never_delivered(text: str) -> None:
+    """A pair of brackets that was forgotten would be a Python address in the ledger."""
+    with pytest.raises(RenderTrouble, match=r"syncengine\.yaml:3 failed: (a function is no value|a number without)"):
+        value(text)
+
+
+def test_a_number_without_bounds_is_an_error_before_any_group_comes() -> None:
+    compiling = compiler()
+    assert compiling.text(Written("{{ 1e999 }}", 3, 5)) is None
+    assert [(d.line, d.code) for d in compiling.found] == [(3, "bad-template")]
 
 
 @pytest.mark.parametrize("text", RIGHT)

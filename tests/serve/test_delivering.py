@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 
 import pytest
+import sqlalchemy as sa
 
+from tests import postgresql
 from tests.sandbox.receiver import receiving
 
-from .world import World, eventually
+from .world import LEDGER, World, eventually
 
 
 def test_posted_time_is_delivered_and_acknowledged_with_the_ledgers_reference(estate: World) -> None:
@@ -120,6 +122,31 @@ def test_a_sink_that_cannot_be_reached_at_the_start_is_reported_with_its_type(es
     assert response.status_code == 503
     assert any("pms" in reason for reason in response.json()["reasons"])
     assert estate.told("fetchPostedTime") == 0
+
+
+def test_a_frozen_database_is_trouble_and_holds_no_stop(estate: World) -> None:
+    """SIGSTOP: it obeys no limit of its own. Reported in the end, a stop is heard, and the group is one row at last."""
+    with postgresql.running() as server:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE time (id TEXT, matter TEXT)")
+        estate.settings(sinks=LEDGER.replace("source: ledger", "url: {env: LEDGER}"))
+        environ = {"LEDGER": server.url()}
+        served = estate.serve(environ=environ)
+        eventually(estate.ready)
+        estate.post("a")
+        eventually(lambda: estate.states() == {"a": "success"})
+        with server.frozen():
+            estate.post("b")
+            health = eventually(estate.health)
+            assert health["errorType"] == "TARGET_UNREACHABLE"
+            assert "group b: RETRIABLE_FAILURE: ledger cannot be reached." in served.says("taken", 2)
+            assert served.stop() == 0
+        estate.serve(environ=environ)
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT id FROM time ORDER BY id").scalars().all() == ["a", "b"]
+        engine.dispose()
 
 
 def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> None:

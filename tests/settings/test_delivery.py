@@ -90,7 +90,8 @@ def test_settings_of_delivery_are_values(tmp_path: Path) -> None:
     assert found.duration is not None
     assert (found.duration.weighting, found.duration.round_up_to) == (Weighting.ALWAYS, 360.0)
     assert found.narrative is not None
-    assert (found.narrative.template, found.narrative.max_length, found.narrative.newline) == ("n.j2", 255, "\r\n")
+    assert found.narrative.template == Written("n.j2", 17, 25)
+    assert (found.narrative.max_length, found.narrative.newline) == (255, "\r\n")
     assert found.refuse is not None
     assert found.refuse[0].when == Written("not tag", 16, 19)
 

@@ -6,7 +6,7 @@ end nobody saw is simply made again. Without receipts it is at least once.
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from syncengine.posted_time import receipts
-from syncengine.posted_time.databases import Statement, bound
+from syncengine.posted_time.databases import Database, Silent, Statement, bound
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sql_errors import FAILURES, USER, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
@@ -42,7 +42,7 @@ class SqlSink:
     def __init__(
         self,
         name: str,
-        engine: sa.Engine,
+        database: Database,
         statement: Statement,
         params: Json,
         words: Words,
@@ -52,7 +52,8 @@ class SqlSink:
     ) -> None:
         self.name = name
         self.keeps_receipts = keeps_receipts
-        self._engine = engine
+        self._database = database
+        self._engine = database.engine
         self._statement = statement
         self._params = params
         self._words = words
@@ -68,20 +69,31 @@ class SqlSink:
 
     def check(self) -> None:
         """Have the target judge the statement, and make the table of receipts; whatever the database raises."""
+        self._database.ask_now(self._checked)
+
+    def _checked(self, _: threading.Event) -> None:
         with self._engine.connect() as connection:
             self._statement.check(connection)
         self._get_ready()
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
-        return await asyncio.to_thread(self._deliver, parcel)
+        try:
+            return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
+        except Silent as error:
+            return self._failure(error, parcel, is_sure=False)
 
     async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
         if not self.keeps_receipts:
             return None
-        return await asyncio.to_thread(self._has_receipt, group_id)
+        try:
+            return await self._database.ask(lambda _: self._has_receipt(group_id))
+        except FAILURES as error:
+            kind = meaning(error) or TroubleKind.UNKNOWN
+            return Failed(kind, sentence(self.name, kind))
 
     async def probe(self) -> SinkTrouble | None:
-        return await asyncio.to_thread(probe, self._engine, self.name)
+        kind = await self._database.probe()
+        return SinkTrouble(self.name, kind, sentence(self.name, kind)) if kind else None
 
     async def close(self) -> None:
         """Engines are closed by whoever opened them."""
@@ -91,27 +103,25 @@ class SqlSink:
             receipts.create(self._engine)
             self._is_ready = True
 
-    def _has_receipt(self, group_id: str) -> bool | Failed:
-        try:
-            self._get_ready()
-            with self._engine.connect() as connection:
-                return receipts.find(connection, group_id, self.name) is not None
-        except FAILURES as error:
-            kind = meaning(error) or TroubleKind.UNKNOWN
-            return Failed(kind, sentence(self.name, kind))
+    def _has_receipt(self, group_id: str) -> bool:
+        self._get_ready()
+        with self._engine.connect() as connection:
+            return receipts.find(connection, group_id, self.name) is not None
 
-    def _deliver(self, parcel: Parcel) -> Answer:
+    def _deliver(self, parcel: Parcel, given_up: threading.Event) -> Answer:
         committing = False
         try:
             self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
                 transaction = connection.begin()
                 answer = self._written(connection, parcel)
+                if given_up.is_set():
+                    raise Silent  # the group is trouble already: it is offered again
                 committing = True
                 transaction.commit()
                 return answer
         except _Signed:
-            return self._deliver(parcel)
+            return self._deliver(parcel, given_up)
         except FAILURES as error:
             return self._failure(error, parcel, is_sure=not committing)
 
@@ -142,16 +152,3 @@ class SqlSink:
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered)
-
-
-def probe(engine: sa.Engine, name: str) -> SinkTrouble | None:
-    """Whether the database answers."""
-    try:
-        with engine.connect() as connection:
-            connection.execute(sa.select(1))
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("PRAGMA schema_version").all()
-    except FAILURES as error:
-        kind = meaning(error) or TroubleKind.UNKNOWN
-        return SinkTrouble(name, kind, sentence(name, kind))
-    return None
