@@ -175,7 +175,7 @@ def register_time(given: Globals, format: str, mechanism: str | None) -> int:
     said: list[str] = []
     name = calling(given, lambda client, project: _registered(client, project, mechanism, said))
     text = "".join(f"{line[0].upper()}{visible(line[1:])}.\n" for line in said)
-    return show(given, format, {"registered": name}, text or "It was registered already.\n")
+    return show(given, format, {"registered": name}, text)
 
 
 async def _registered(client: Client, project: Project, name: str | None, said: list[str]) -> str:

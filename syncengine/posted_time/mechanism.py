@@ -84,8 +84,8 @@ class Registrar:
         answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
-        if answer.ok:
-            self._say("a fetch client is registered")
+        already = " already, or the team has a webhook: a fetch will tell"
+        self._say(f"a fetch client is registered{'' if answer.ok else already}")
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:

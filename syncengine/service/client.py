@@ -214,15 +214,13 @@ class Client:
                 with self._departures.of(request.content) as extensions:
                     response = await connection.send(self._built(connection, request, extensions))
         except NOT_SENT as error:
-            return Answer(
-                None, text=self._shown(f"cannot connect: {str(error) or type(error).__name__}"), reached=False
-            )
+            return Answer(None, text=self._shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
         except httpx.LocalProtocolError:
             return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
         except httpx.ReadTimeout:
             return Answer(None, text=f"no answer within {request.timeout or self._conduct.timeout:g} s", timed_out=True)
         except httpx.HTTPError as error:
-            return Answer(None, text=self._shown(f"no answer: {str(error) or type(error).__name__}"))
+            return Answer(None, text=self._shown(f"no answer: {str(error) or 'the connection broke'}"))
         return self._read(response)
 
     def _built(self, connection: httpx.AsyncClient, request: _Request, extensions: dict[str, Trace]) -> httpx.Request:
