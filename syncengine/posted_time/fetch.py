@@ -117,7 +117,11 @@ class Fetching:
     def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
-            self._tell(Unusable("a group without groupId was fetched: nobody can be told what became of it"))
+            self._tell(
+                Unusable(
+                    "a group was fetched whose groupId is missing, or no text: nobody can be told what became of it"
+                )
+            )
         return id
 
     async def _kept(self, id: str, group: Group | Unreadable) -> Any:

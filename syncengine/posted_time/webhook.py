@@ -126,7 +126,7 @@ class Receiver:
         if not _same(given if isinstance(given, str) else "", self._caller_key()):
             raise _Rejected(401, "The caller key is wrong.")
         if group_id(document) is None:
-            raise _Rejected(400, "The request is no posted time: it has no groupId.")
+            raise _Rejected(400, "The request is no posted time: its groupId is missing, or no text.")
         trusted: dict[str, Any] = document
         return trusted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ Group = Mapping[str, Any]
 LISTED_AT_MOST = 500
 LAST_INSTANT = 253_402_300_800_000
 """The year 10000, in milliseconds since epoch: no later time is one."""
+
+_UNFIT = re.compile("[\x00\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def _read(piece: bytes) -> Group | Unreadable:
     try:
         return _group(read_loosely(piece))
     except orjson.JSONDecodeError:
-        return Unreadable(id_in(piece), hashlib.sha256(piece).hexdigest())
+        return Unreadable(_identity(id_in(piece)), hashlib.sha256(piece).hexdigest())
 
 
 def _group(item: object) -> Group | Unreadable:
@@ -97,8 +100,12 @@ def _group(item: object) -> Group | Unreadable:
 
 def group_id(group: Group) -> str | None:
     """Its identity; None for a group that nobody could answer for."""
-    id = group.get("groupId")
-    return id if isinstance(id, str) and id else None
+    return _identity(group.get("groupId"))
+
+
+def _identity(id: object) -> str | None:
+    """Text that is kept and sent as it came: what stands for unreadable text may stand for two ids."""
+    return id if isinstance(id, str) and id and not _UNFIT.search(id) else None
 
 
 def submitted(group: Group) -> int | None:

@@ -11,9 +11,10 @@ import pytest
 
 from syncengine.errors import SyncengineError, Usage
 from syncengine.sandbox.app import running_sandbox
+from syncengine.service.answers import Answer
 from syncengine.service.client import Client, Conduct
 from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_TAG
-from syncengine.service.posted_time import fetch, group_id, groups_of, listed, update_status
+from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_of, listed, update_status
 
 from .scripted import CUT, OK, Reply, Scripted, saying
 from .talking import BUSY, key, talk
@@ -200,3 +201,14 @@ def test_a_service_that_always_answers_the_same_is_not_asked_for_ever() -> None:
 def test_an_empty_list_is_asked_for_once() -> None:
     """Nothing there: one request."""
     assert _listed([], 100) == ([], 1)
+
+
+@pytest.mark.parametrize("id", [rb"a\u0000", rb"a\ud83d", rb"a\udc00b", b"a\xff", rb"a\ufffd", b"a\x00", b""])
+@pytest.mark.parametrize("more", [b"", b', "x": nope'], ids=["whole", "broken"])
+def test_an_id_that_could_be_another_one_is_none(id: bytes, more: bytes) -> None:
+    """Whatever stands for text that cannot be kept may stand for two ids: a status would go to the wrong one."""
+    body = b'[{"groupId": "%b"%b}, {"groupId": "a\xc3\xa4"}]' % (id, more)
+    found = groups_of(Answer(200, None, understood=False, unread=body)) or []
+    ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
+    assert ids[0] is None
+    assert more or ids == [None, "aä"]
