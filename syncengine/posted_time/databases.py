@@ -151,7 +151,8 @@ class Databases:
     def database(self, url: str, name: str, told: str) -> Database:
         """The database of a path or URL; Problems when there can be none."""
         if url not in self._opened:
-            self._opened[url] = Database(open_engine(url, name), told, PATIENCE_SECONDS + _busy_seconds(url))
+            waits = 0.0 if sqlite_file(url) is None else _busy_seconds(url)
+            self._opened[url] = Database(open_engine(url, name), told, PATIENCE_SECONDS + waits)
         return self._opened[url]
 
     def close(self) -> None:
