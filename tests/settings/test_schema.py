@@ -46,6 +46,8 @@ GOOD = {
         "~",
         "tags: [{name: 0123, metadata: {A: 1.10}, keywords: [2024], protect: true, visibility: PRIVATE}]",
         "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01 09:00:00.123+02:00', url: '', path: a b}]",
+        'tags: [{name: "a b", description: "a\\n\\tb", metadata: {a b: "a\\nb"}, keywords: [a b]}]',
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
         "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: a}, as: m, tags: [{name: '{{ m.a }}'}]}]",
@@ -94,6 +96,14 @@ BAD = {
         "tags: [{name: a, category: b, tagCategoryId: c}]",
         "tags: [{name: a, metadata: {A: {B: c}}}]",
         "defaults: {tags: {category: b, tagCategoryId: c}}",
+        "generate: [{forEach: {csv: a.csv}, tags: []}]",
+        'tags: [{name: a, url: "a\\nb"}]',
+        'tags: [{name: "a\\nb"}]',
+        'tags: [{name: a, keywords: ["a\\tb"]}]',
+        'tags: [{name: a, description: "a\\ab"}]',
+        'tags: [{name: a, metadata: {"a\\nb": c}}]',
+        'tags: [{name: a, metadata: {b: "a\\eb"}}]',
+        "tags: [{name: a, createdTimestamp: 2024-05-01 09:00}]",
         "defaults: {tags: {name: a}}",
         "removed: [{tag: a}]",
     ],
@@ -205,11 +215,11 @@ ALTERNATIVES = [
         "Only one of `category` or `tagCategoryId` is possible.",
     ),
     (
-        "generate: [{forEach: {csv: a, json: b}, tags: []}]",
+        "generate: [{forEach: {csv: a, json: b}, tags: [{name: x}]}]",
         ("ForEach", "dependentSchemas", "csv"),
         f"Only one of {KINDS} is possible.",
     ),
-    ("generate: [{forEach: {encoding: a}, tags: []}]", ("ForEach", "anyOf", 0), f"One of {KINDS} is needed."),
+    ("generate: [{forEach: {encoding: a}, tags: [{name: x}]}]", ("ForEach", "anyOf", 0), f"One of {KINDS} is needed."),
 ]
 
 
