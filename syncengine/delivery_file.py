@@ -205,7 +205,7 @@ class Sink(Model):
 
     model_config = one_of_schema("sql", "http", "jsonl")
 
-    name: SinkName
+    name: SinkName = Field(description="In receipts and in `Idempotency-Key`.")
     when: Condition | None = Field(None, description="Only groups for which this expression holds.")
     sql: SqlSection | None = None
     http: HttpSection | None = None

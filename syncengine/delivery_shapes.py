@@ -209,7 +209,7 @@ def callback(text: str) -> str | None:
 
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
     """A mapping in which exactly one of `kinds` is given."""
-    shown = ", ".join(f"`{kind}`" for kind in kinds[:-1]) + f" or `{kinds[-1]}`"
+    shown = _listed(kinds)
 
     def make(_: str) -> Reader:
         whole = model_reader(model, title)
@@ -225,9 +225,22 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
     return make
 
 
+def _listed(kinds: tuple[str, ...]) -> str:
+    return ", ".join(f"`{kind}`" for kind in kinds[:-1]) + f" or `{kinds[-1]}`"
+
+
 def one_of_schema(*kinds: str) -> ConfigDict:
-    """The same for editors."""
-    return ConfigDict(json_schema_extra={"oneOf": [{"required": [kind]} for kind in kinds]})
+    """The same for editors, with a sentence for those that read `errorMessage` (yaml-language-server)."""
+    needed = f"One of {_listed(kinds)} is needed."
+    extra = {"anyOf": [{"required": [kind], "errorMessage": needed} for kind in kinds], **at_most_one(*kinds)}
+    return ConfigDict(json_schema_extra=extra)
+
+
+def at_most_one(*kinds: str) -> dict[str, Any]:
+    """JSON Schema of a mapping in which no two of `kinds` are given; the later is what is wrong."""
+    said = f"Only one of {_listed(kinds)} is possible."
+    later = {kind: dict.fromkeys(kinds[at + 1 :], False) for at, kind in enumerate(kinds[:-1])}
+    return {"dependentSchemas": {kind: {"properties": no, "errorMessage": said} for kind, no in later.items()}}
 
 
 _TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"], "pattern": r"\S"}

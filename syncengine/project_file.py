@@ -83,8 +83,8 @@ Section = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "object"})]
 class EndpointOverride(Model):
     """Where an operation is, when it is not at its usual place."""
 
-    path: UrlPath | None = None
-    method: Method | None = None
+    path: UrlPath | None = Field(None, description="Below the service's URL.")
+    method: Method | None = Field(None, description="As the service has it by default.")
 
 
 class ServiceSection(Model):
@@ -103,11 +103,11 @@ class ServiceSection(Model):
 class MaxDeletes(Model):
     """How much may go without an approval (engine.md §5): a count, or a share of what is recorded."""
 
-    tags: LimitText | None = None
-    activity_types: LimitText | None = None
-    keywords: LimitText | None = None
-    metadata: LimitText | None = None
-    fields: LimitText | None = None
+    tags: LimitText | None = Field(None, description="Of tags that are retired or deleted; 25% by default.")
+    activity_types: LimitText | None = Field(None, description="Of activity types that are removed; 25% by default.")
+    keywords: LimitText | None = Field(None, description="Of keywords that are deleted; 50% by default.")
+    metadata: LimitText | None = Field(None, description="Of metadata values that are deleted; 50% by default.")
+    fields: LimitText | None = Field(None, description="Of fields that are cleared; 50% by default.")
 
 
 class PolicySection(Model):
@@ -151,5 +151,5 @@ class ProjectFile(Overlay):
 
     model_config = ConfigDict(title="syncengine project file")
 
-    version: Annotated[Literal[1], Reads(whole_number(1, 1))]
+    version: Annotated[Literal[1], Reads(whole_number(1, 1))] = Field(description="Of this format: 1.")
     environments: dict[str, Overlay] | None = Field(None, description="Merged over the above; chosen with --env.")

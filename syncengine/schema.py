@@ -14,6 +14,7 @@ from syncengine.posted_time_formats import AuditFormat, GroupFormat, InboxFormat
 from syncengine.project_file import ProjectFile
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+SUFFIX = ".schema.json"
 
 
 class _Untitled(GenerateJsonSchema):

@@ -54,7 +54,7 @@ def document_of(data: bytes, findings: Findings) -> MappingNode | None:
     items: dict[str, list[Node]] = {}
     try:
         header = [name.strip() for name in next(rows, [])]
-        if not _header_is_good(header, findings):
+        if not _header_is_good(header, _starts(head, delimiter), findings):
             return None
         for line, row in _records(rows):
             _take(header, row, At(line, 0), items, findings)
@@ -78,15 +78,26 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         start = rows.line_num  # type: ignore[attr-defined] # as above
 
 
-def _header_is_good(header: Sequence[str], findings: Findings) -> bool:
+def _starts(head: str, delimiter: str) -> list[int]:
+    """The column that each name of a header starts in, from 1."""
+    found, is_quoted = [1], False
+    for number, character in enumerate(head, 1):
+        is_quoted ^= character == '"'
+        if character == delimiter and not is_quoted:
+            found.append(number + 1)
+    return found
+
+
+def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Findings) -> bool:
     known = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     for number, name in enumerate(header):
+        column = starts[number] if number < len(starts) else 1  # behind a name of several lines
         if name in header[:number]:
-            findings.at("duplicate-column", 1, 1, f"two columns are named {quoted(name)}")
+            findings.at("duplicate-column", 1, column, f"two columns are named {quoted(name)}")
         elif name not in known and not (name.startswith(METADATA) and name != METADATA):
             hint = suggestion(name, known) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
-            findings.at("unknown-column", 1, 1, f"no field is named {quoted(name)}{hint}")
+            findings.at("unknown-column", 1, column, f"no field is named {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
         findings.at("missing-column", 1, 1, "the header names no identity: `name`, `externalId` or `code`")
     return len(findings.found) == before

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import errno
 import io
 import os
 import signal
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -22,7 +24,15 @@ from syncengine.render.visible import visible
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and leave the process with its exit code; no traceback ever reaches a user."""
-    sys.exit(run(arguments))
+    code = run(arguments)
+    _set_signals(lambda *_: os._exit(code))  # all is said; what is left is to free the memory
+    atexit.register(_set_signals, signal.SIG_IGN)
+    sys.exit(code)
+
+
+def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)
 
 
 def run(arguments: list[str] | None = None) -> int:

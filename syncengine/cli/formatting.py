@@ -37,8 +37,9 @@ class Laid(NamedTuple):
 def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: str) -> int:
     """Give manifests their canonical layout: order and indentation; comments are kept.
 
-    Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so is
-    syncengine.yaml, which has no order of its own. A list or mapping in brackets with comments in it keeps its order.
+    Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so are
+    syncengine.yaml, which has no order of its own, and files with other sections than a manifest's. A list or mapping
+    in brackets with comments in it keeps its order.
     """
     output = Output(given, given.folder)
     try:

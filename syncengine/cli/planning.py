@@ -171,21 +171,42 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
 
 
 @click.command()
-@click.option("-o", "folder", metavar="DIR", default=".", help="Where to write them.")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("-o", "folder", metavar="DIR", help="Write files there.  [default: the current folder]")
 @with_globals
-def schema(given: Globals, folder: str) -> int:
-    """Write the JSON Schemas of manifests, project file, plan, report and diagnostics."""
-    import orjson
+def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
+    """Write the JSON Schemas of all formats into a folder, or print the one with this NAME to stdout.
 
-    from syncengine.schema import schemas
+    NAME is that of the file: manifest, project, plan, report, diagnostics and so on. With -o, those with these NAMEs
+    are written.
+    """
+    from syncengine.render.json import dumped
 
     output = Output(given, given.folder)
-    place = given.folder / folder
+    chosen = _schemas(names)
+    if len(chosen) == len(names) == 1 and folder is None:
+        output.data(dumped(*chosen.values()))
+        return ExitCode.DONE
+    place = given.folder / (folder or ".")
     try:
         place.mkdir(parents=True, exist_ok=True)
-        for name, content in schemas().items():
-            (place / name).write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        for name, content in chosen.items():
+            (place / name).write_text(dumped(content), encoding="utf-8")
             output.say(f"{place / name}")
     except OSError as error:
         raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
     return ExitCode.DONE
+
+
+def _schemas(names: Sequence[str]) -> dict[str, Any]:
+    """Those with these names, by file name; all of them without names."""
+    from syncengine.document.findings import suggestion
+    from syncengine.schema import SUFFIX, schemas
+
+    made = schemas()
+    known = {name.removesuffix(SUFFIX): name for name in made}
+    for name in names:
+        if name.removesuffix(SUFFIX) not in known:
+            hint = suggestion(name, known) or f"; there are {', '.join(known)}"
+            raise click.UsageError(f"there is no schema {name!r}{hint}")
+    return {known[short]: made[known[short]] for short in (n.removesuffix(SUFFIX) for n in names or known)}

@@ -11,6 +11,8 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
 
 INIT_FORMAT = "syncengine.init/v1"
+REPEATS = 10
+"""Names in several lines that are told of one by one."""
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """Those that editors check what people write with."""
 
@@ -41,6 +43,8 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
         output.data("".join(f"Wrote {Path(folder, name)}\n" for name in begun.written))
+        for sentence in _repeats(given.folder / csv) if csv is not None else ():
+            output.say(sentence)
         for name in begun.kept:
             output.say(f"{Path(folder, name)} is there already, and is kept")
         where = "" if place.resolve() == Path.cwd() else f"-C {folder} "
@@ -56,6 +60,14 @@ def _schemas() -> dict[str, str]:
 
     made = schemas()
     return {f"schemas/{name}": dumped(made[name]) for name in SCHEMAS}
+
+
+def _repeats(file: Path) -> list[str]:
+    from syncengine.starter.from_csv import repeats_of
+
+    found = repeats_of(file)
+    more = len(found) - REPEATS
+    return found if more <= 0 else [*found[:REPEATS], f"{file.name}: {more} more are in several lines"]
 
 
 def _from_csv(file: Path, folder: Path) -> dict[str, str]:

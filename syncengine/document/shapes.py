@@ -331,12 +331,25 @@ def plain_texts(reader: Reader) -> PlainField:
     return PlainField(Shape.MAP, lambda found: found if all(map(says_something, found)) else None)
 
 
-_SCALAR: Final = WithJsonSchema({"type": ["string", "number", "boolean"]})
-_LISTED: Final[dict[str, Any]] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"\S"}
-_NAMED: Final[dict[str, Any]] = {**_LISTED, "pattern": r"^\S(.*\S)?$"}
+def _scalar(pattern: str, said: str) -> dict[str, Any]:
+    """JSON Schema of text; `said` is for editors that read `patternErrorMessage` (yaml-language-server)."""
+    return {"type": ["string", "number", "boolean"], "pattern": pattern, "patternErrorMessage": said}
 
-Line = Annotated[str, Reads(line, plain_text), _SCALAR]
-Prose = Annotated[str, Reads(prose, plain_text), _SCALAR]
+
+_VISIBLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]"
+_LINE: Final = _scalar(f"^{_VISIBLE}*$", "It must be one line of visible text.")
+_PROSE: Final = _scalar(f"^({_VISIBLE}|[\\t\\n])*$", "It must not hold control characters.")
+_LISTED: Final = {
+    **_scalar(rf"^(?=.*\S){_VISIBLE}*$", "It must be one line of visible text, not empty."),
+    "minLength": 1,
+}
+_NAMED: Final = {
+    **_scalar(rf"^(?=\S(.*\S)?$){_VISIBLE}*$", "It must be one line of visible text without blanks around it."),
+    "minLength": 1,
+}
+
+Line = Annotated[str, Reads(line, plain_text), WithJsonSchema(_LINE)]
+Prose = Annotated[str, Reads(prose, plain_text), WithJsonSchema(_PROSE)]
 Filled = Annotated[str, Reads(filled, plain_filled), WithJsonSchema(_LISTED)]
 Identity = Annotated[str, Reads(identity, plain_identity), WithJsonSchema(_NAMED)]
 Flag = Annotated[bool, Reads(flag, by_reader)]
@@ -352,14 +365,16 @@ Texts = Annotated[
     WithJsonSchema(
         {
             "type": "object",
-            "propertyNames": {"pattern": r"\S"},
-            "additionalProperties": {"type": ["string", "number", "boolean"]},
+            "propertyNames": {"pattern": _LISTED["pattern"]},
+            "additionalProperties": _PROSE,
         }
     ),
 ]
 Instant = Annotated[
     int,
     Reads(instant, by_reader),
-    WithJsonSchema({"anyOf": [{"type": "string", "format": "date-time"}, {"type": "integer", "maximum": _LATEST}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": f"^{_RFC3339.pattern}$"}, {"type": "integer", "maximum": _LATEST}]}
+    ),
     Field(examples=["2024-05-01T09:00:00Z"]),
 ]

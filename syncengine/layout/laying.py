@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from syncengine.document.findings import Findings
-from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
+from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, described, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import decoded
 from syncengine.errors import Severity
 from syncengine.layout.lines import Is, comments_of, lines_of
+from syncengine.layout.order import SECTION_ORDER
 from syncengine.layout.permuted import permuted
 from syncengine.layout.roundtrip import YAMLError, roundtrip
 from syncengine.layout.tidy import comment_depths, tidied
@@ -30,6 +31,10 @@ def laid_out(data: bytes, findings: Findings) -> str | None:
     text = (decoded(data, findings) or "").replace("\r\n", "\n").replace("\r", "\n")
     if not documents.roots:
         return text
+    if (stranger := next(filter(None, map(_stranger, documents.roots)), None)) is not None:
+        node, reason = stranger
+        findings.at("not-a-manifest", *place(node), f"left as it is: {reason}", severity=Severity.WARNING)
+        return None
     written, reason = _settled(text if text.endswith("\n") else f"{text}\n")
     if written is None:
         findings.at("cannot-lay-out", 1, 1, f"left as it is: {reason}", severity=Severity.WARNING)
@@ -39,6 +44,14 @@ def laid_out(data: bytes, findings: Findings) -> str | None:
         findings.at("cannot-lay-out", lost[0], 1, f"left as it is: {lost[1]}", severity=Severity.WARNING)
         return None
     return written
+
+
+def _stranger(root: Node) -> tuple[Node, str] | None:
+    """What no manifest has, another section or something else than sections, and what to say of it."""
+    if not isinstance(root, Mapping):
+        return root, f"a manifest holds sections, not {described(root)}"
+    unknown = (key for key in root.keys if key.text not in SECTION_ORDER)
+    return next(((key, f"a manifest has no section {quoted(key.text)}") for key in unknown), None)
 
 
 def _settled(text: str) -> tuple[str | None, str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from types import FrameType
 from typing import NamedTuple
 
 import msgspec
@@ -23,6 +25,7 @@ MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
 AT_ONCE = 4
 """Files that a process is given at a time."""
+_STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 32
 """Files whose readings wait in memory for the cache."""
 
@@ -164,7 +167,13 @@ def read_one(asked: Reread, defaults: DefaultValues) -> Fresh:
 
 def _read_here(asked: Reread, defaults: DefaultValues) -> Fresh:
     """The same in a process of its own, which need not say it twice."""
-    return read_one(asked, defaults)._replace(reading=None)
+    if _stopped.is_asked:
+        raise KeyboardInterrupt
+    _stopped.is_reading = True
+    try:
+        return read_one(asked, defaults)._replace(reading=None)
+    finally:
+        _stopped.is_reading = False
 
 
 def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | Reading | None) -> Reading:
@@ -193,10 +202,41 @@ def _processes(files: Sequence[ManifestFile]) -> int:
 
 def _in_processes(files: Sequence[Reread], defaults: DefaultValues, processes: int) -> Iterator[Fresh]:
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from multiprocessing import active_children, get_context
 
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        yield from pool.map(partial(_read_here, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
+    with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen) as pool:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
+        try:
+            found = pool.map(partial(_read_here, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        try:
+            yield from found
+        except BaseException:
+            for child in active_children():
+                child.terminate()
+            raise
+
+
+class _Stopped:
+    """Whether this process was asked to stop, which interrupts reading; an answer under way is always sent whole."""
+
+    def __init__(self) -> None:
+        self.is_asked = self.is_reading = False
+
+    def listen(self) -> None:
+        """In a new process: Ctrl-C goes to all processes of a terminal, and the first one tells of it."""
+        for number in _STOPPING:
+            signal.signal(number, self._ask)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        self.is_asked, was_reading, self.is_reading = True, self.is_reading, False
+        if was_reading:
+            raise KeyboardInterrupt
+
+
+_stopped = _Stopped()
 
 
 def _without_nodes(defaults: DefaultValues) -> DefaultValues:

@@ -17,6 +17,7 @@ from syncengine.document.shapes import refused
 from syncengine.document.tables import shown
 from syncengine.manifest.schema import (
     DEFAULTS_TABLES,
+    EXCLUSIVE,
     IDENTITIES,
     MANIFEST_SECTIONS,
     NEVER_DEFAULTS,
@@ -25,8 +26,6 @@ from syncengine.manifest.schema import (
     SECTIONS,
 )
 from syncengine.resource import Key, Kind, Removal
-
-EXCLUSIVE = ("category", "tagCategoryId")
 
 Values = Mapping[str, Any]
 

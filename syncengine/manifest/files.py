@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
@@ -14,6 +15,7 @@ from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 from syncengine.manifest.given import Given
+from syncengine.settings import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
@@ -115,7 +117,7 @@ class _Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            self._problem(base, "missing-manifests", "there is no such file or folder")
+            self._problem(base, "missing-manifests", f"there is no such file or folder{_projects_below(self.root)}")
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
                 self._folder(base)
@@ -177,6 +179,16 @@ class _Search:
             self.names[folder] = Path(os.path.relpath(folder or ".", self.root)).as_posix()
         relative = name if self.names[folder] == "." else f"{self.names[folder]}/{name}"
         return os.fsencode(relative).decode("utf-8", "replace")
+
+
+def _projects_below(folder: Path) -> str:
+    """Where a project is that the folder holds, unless it is one itself: for people who are one level too high."""
+    if (folder / FILE_NAME).exists():
+        return ""
+    with suppress(OSError):
+        found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
+        return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?" if found else ""
+    return ""
 
 
 def _is(question: Callable[[], bool]) -> bool:

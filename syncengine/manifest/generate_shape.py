@@ -15,6 +15,7 @@ from syncengine.document.shapes import Flag, Identity, Reads, identity, refused,
 from syncengine.document.tables import Model, unexamined
 from syncengine.setting_shapes import parsed
 
+_MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
 KINDS = ("csv", "json", "jsonl", "yaml", "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 RESERVED = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "true", "false", "none", "self"})
@@ -152,7 +153,10 @@ class Generate(Model):
     model_config = ConfigDict(
         json_schema_extra={
             "required": ["forEach"],
-            "anyOf": [{"required": [section]} for section in ("tags", "tagCategories", "activityTypes")],
+            "anyOf": [
+                {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
+                for section in ("tags", "tagCategories", "activityTypes")
+            ],
         }
     )
 

@@ -27,7 +27,7 @@ LINTS: Mapping[str, str] = {
     CONTAINED: "a keyword of one tag is part of another's, so that time that matches that is given both",
     "public-by-silence": "a tag is public only because nothing is said, while its neighbours are private",
     "private-in-shared-category": "a private tag is in a category that public tags are in too",
-    "closed-with-keywords": "a closed matter (`closedTimestamp`) still has keywords that tag time",
+    "closed-with-keywords": "a matter with a `closedTimestamp`, past or to come, has keywords that tag time after it",
 }
 """The codes that are decided here, and what they mean."""
 
@@ -80,7 +80,10 @@ def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings:
 
 
 def is_closed_with_keywords(body: Body) -> bool:
-    """A matter that is closed and still takes time."""
+    """A matter that takes time without an end, though it has one.
+
+    Whether the end has come is not asked: what a file says is remembered, and shall be as true tomorrow.
+    """
     return bool(body.keywords) and "closedTimestamp" in body.fields
 
 
@@ -89,7 +92,8 @@ def report_closed(key: Key, body: Body, node: MappingNode, findings: Findings) -
     if is_closed_with_keywords(body):
         words = ", ".join(quoted(word) for word in body.keywords[:3])
         message = (
-            f"the matter is closed, and {words} still tag time: give it `keywords: []`, `excludeTagNameKeyword: true`"
+            f"{words} tag time after `closedTimestamp` too:"
+            " a matter that is closed needs `keywords: []`, `excludeTagNameKeyword: true`"
         )
         _warn(findings, "closed-with-keywords", node.get("closedTimestamp") or node, message, str(key))
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
+from syncengine.delivery_shapes import at_most_one
 from syncengine.document.shapes import (
     Filled,
     Flag,
@@ -28,6 +29,8 @@ from syncengine.document.tables import Model, Table, plain_fields
 from syncengine.manifest.generate_shape import Generate
 from syncengine.resource import Kind, Removal
 
+EXCLUSIVE = ("category", "tagCategoryId")
+"""Fields of a tag of which it has one, or none."""
 _PROTECT = "Never removed by a plan, even when it is gone from the manifests."
 
 
@@ -36,8 +39,8 @@ class TagCategory(Model):
 
     external_id: Identity = Field(description="Identity of the category: its id in the connected system.")
     label: Line | None = Field(None, description="Shown in the console.")
-    description: Prose | None = None
-    keywords: Words | None = None
+    description: Prose | None = Field(None, description="Shown in the console.")
+    keywords: Words | None = Field(None, description="Words that belong to the category.")
     previously: Names | None = Field(None, description="Earlier externalIds of this category: a rename.")
     protect: Flag | None = Field(None, description=_PROTECT)
 
@@ -49,7 +52,7 @@ class ActivityType(Model):
 
     code: Identity = Field(description="Identity of the activity type.")
     label: Filled = Field(description="Shown in the console; the service takes it on creation only.")
-    description: Prose | None = None
+    description: Prose | None = Field(None, description="Shown in the console.")
     enable_if_new: Flag | None = Field(
         None, description="Offer it to users when it is created; acts on creation only, false by default."
     )
@@ -60,7 +63,7 @@ class ActivityType(Model):
 class Tag(Model):
     """A tag that users assign to recorded time."""
 
-    model_config = ConfigDict(json_schema_extra={"not": {"required": ["category", "tagCategoryId"]}})
+    model_config = ConfigDict(json_schema_extra=at_most_one(*EXCLUSIVE))
 
     name: Identity = Field(description="Identity of the tag.")
     description: Prose | None = Field(None, description="Shown in the console and searched; cannot be cleared.")
@@ -140,7 +143,8 @@ def _defaults_model(kind: Kind) -> type[Model]:
         for name, info in model.model_fields.items()
         if info.alias != IDENTITIES[kind] and name not in NEVER_DEFAULTS
     }
-    return create_model(f"{model.__name__}Defaults", __base__=Model, **fields)
+    exclusive: dict[str, Any] = {"json_schema_extra": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}
+    return create_model(f"{model.__name__}Defaults", __base__=Model, __cls_kwargs__=exclusive, **fields)
 
 
 def _optional(info: FieldInfo) -> Any:
@@ -153,7 +157,10 @@ def _optional(info: FieldInfo) -> Any:
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
 
 
-_defaults_fields: Any = {section: (DEFAULTS[kind] | None, Field(None)) for section, kind in SECTIONS.items()}
+_defaults_fields: Any = {
+    section: (DEFAULTS[kind] | None, Field(None, description=f"What each of the {section} has that does not say it."))
+    for section, kind in SECTIONS.items()
+}
 Defaults: type[Model] = create_model(
     "Defaults",
     __base__=Model,
@@ -165,11 +172,14 @@ Defaults: type[Model] = create_model(
 class Manifest(Model):
     """One document of a manifest file; every section is optional."""
 
-    model_config = ConfigDict(title="syncengine manifest")
+    model_config = ConfigDict(
+        title="syncengine manifest",
+        json_schema_extra={"type": ["object", "null"]},  # a document may be empty
+    )
 
-    tag_categories: list[TagCategory] | None = None
-    activity_types: list[ActivityType] | None = None
-    tags: list[Tag] | None = None
+    tag_categories: list[TagCategory] | None = Field(None, description="Groups of tags; what is gone is deleted.")
+    activity_types: list[ActivityType] | None = Field(None, description="Kinds of work that time can be posted as.")
+    tags: list[Tag] | None = Field(None, description="What users assign to recorded time: matters, projects.")
     defaults: Defaults | None = Field(None, description="Merged under every resource of this file.")
     removed: list[RemovedTag] | None = Field(None, description="How tags leave that are no longer declared.")
     generate: list[Generate] | None = Field(None, description="Resources made of the rows of a source.")

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from syncengine import __version__
 from syncengine.errors import Diagnostic, Row
+from syncengine.manifest.lints import LINTS
 from syncengine.render.diagnostics import message
 from syncengine.render.gitlab import fingerprints
 from syncengine.render.json import Document, dumped
@@ -31,10 +32,15 @@ def _run(found: Sequence[Diagnostic], look: Look) -> Document:
     rules = {code: index for index, code in enumerate(dict.fromkeys(diagnostic.code for diagnostic in found))}
     prints = fingerprints(found)
     return {
-        "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": [{"id": code} for code in rules]}},
+        "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": list(map(_rule, rules))}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(d, rules[d.code], mark, look) for d, mark in zip(found, prints, strict=True)],
     }
+
+
+def _rule(code: str) -> Document:
+    """What a warning suspects; an error's own message says more than its code."""
+    return {"id": code, "shortDescription": {"text": LINTS.get(code, code.replace("-", " "))}}
 
 
 def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> Document:

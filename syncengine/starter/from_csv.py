@@ -7,9 +7,11 @@ import io
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from syncengine.document.nodes import quoted
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
 
 DELIMITERS = ",;\t|"
@@ -43,6 +45,26 @@ def generated(file: Path, folder: Path) -> dict[str, str]:
     written = table if inside else table._replace(encoding=ENCODINGS[0])
     manifest = {MANIFEST: manifest_of(written, f"../{name}")}
     return manifest if inside else {**manifest, name: table.text}
+
+
+def repeats_of(file: Path) -> list[str]:
+    """What the block leaves out of the file: a sentence for each name that more than one row has, the first of them."""
+    table = table_of(file)
+    name = table.columns.index(_called(table.columns, NAMES) or table.columns[0])
+    rows = csv.reader(io.StringIO(table.text, newline=""), delimiter=table.delimiter)
+    lines: dict[str, list[int]] = {}
+    line = 1
+    with suppress(csv.Error):  # which the first `validate` tells with its place
+        for row in rows:
+            if line > 1 and len(row) > name:
+                lines.setdefault(row[name], []).append(line)
+            line = rows.line_num + 1
+    return [
+        f"{file.name}: {table.columns[name]} {quoted(text)} is in lines {', '.join(map(str, found[:5]))}"
+        f"{' and more' * (len(found) > 5)}, of which the first counts (`distinct`)"
+        for text, found in lines.items()
+        if len(found) > 1
+    ]
 
 
 def table_of(file: Path) -> Table:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .conftest import Estate
-from .program import ended
+from .program import PROGRAM, ended
 from .service import AT_ONCE
 
 DONE: dict[str, Any] = {"delay": 60}
@@ -88,3 +92,34 @@ def test_a_second_trouble_in_the_next_run_is_made_good_as_well(estate: Estate) -
     estate.service.fault("uploadActivityTypes", status=503, headers=AT_ONCE, times=None)
     assert estate.project.apply().code == 3
     estate.assert_converges()
+
+
+@pytest.mark.parametrize("command", [("validate",), ("plan", "--sandbox"), ("render",)], ids=" ".join)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_many_processes_are_interrupted_as_one(
+    tmp_path: Path, command: tuple[str, ...], number: signal.Signals
+) -> None:
+    """A terminal sends Ctrl-C to all of them: exit 130, one word, and none of them is left."""
+    (tmp_path / "manifests").mkdir()
+    items = "".join(f'  - name: a matter of number {n}\n    keywords: [Kw {n}, "Word {n}"]\n' for n in range(6000))
+    for part in "abcdefgh":
+        text = items.replace(" number", f" {part} number").replace("w ", f"w {part}").replace("rd ", f"rd {part}")
+        (tmp_path / "manifests" / f"{part}.yaml").write_text(f"tags:\n{text}")
+    process = subprocess.Popen(
+        [*PROGRAM, *command], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    _wait_for_children(process.pid)
+    os.killpg(process.pid, number)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, b"")
+    assert err.splitlines()[-1] == b"interrupted"
+    assert b"Traceback" not in err
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def _wait_for_children(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)

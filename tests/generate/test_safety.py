@@ -100,6 +100,24 @@ def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
     assert done.document["changes"][0]["source"]["data"] == {"file": "r.csv", "row": 6}
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("t: [1]\n", "wrong-type", "1:4"),
+        ("a: x\nt:\n  b: c\n", "wrong-type", "3:3"),
+        ("t:\n", "null-value", "1:3"),
+        ("- t\n", "wrong-type", "1:1"),
+    ],
+)
+def test_a_file_of_variables_has_texts_as_the_project_file(project: Project, text: str, code: str, place: str) -> None:
+    """A list would be shown to templates as Python writes it; the error has its place."""
+    (project.folder / "manifests").mkdir()
+    (project.folder / "vars.yaml").write_text(text)
+    done = project.run("render", "--var-file", "vars.yaml")
+    assert done.code == 8
+    assert f"vars.yaml:{place}: error[{code}]" in done.err
+
+
 def test_variables_are_part_of_what_a_plan_stands_on(project: Project, tmp_path: Path) -> None:
     """`--var`, `--var-file` and allowed names of the environment; the option is the strongest."""
     project.settings("variables: {a: file}", "allowEnv: [TEAM]")

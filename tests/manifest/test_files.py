@@ -63,3 +63,12 @@ def test_what_cannot_be_read_is_a_diagnostic(tmp_path: Path) -> None:
 def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     """Rather than a project that wants nothing, which would be a plan to remove everything."""
     assert [(d.code, d.file) for d in problems(tmp_path, {})] == [("missing-manifests", "manifests")]
+
+
+def test_a_project_one_level_down_is_named(tmp_path: Path) -> None:
+    """To people, and hooks, that stand above it; not where there is a project already."""
+    write(tmp_path, {"firm/syncengine.yaml": "version: 1\n", ".git/syncengine.yaml": "version: 1\n"})
+    (found,) = problems(tmp_path, {})
+    assert found.message.startswith("there is no such file or folder; is it the project in firm: `-C ")
+    (found,) = problems(tmp_path, {"syncengine.yaml": "version: 1\n"})
+    assert found.message == "there is no such file or folder"

@@ -56,6 +56,14 @@ def test_a_comma_that_cuts_a_text_is_told_as_that(tmp_path: Path) -> None:
     assert '"Smith, Jones & Co"' in found[0].message
 
 
+@pytest.mark.parametrize("year", [1999, 2999])
+def test_an_end_is_told_of_in_words_that_are_true_before_and_after_it(tmp_path: Path, year: int) -> None:
+    """What was read is remembered until the file changes, so that nothing is said of the day."""
+    text = f"tags:\n  - name: Alpha\n    closedTimestamp: {year}-05-01T09:00:00Z\n"
+    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    assert found.message.startswith('"Alpha" tag time after `closedTimestamp` too: a matter that is closed needs')
+
+
 ASKED_FOR = {"syncengine.yaml": "version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n"}
 """For the lint that is not looked for unasked."""
 

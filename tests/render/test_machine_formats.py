@@ -190,6 +190,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
     run = document["runs"][0]
     assert (document["version"], run["tool"]["driver"]["name"]) == ("2.1.0", "syncengine")
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert all(rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"])
     assert [(r["ruleId"], rules[r["ruleIndex"]], r["level"]) for r in run["results"]] == [
         ("refused", "refused", "error"),
         ("unknown", "unknown", "error"),

@@ -43,8 +43,11 @@ def test_a_schema_is_one(name: str) -> None:
 GOOD = {
     "manifest.schema.json": [
         "{}",
+        "~",
         "tags: [{name: 0123, metadata: {A: 1.10}, keywords: [2024], protect: true, visibility: PRIVATE}]",
         "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01 09:00:00.123+02:00', url: '', path: a b}]",
+        'tags: [{name: "a b", description: "a\\n\\tb", metadata: {a b: "a\\nb"}, keywords: [a b]}]',
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
         "generate: [{forEach: {csv: a.csv, delimiter: ';', distinct: a}, as: m, tags: [{name: '{{ m.a }}'}]}]",
@@ -92,6 +95,15 @@ BAD = {
         "tags: [{name: a, visibility: public}]",
         "tags: [{name: a, category: b, tagCategoryId: c}]",
         "tags: [{name: a, metadata: {A: {B: c}}}]",
+        "defaults: {tags: {category: b, tagCategoryId: c}}",
+        "generate: [{forEach: {csv: a.csv}, tags: []}]",
+        'tags: [{name: a, url: "a\\nb"}]',
+        'tags: [{name: "a\\nb"}]',
+        'tags: [{name: a, keywords: ["a\\tb"]}]',
+        'tags: [{name: a, description: "a\\ab"}]',
+        'tags: [{name: a, metadata: {"a\\nb": c}}]',
+        'tags: [{name: a, metadata: {b: "a\\eb"}}]',
+        "tags: [{name: a, createdTimestamp: 2024-05-01 09:00}]",
         "defaults: {tags: {name: a}}",
         "removed: [{tag: a}]",
     ],
@@ -179,6 +191,45 @@ def test_every_field_of_a_block_is_described_and_may_be_a_template() -> None:
         for field, shape in inside.items():
             assert shape.get("description") == outside[field].get("description")
             jsonschema.Draft202012Validator({"$defs": definitions, **shape}).validate("{{ row.a }}")
+
+
+@pytest.mark.parametrize("name", ["manifest.schema.json", "project.schema.json"])
+def test_every_field_that_people_write_is_described(name: str) -> None:
+    """By itself or by what it refers to, so that an editor has something to tell."""
+    schema = SCHEMAS[name]
+    definitions = schema["$defs"]
+    bare = [
+        f"{title}.{field}"
+        for title, shape in {"": schema, **definitions}.items()
+        for field, said in shape.get("properties", {}).items()
+        if not said.get("description") and not definitions[said.get("$ref", "/").rpartition("/")[2]].get("description")
+    ]
+    assert bare == []
+
+
+KINDS = "`csv`, `json`, `jsonl`, `yaml`, `sql` or `http`"
+ALTERNATIVES = [
+    (
+        "tags: [{name: a, category: b, tagCategoryId: c}]",
+        ("Tag", "dependentSchemas", "category"),
+        "Only one of `category` or `tagCategoryId` is possible.",
+    ),
+    (
+        "generate: [{forEach: {csv: a, json: b}, tags: [{name: x}]}]",
+        ("ForEach", "dependentSchemas", "csv"),
+        f"Only one of {KINDS} is possible.",
+    ),
+    ("generate: [{forEach: {encoding: a}, tags: [{name: x}]}]", ("ForEach", "anyOf", 0), f"One of {KINDS} is needed."),
+]
+
+
+@pytest.mark.parametrize(("text", "part", "words"), ALTERNATIVES)
+def test_alternatives_have_words(text: str, part: tuple[str, str, str | int], words: str) -> None:
+    """In the one part of the schema that refuses, where yaml-language-server looks for them."""
+    (error,) = judge("manifest.schema.json").iter_errors(yaml.safe_load(text))
+    definition, keyword, which = part
+    assert keyword in error.absolute_schema_path
+    assert SCHEMAS["manifest.schema.json"]["$defs"][definition][keyword][which]["errorMessage"] == words
 
 
 @pytest.mark.parametrize("text", BAD["project.schema.json"])

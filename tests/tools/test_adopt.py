@@ -117,6 +117,17 @@ def test_what_is_wrong_is_told_with_its_line(
     assert project.rows() == {}
 
 
+def test_a_column_that_is_wrong_is_told_with_its_place(project: Project) -> None:
+    """Each with its own, also behind a delimiter that is part of a name."""
+    header = 'name,"metadata.a,b",descr,,name\n'
+    found = adopt(project, "a.csv", header, code=8)["diagnostics"]
+    assert [(each["code"], each["line"], each["column"]) for each in found] == [
+        ("unknown-column", 1, 21),
+        ("unknown-column", 1, 27),
+        ("duplicate-column", 1, 28),
+    ]
+
+
 @pytest.mark.parametrize(("name", "code"), [("missing.csv", 1), ("there.txt", 64)])
 def test_a_file_that_cannot_be_read_is_named(project: Project, name: str, code: int) -> None:
     """Missing, or of another kind."""

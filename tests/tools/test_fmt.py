@@ -72,7 +72,7 @@ LAYOUTS = {
     "long": f"tags:\n- name: a\n  keywords: [{', '.join(f'a word of number {n}' for n in range(20))}]\n",
     "generate": "generate:\n- tags:\n  - url: '{{ m.b }}'\n    name: '{{ m.a }}'\n  as: m\n  forEach: {csv: x.csv}\n",
     "returns": "tags:\r\n- url: x\r\n  name: a # why\r\n",
-    "unknown": "tags:\n- nmae: a\n  zebra: b\n  name: c\nother: [1]\n",
+    "unknown": "tags:\n- nmae: a\n  zebra: b\n  name: c\nremoved: [1]\n",
     "wide": (
         "tags:\n      -   url: x\n          name: Ünïcode 😀 # ö\n"
         "          metadata:\n                B: 1\n                A: 2\n"
@@ -169,3 +169,24 @@ def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
     """JSON has its own tools, and the layout of a template is its text's."""
     project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
     assert fmt(tmp_path)[:2] == (0, "")
+
+
+STRANGERS = {
+    "kubernetes": ("kind: X\napiVersion: v1\nmetadata:\n    name: a\n", "1:1", "has no section"),
+    "openapi": ("tags:\n- url: x\n  name: a\n\n\npaths: {}\n", "6:1", 'has no section "paths"'),
+    "second document": ("tags: [{name: a}]\n---\nkind:   X\n", "3:1", "has no section"),
+    "list": ("-   a\n", "1:1", "holds sections"),
+    "text": ("some   text\n", "1:1", "holds sections"),
+}
+
+
+@pytest.mark.parametrize(("text", "place", "words"), STRANGERS.values(), ids=list(STRANGERS))
+def test_what_is_no_manifest_is_left_alone(tmp_path: Path, text: str, place: str, words: str) -> None:
+    """A repository has other files in folders of that name; the hook names the file and lets the commit pass."""
+    file = project(tmp_path, text)
+    for options in ([], ["--check"]):
+        code, out, err = fmt(tmp_path, *options)
+        assert (code, out) == (0, "")
+        assert f"manifests/m.yaml:{place}: warning[not-a-manifest]: left as it is" in err
+        assert words in err
+    assert file.read_text(encoding="utf-8") == text

@@ -146,3 +146,16 @@ def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, words: s
     done = run(tmp_path, "init", "new", "--from-csv", "m.csv")
     assert (done.returncode, "m.csv:1:1" in done.stderr, words in done.stderr) == (8, True, True)
     assert not (tmp_path / "new").exists()
+
+
+def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
+    """Of rows with one number the first counts; nothing of a person's data goes unsaid."""
+    rows = "Number,Title\nEP-1,one\n\nEP-2,two\nEP-1,three\n" + "".join(f"N{n},x\nN{n},y\n" for n in range(11))
+    (tmp_path / "m.csv").write_text(rows)
+    done = run(tmp_path, "init", "--from-csv", "m.csv")
+    assert done.returncode == 0
+    assert 'm.csv: Number "EP-1" is in lines 2, 5, of which the first counts (`distinct`)' in done.stderr
+    assert 'Number "N8"' in done.stderr
+    assert "m.csv: 2 more are in several lines" in done.stderr
+    (tmp_path / "n.csv").write_text("Number,Title\nEP-1,one\nEP-2,two\n")
+    assert "in lines" not in run(tmp_path, "init", "other", "--from-csv", "n.csv").stderr
