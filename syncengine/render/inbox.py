@@ -8,7 +8,7 @@ from syncengine.render.json import Document
 from syncengine.render.recorded import when
 from syncengine.render.visible import visible
 from syncengine.render.words import counted
-from syncengine.store.inbox_entries import Delivered, Entry, Event
+from syncengine.store.inbox_entries import SUCCESS, Delivered, Entry, Event
 
 INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"
@@ -70,7 +70,8 @@ def _entry_lines(entry: Entry, room: int) -> str:
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
     why = entry.note or entry.message
-    return first + (f"  {visible(why)}\n" if why else "")
+    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome != SUCCESS else ""
+    return first + (f"  {answer}{visible(why)}\n" if why else "")
 
 
 def story_document(entry: Entry, events: Sequence[Event]) -> Document:
@@ -140,7 +141,7 @@ TOLD: Mapping[str, str] = {
 
 def _event_line(event: Event) -> str:
     parts = [TOLD.get(event.kind, event.kind)]
-    parts += [visible(event.sink)] if event.sink else []
+    parts += [visible(event.sink) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
     said = [visible(text) for text in (event.message, _detail(event)) if text]
