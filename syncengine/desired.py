@@ -7,6 +7,7 @@ looked up in the file again, which happens for the few resources that something 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -22,8 +23,8 @@ from syncengine.manifest.containment import contained_in_others
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
-from syncengine.manifest.given import given_by
-from syncengine.manifest.lints import Shared, place_of, shared
+from syncengine.manifest.given import Given, given_by
+from syncengine.manifest.lints import CONTAINED, Shared, place_of, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
@@ -63,6 +64,10 @@ class Emptied(Struct, frozen=True, gc=False):
     at: tuple[int, int]
 
 
+FEW_BYTES = 2_000_000
+"""Of manifests, up to which contained keywords are looked for unasked: beyond, that costs a fifth of a cold plan."""
+
+
 class ManifestSet(NamedTuple):
     """What a project's manifests are, before they are read: files, the project's defaults, and what is wrong so far."""
 
@@ -74,13 +79,23 @@ class ManifestSet(NamedTuple):
 
 def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
-    found = find(project.manifests, project.root, given_by(project))
+    given = given_by(project)
+    found = find(project.manifests, project.root, given)
+    files = _comparing_parts(found.files, given) if CONTAINED not in project.policy.diagnostics else found.files
     problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Findings(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
-    return ManifestSet(found.files, defaults, project.policy.diagnostics, tuple(problems))
+    return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
+
+
+def _comparing_parts(files: Sequence[ManifestFile], given: Given) -> Sequence[ManifestFile]:
+    """The files, told to compare the parts of keywords where there is not much to read."""
+    if sum(file.size() for file in files) > FEW_BYTES:
+        return files
+    compares = replace(given, compares_parts=True)
+    return [replace(file, given=compares) for file in files]
 
 
 def load(project: Project) -> Desired:

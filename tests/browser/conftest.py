@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -71,8 +71,13 @@ class Console:
 
     def document(self) -> str:
         """The page as it is, asked for without a script."""
-        root = self.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
-        return str(self.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"])
+        from selenium.common.exceptions import WebDriverException
+
+        for _ in range(10):
+            root = self.browser.execute_cdp_cmd("DOM.getDocument", {})["root"]["nodeId"]
+            with suppress(WebDriverException):  # the page was loaded again between the two questions
+                return str(self.browser.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": root})["outerHTML"])
+        raise AssertionError("the page is loaded again and again")
 
     @contextmanager
     def without_scripts(self) -> Iterator[None]:

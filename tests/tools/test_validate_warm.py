@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from syncengine import desired
+from syncengine.planner import validated
+from syncengine.settings import load_project
+
 MANY = 4_000
 
 
@@ -57,8 +61,6 @@ def test_a_change_is_seen(estate: Path) -> None:
     file.write_text("tags:\n  - name: Beta\n    keywords: [Matter 00007]\n")
     assert "same-keyword" in validate(estate)[1]
     file.write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
-    assert "keyword-contained" not in validate(estate)[1]
-    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
     assert "keyword-contained" in validate(estate)[1]
     (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: error}}\n")
     assert validate(estate)[0] == 8
@@ -77,3 +79,20 @@ def test_much_is_read_by_several_processes(tmp_path: Path) -> None:
         tags = "".join(f"  - name: Matter {part}{n:05}\n    description: {'long ' * 20}{n}\n" for n in range(MANY))
         (tmp_path / f"manifests/{part}.yaml").write_text(f"tags:\n{tags}")
     assert validate(tmp_path) == (0, f"No problems found.\nValid: {2 * MANY:,} resources in 2 files.\n")
+
+
+def test_contained_keywords_are_looked_for_unasked_only_where_there_is_little(
+    estate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks for it is answered at any size."""
+    (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
+    assert contained(estate)
+    monkeypatch.setattr(desired, "FEW_BYTES", 10)
+    assert not contained(estate)
+    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
+    assert contained(estate)
+
+
+def contained(project: Path) -> bool:
+    found = validated(load_project(folder=project, environ={})).diagnostics
+    return "keyword-contained" in {diagnostic.code for diagnostic in found}
