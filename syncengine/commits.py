@@ -35,9 +35,10 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
 
 
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    # The words are ours, the folder is the user's own: nothing of a manifest reaches the command line.
     command = ["git", "-C", str(folder), *arguments]
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False)  # noqa: S603
+        return subprocess.run(  # noqa: S603 - words of ours and the user's own folder, nothing of a manifest
+            command, capture_output=True, text=True, timeout=ASK_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None

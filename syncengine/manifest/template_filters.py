@@ -106,7 +106,9 @@ def _instant(value: Any, format: str | None = None) -> datetime:
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
     try:
         text = plain_text(value).strip()
-        return datetime.strptime(text, format) if format else datetime.fromisoformat(text)  # noqa: DTZ007
+        if format is None:
+            return datetime.fromisoformat(text)
+        return datetime.strptime(text, format)  # noqa: DTZ007 - whether there is a zone is for the caller to judge
     except ValueError:
         raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
 
@@ -146,30 +148,44 @@ def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
     return found
 
 
+def _weighed(budget: Callable[[], Budget], filter: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapped(value: Any, *given: Any, **named: Any) -> Any:
+        budget().weigh(value)
+        return filter(value, *given, **named)
+
+    return wrapped
+
+
+def _walking(budget: Callable[[], Budget], filter: Callable[..., Any]) -> Callable[..., Any]:
+    """Each item that goes through it is a step."""
+    first = int(hasattr(filter, "jinja_pass_arg"))
+
+    @wraps(filter)
+    def wrapped(*given: Any, **named: Any) -> Any:
+        value = given[first] if len(given) > first else None
+        if isinstance(value, Iterator):
+            given = (*given[:first], budget().filtered(value), *given[first + 1 :])
+        elif isinstance(value, Sized) and not isinstance(value, str):
+            budget().walk(len(value))
+        return filter(*given, **named)
+
+    return wrapped
+
+
+def _indent(value: Any, width: int = 4, first: bool = False) -> str:
+    text = plain_text(value)
+    if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
+        raise TooMuch("`indent` is for up to 100 blanks")
+    return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
+
+
+def _tojson(value: Any) -> str:
+    str(value) if isinstance(value, Undefined) else None
+    return json.dumps(value, default=_json_value)
+
+
 def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
     """All filters, of an environment whose current budget `budget` tells."""
-
-    def weighed(filter: Callable[..., Any]) -> Callable[..., Any]:
-        def wrapped(value: Any, *given: Any, **named: Any) -> Any:
-            budget().weigh(value)
-            return filter(value, *given, **named)
-
-        return wrapped
-
-    def walking(filter: Callable[..., Any]) -> Callable[..., Any]:
-        """Each item that goes through it is a step."""
-        first = int(hasattr(filter, "jinja_pass_arg"))
-
-        @wraps(filter)
-        def wrapped(*given: Any, **named: Any) -> Any:
-            value = given[first] if len(given) > first else None
-            if isinstance(value, Iterator):
-                given = (*given[:first], budget().filtered(value), *given[first + 1 :])
-            elif isinstance(value, Sized) and not isinstance(value, str):
-                budget().walk(len(value))
-            return filter(*given, **named)
-
-        return wrapped
 
     def replace(value: Any, old: str, new: str) -> str:
         text = plain_text(value)
@@ -183,18 +199,8 @@ def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
         budget().fits(sum(map(len, parts)) + len(separator) * len(parts))
         return separator.join(parts)
 
-    def indent(value: Any, width: int = 4, first: bool = False) -> str:
-        text = plain_text(value)
-        if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
-            raise TooMuch("`indent` is for up to 100 blanks")
-        return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
-
-    def tojson(value: Any) -> str:
-        str(value) if isinstance(value, Undefined) else None
-        return json.dumps(value, default=_json_value)
-
     return {
-        **{name: walking(theirs.FILTERS[name]) for name in FROM_JINJA},
+        **{name: _walking(budget, theirs.FILTERS[name]) for name in FROM_JINJA},
         "slug": slug,
         "words": words,
         "split": split,
@@ -205,7 +211,7 @@ def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
         "sum": total,
         "replace": replace,
         "join": join,
-        "indent": indent,
-        "tojson": weighed(tojson),
-        "string": weighed(plain_text),
+        "indent": _indent,
+        "tojson": _weighed(budget, _tojson),
+        "string": _weighed(budget, plain_text),
     }

@@ -124,7 +124,8 @@ class Compiled:
         one = not made.statements and not (
             isinstance(expression := made.expression(), nodes.Filter) and expression.name == "_joined"
         )
-        if not one or (isinstance(made.expression(), nodes.Const) and isinstance(made.expression().value, str)):  # type: ignore[attr-defined]
+        alone = made.expression() if one else None
+        if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
             message = "`when` must be one expression that is true or false, like `row.status == 'open'`, not text"
             self._findings.error("when-text", node, message)
         return made
