@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, WithJsonSchema
+from msgspec import Meta, field
 
 from syncengine.delivery_shapes import (
     Callback,
@@ -25,9 +26,11 @@ from syncengine.delivery_shapes import (
     one_of_schema,
 )
 from syncengine.document.findings import INVALID, Findings
-from syncengine.document.nodes import Mapping, Node
+from syncengine.document.model import JsonSchema, Model
+from syncengine.document.nodes import Mapping as MappingNode
+from syncengine.document.nodes import Node
 from syncengine.document.shapes import Flag, Reader, Reads, choice, whole_number
-from syncengine.document.tables import Model, model_reader
+from syncengine.document.tables import model_reader
 from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, web_url
 
 
@@ -61,12 +64,14 @@ class Weighting(StrEnum):
     UNLESS_EDITED = "unless-edited"
 
 
-class HttpSourceSection(Model):
+class HttpSourceSection(Model, frozen=True):
     """An HTTP service that sinks and templates may name."""
 
-    url: WebUrl = Field(description="Its URL, or {env: NAME} or {file: PATH} of one.")
-    headers: Headers | None = Field(None, description="Sent with every request; credentials as {env} or {file}.")
-    timeout: Duration | None = Field(None, description="How long an answer may take; 30s by default.")
+    url: Annotated[WebUrl, Meta(description="Its URL, or {env: NAME} or {file: PATH} of one.")]
+    headers: Annotated[Headers | None, Meta(description="Sent with every request; credentials as {env} or {file}.")] = (
+        None
+    )
+    timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
 
 
 def http_source(name: str) -> Reader:
@@ -74,10 +79,10 @@ def http_source(name: str) -> Reader:
     place_of, whole = web_url(name), model_reader(HttpSourceSection, name)
 
     def read(node: Node, findings: Findings) -> Any:
-        if isinstance(node, Mapping) and any(key.text == "url" for key in node.keys):
+        if isinstance(node, MappingNode) and any(key.text == "url" for key in node.keys):
             return whole(node, findings)
         url = place_of(node, findings)
-        return INVALID if url is INVALID else HttpSourceSection.model_construct(url=url, headers=None, timeout=None)
+        return INVALID if url is INVALID else HttpSourceSection(url=url)
 
     return read
 
@@ -97,64 +102,78 @@ _HTTP_SOURCE_SCHEMA: dict[str, Any] = {
         },
     ]
 }
-HttpSource = Annotated[HttpSourceSection, Reads(http_source), WithJsonSchema(_HTTP_SOURCE_SCHEMA)]
+HttpSource = Annotated[HttpSourceSection, Reads(http_source), JsonSchema(_HTTP_SOURCE_SCHEMA)]
 
 
-class Source(Model):
+class Source(Model, frozen=True):
     """A connection that sinks, lookups and manifests may name."""
 
-    model_config = one_of_schema("sql", "http")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http")
 
-    sql: Place | None = Field(None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    http: HttpSource | None = Field(None, description="The URL of an HTTP service, or a reference.")
+    sql: Annotated[
+        Place | None, Meta(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
+    ] = None
+    http: Annotated[HttpSource | None, Meta(description="The URL of an HTTP service, or a reference.")] = None
 
 
 SourceSection = Annotated[Source, Reads(one_of(Source, "a source", ("sql", "http")))]
 
 
-class LookupQuery(Model):
+class LookupQuery(Model, frozen=True, kw_only=True):
     """A query of a database."""
 
-    model_config = one_of_schema("source", "url")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
-    source: Template | None = Field(None, description="A source of the project file.")
-    url: Place | None = Field(None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    query: Template = Field(description="One SELECT with :names for its parameters.")
-    params: Params | None = Field(None, description="A template for each name in the query.")
+    source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
+    url: Annotated[
+        Place | None, Meta(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
+    ] = None
+    query: Annotated[Template, Meta(description="One SELECT with :names for its parameters.")]
+    params: Annotated[Params | None, Meta(description="A template for each name in the query.")] = None
 
 
-class SqlSink(Model):
+class SqlSink(Model, frozen=True, kw_only=True):
     """A statement that delivers a group."""
 
-    model_config = one_of_schema("source", "url")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
-    source: Template | None = Field(None, description="A source of the project file.")
-    url: Place | None = Field(None, description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
-    statement: Template = Field(description="One statement with :names for its parameters; never a template.")
-    params: Params | None = Field(None, description="A template for each name in the statement.")
-    receipts: Flag | None = Field(None, description="Keep our receipts in the target; without, at least once.")
+    source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
+    url: Annotated[
+        Place | None, Meta(description="A SQLAlchemy URL without a password, a SQLite file, or a reference.")
+    ] = None
+    statement: Annotated[Template, Meta(description="One statement with :names for its parameters; never a template.")]
+    params: Annotated[Params | None, Meta(description="A template for each name in the statement.")] = None
+    receipts: Annotated[Flag | None, Meta(description="Keep our receipts in the target; without, at least once.")] = (
+        None
+    )
 
 
-class HttpSink(Model):
+class HttpSink(Model, frozen=True):
     """A request that delivers a group."""
 
-    model_config = one_of_schema("source", "url")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
-    source: Template | None = Field(None, description="A source of the project file.")
-    url: WebUrl | None = Field(None, description="The URL of the service, or a reference.")
-    method: Method | None = Field(None, description="POST by default.")
-    path: Template | None = Field(None, description="Below the URL; a template.")
-    headers: Headers | None = Field(None, description="Templates, or {env} or {file}.")
-    body: JsonTemplate | None = Field(None, alias="json", description="The body: JSON whose texts are templates.")
-    health: UrlPath | None = Field(None, description="A path that answers 2xx to GET when the service is well.")
-    timeout: Duration | None = Field(None, description="How long an answer may take; 30s by default.")
+    source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
+    url: Annotated[WebUrl | None, Meta(description="The URL of the service, or a reference.")] = None
+    method: Annotated[Method | None, Meta(description="POST by default.")] = None
+    path: Annotated[Template | None, Meta(description="Below the URL; a template.")] = None
+    headers: Annotated[Headers | None, Meta(description="Templates, or {env} or {file}.")] = None
+    body: Annotated[JsonTemplate | None, Meta(description="The body: JSON whose texts are templates.")] = field(
+        default=None, name="json"
+    )
+    health: Annotated[UrlPath | None, Meta(description="A path that answers 2xx to GET when the service is well.")] = (
+        None
+    )
+    timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
 
 
-class JsonlSection(Model):
+class JsonlSection(Model, frozen=True):
     """A file with one JSON object a line."""
 
-    path: File = Field(description="Relative to the project's folder.")
-    body: JsonTemplate | None = Field(None, alias="json", description="The line; the whole group by default.")
+    path: Annotated[File, Meta(description="Relative to the project's folder.")]
+    body: Annotated[JsonTemplate | None, Meta(description="The line; the whole group by default.")] = field(
+        default=None, name="json"
+    )
 
 
 SqlQuery = Annotated[LookupQuery, Reads(one_of(LookupQuery, "`sql`", ("source", "url")))]
@@ -162,97 +181,115 @@ SqlSection = Annotated[SqlSink, Reads(one_of(SqlSink, "`sql`", ("source", "url")
 HttpSection = Annotated[HttpSink, Reads(one_of(HttpSink, "`http`", ("source", "url")))]
 
 
-class RefuseRule(Model):
+class RefuseRule(Model, frozen=True):
     """What must not be posted."""
 
-    when: Condition = Field(description="An expression; the group is refused where it holds.")
-    message: Template = Field(description="Shown to the user who posted.")
+    when: Annotated[Condition, Meta(description="An expression; the group is refused where it holds.")]
+    message: Annotated[Template, Meta(description="Shown to the user who posted.")]
 
 
-class LookupSection(Model):
+class LookupSection(Model, frozen=True, kw_only=True):
     """A row of the target, found before anything is delivered."""
 
-    name: SinkName = Field(description="`lookup.NAME` in templates.")
-    when: Condition | None = Field(None, description="Only where this holds; `lookup.NAME` is none elsewhere.")
+    name: Annotated[SinkName, Meta(description="`lookup.NAME` in templates.")]
+    when: Annotated[Condition | None, Meta(description="Only where this holds; `lookup.NAME` is none elsewhere.")] = (
+        None
+    )
     sql: SqlQuery
-    missing: Template | None = Field(None, description="The sentence of the refusal when there is no row.")
+    missing: Annotated[Template | None, Meta(description="The sentence of the refusal when there is no row.")] = None
 
 
-class NarrativeSection(Model):
+class NarrativeSection(Model, frozen=True):
     """The text that tells what was done."""
 
-    template: WrittenFile | None = Field(None, description="A template's file, relative to the project's folder.")
-    max_length: Annotated[int, Reads(whole_number(0, 10_000_000)), Field(ge=0)] | None = Field(
-        None, description="Longer text is cut; 0 (default): never."
-    )
-    newline: Newline | None = Field(None, description="Written for each end of a line.")
+    template: Annotated[
+        WrittenFile | None, Meta(description="A template's file, relative to the project's folder.")
+    ] = None
+    max_length: Annotated[
+        Annotated[int, Reads(whole_number(0, 10_000_000)), Meta(ge=0)] | None,
+        Meta(description="Longer text is cut; 0 (default): never."),
+    ] = None
+    newline: Annotated[Newline | None, Meta(description="Written for each end of a line.")] = None
 
 
-class DurationSection(Model):
+class DurationSection(Model, frozen=True):
     """How long it took."""
 
-    from_: Annotated[DurationFrom, Reads(choice(DurationFrom))] | None = Field(
-        None, alias="from", description="What the user posted (total, default), or the sum of its rows."
-    )
-    weighting: Annotated[Weighting, Reads(choice(Weighting))] | None = Field(
-        None, description="Whether experienceWeightingPercent counts; unless-edited by default."
-    )
-    round_up_to: Span | None = Field(None, description="A unit to round up to, like 6m; 0s (default): none.")
+    from_: Annotated[
+        Annotated[DurationFrom, Reads(choice(DurationFrom))] | None,
+        Meta(description="What the user posted (total, default), or the sum of its rows."),
+    ] = field(default=None, name="from")
+    weighting: Annotated[
+        Annotated[Weighting, Reads(choice(Weighting))] | None,
+        Meta(description="Whether experienceWeightingPercent counts; unless-edited by default."),
+    ] = None
+    round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): none.")] = None
 
 
-class Sink(Model):
+class Sink(Model, frozen=True):
     """Where posted time goes. Its name stands in receipts and in `Idempotency-Key`: renaming it makes it another."""
 
-    model_config = one_of_schema("sql", "http", "jsonl")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http", "jsonl")
 
-    name: SinkName = Field(description="In receipts and in `Idempotency-Key`.")
-    when: Condition | None = Field(None, description="Only groups for which this expression holds.")
+    name: Annotated[SinkName, Meta(description="In receipts and in `Idempotency-Key`.")]
+    when: Annotated[Condition | None, Meta(description="Only groups for which this expression holds.")] = None
     sql: SqlSection | None = None
     http: HttpSection | None = None
     jsonl: JsonlSection | None = None
-    external_id: Template | None = Field(None, description="Sent back to the service with SUCCESS.")
-    refuse_on: Statuses | None = Field(None, description="More statuses that are the user's matter, not trouble.")
-    refused: Template | None = Field(None, description="What the user is told when the sink refuses.")
+    external_id: Annotated[Template | None, Meta(description="Sent back to the service with SUCCESS.")] = None
+    refuse_on: Annotated[
+        Statuses | None, Meta(description="More statuses that are the user's matter, not trouble.")
+    ] = None
+    refused: Annotated[Template | None, Meta(description="What the user is told when the sink refuses.")] = None
 
 
 SinkSection = Annotated[Sink, Reads(one_of(Sink, "a sink", ("sql", "http", "jsonl")))]
 
 
-class WebhookSection(Model):
+class WebhookSection(Model, frozen=True):
     """Where the service posts time to."""
 
-    callback_url: Callback | None = Field(None, description="The public URL of this receiver.")
-    caller_key: SecretReference | None = Field(None, description="What the service proves itself with.")
-    bind: Listen | None = Field(None, description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")
-    max_body: Annotated[int, Reads(whole_number(1024, 1 << 30)), Field(ge=1024)] | None = Field(
-        None, description="Bytes of the largest body that is read; 1048576 by default."
-    )
+    callback_url: Annotated[Callback | None, Meta(description="The public URL of this receiver.")] = None
+    caller_key: Annotated[SecretReference | None, Meta(description="What the service proves itself with.")] = None
+    bind: Annotated[Listen | None, Meta(description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")] = None
+    max_body: Annotated[
+        Annotated[int, Reads(whole_number(1024, 1 << 30)), Meta(ge=1024)] | None,
+        Meta(description="Bytes of the largest body that is read; 1048576 by default."),
+    ] = None
 
 
-class PostedTimeSection(Model):
+class PostedTimeSection(Model, frozen=True):
     """Where posted time comes from and goes to."""
 
-    mode: Annotated[Mode, Reads(choice(Mode))] | None = Field(None, description="fetch by default.")
+    mode: Annotated[Annotated[Mode, Reads(choice(Mode))] | None, Meta(description="fetch by default.")] = None
     webhook: WebhookSection | None = None
-    fetch_limit: Annotated[int, Reads(whole_number(1, 500)), Field(ge=1, le=500)] | None = Field(
-        None, description="Groups asked for at once; 25 by default."
-    )
-    timezone: TimeZone | None = Field(None, description="`user` (default), or a zone that all times are shown in.")
-    refuse: tuple[RefuseRule, ...] | None = Field(None, description="What must not be posted.")
-    unmatched: Annotated[Unmatched, Reads(choice(Unmatched))] | None = Field(
-        None, description="What becomes of a group that no sink takes; refuse by default."
-    )
-    lookups: tuple[LookupSection, ...] | None = Field(
-        None, description="Rows of the target, found before any delivery."
-    )
+    fetch_limit: Annotated[
+        Annotated[int, Reads(whole_number(1, 500)), Meta(ge=1, le=500)] | None,
+        Meta(description="Groups asked for at once; 25 by default."),
+    ] = None
+    timezone: Annotated[
+        TimeZone | None, Meta(description="`user` (default), or a zone that all times are shown in.")
+    ] = None
+    refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="What must not be posted.")] = None
+    unmatched: Annotated[
+        Annotated[Unmatched, Reads(choice(Unmatched))] | None,
+        Meta(description="What becomes of a group that no sink takes; refuse by default."),
+    ] = None
+    lookups: Annotated[
+        tuple[LookupSection, ...] | None, Meta(description="Rows of the target, found before any delivery.")
+    ] = None
     narrative: NarrativeSection | None = None
     duration: DurationSection | None = None
-    deliver: tuple[SinkSection, ...] | None = Field(None, description="Sinks, in order.")
-    keep: Duration | None = Field(None, description="How long delivered groups are kept whole; 60d by default.")
+    deliver: Annotated[tuple[SinkSection, ...] | None, Meta(description="Sinks, in order.")] = None
+    keep: Annotated[Duration | None, Meta(description="How long delivered groups are kept whole; 60d by default.")] = (
+        None
+    )
 
 
-class ServeSection(Model):
+class ServeSection(Model, frozen=True):
     """The long-running connector."""
 
-    every: Duration | None = Field(None, description="How often manifests are applied; 5m by default.")
-    listen: Listen | None = Field(None, description="Of /healthz, /readyz and /metrics; 127.0.0.1:9100 by default.")
+    every: Annotated[Duration | None, Meta(description="How often manifests are applied; 5m by default.")] = None
+    listen: Annotated[
+        Listen | None, Meta(description="Of /healthz, /readyz and /metrics; 127.0.0.1:9100 by default.")
+    ] = None

@@ -21,7 +21,7 @@ def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Ma
     for what, named in (("sink", section.deliver or ()), ("lookup", section.lookups or ())):
         _check_unique(what, named, findings)
     if section.mode is Mode.WEBHOOK:
-        _check_webhook(section.webhook or WebhookSection.model_construct(), node, findings)
+        _check_webhook(section.webhook or WebhookSection(), node, findings)
 
 
 def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Findings) -> None:

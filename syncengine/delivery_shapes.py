@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, WithJsonSchema
-
 from syncengine.document.findings import INVALID, Findings
+from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.shapes import (
     Reader,
@@ -24,7 +23,7 @@ from syncengine.document.shapes import (
     refused,
     whole_number,
 )
-from syncengine.document.tables import Model, model_reader
+from syncengine.document.tables import model_reader
 from syncengine.setting_shapes import USE_REFERENCE, Reference, filled_path, parsed, reference, web_url_trouble
 
 USER = "user"
@@ -229,11 +228,10 @@ def _listed(kinds: tuple[str, ...]) -> str:
     return ", ".join(f"`{kind}`" for kind in kinds[:-1]) + f" or `{kinds[-1]}`"
 
 
-def one_of_schema(*kinds: str) -> ConfigDict:
+def one_of_schema(*kinds: str) -> dict[str, Any]:
     """The same for editors, with a sentence for those that read `errorMessage` (yaml-language-server)."""
     needed = f"One of {_listed(kinds)} is needed."
-    extra = {"anyOf": [{"required": [kind], "errorMessage": needed} for kind in kinds], **at_most_one(*kinds)}
-    return ConfigDict(json_schema_extra=extra)
+    return {"anyOf": [{"required": [kind], "errorMessage": needed} for kind in kinds], **at_most_one(*kinds)}
 
 
 def at_most_one(*kinds: str) -> dict[str, Any]:
@@ -244,44 +242,42 @@ def at_most_one(*kinds: str) -> dict[str, Any]:
 
 
 _TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
-Template = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
-Condition = Annotated[Written, Reads(written), WithJsonSchema(_TEXT)]
-JsonTemplate = Annotated[Any, Reads(json_template), WithJsonSchema({})]
+Template = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
+Condition = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
+JsonTemplate = Annotated[Any, Reads(json_template), JsonSchema({})]
 Params = Annotated[
     dict[str, Any],
     Reads(parameters),
-    WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}),
+    JsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}),
 ]
-Headers = Annotated[dict[str, Written | Reference], Reads(headers), WithJsonSchema({"type": "object"})]
+Headers = Annotated[dict[str, Written | Reference], Reads(headers), JsonSchema({"type": "object"})]
 Statuses = Annotated[
     tuple[int, ...],
     Reads(statuses),
-    WithJsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
+    JsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
 ]
-SinkName = Annotated[
-    Written, Reads(plain_name), WithJsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})
-]
+SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})]
 Listen = Annotated[
     tuple[str, int],
     Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
-    WithJsonSchema({"type": "string", "pattern": f"^{_LISTEN.pattern}$"}),
+    JsonSchema({"type": "string", "pattern": f"^{_LISTEN.pattern}$"}),
 ]
 Newline = Annotated[
     str,
     Reads(parsed(newline, 'what ends a line, like "\\r\\n" or <br>')),
-    WithJsonSchema({"type": "string", "maxLength": 20}),
+    JsonSchema({"type": "string", "maxLength": 20}),
 ]
 TimeZone = Annotated[
     str,
     Reads(parsed(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
-    WithJsonSchema({"type": "string"}),
+    JsonSchema({"type": "string"}),
 ]
 Callback = Annotated[
     str,
     Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
-    WithJsonSchema({"type": "string", "pattern": "^https?://"}),
+    JsonSchema({"type": "string", "pattern": "^https?://"}),
 ]
 _PATH = parsed(filled_path, "a path")
-_FILLED = WithJsonSchema({"type": "string", "minLength": 1})
+_FILLED = JsonSchema({"type": "string", "minLength": 1})
 File = Annotated[str, Reads(_PATH), _FILLED]
 WrittenFile = Annotated[Written, Reads(with_place(_PATH)), _FILLED]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from syncengine.delivery_names import check_names
 from syncengine.document.findings import Findings, suggestion
+from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Node, described
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.tables import Table, shown
@@ -36,7 +37,7 @@ def settings_of(
         hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
     if root is None or findings.found:
-        return Settings(Overlay.model_construct())
+        return Settings(Overlay())
     _check_project(root, findings)
     for overlay in overlays.values():
         _check_overlay(overlay, findings)
@@ -46,10 +47,10 @@ def settings_of(
     secrets = secret_places((root, *overlays.values()))
     check_allowed((root, *overlays.values()), secrets, findings)
     if findings.found:
-        return Settings(Overlay.model_construct())
+        return Settings(Overlay())
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
-    settings = ProjectFile.model_construct(**_PROJECT.read(merged, findings))
+    settings = constructed(ProjectFile, _PROJECT.read(merged, findings))
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)

@@ -7,15 +7,17 @@ that might be a secret.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from msgspec import Meta
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
+from syncengine.document.model import JsonSchema, Model
 from syncengine.document.shapes import Filled, Names, Reads, Texts, choice, whole_number, words
-from syncengine.document.tables import Model, unexamined
+from syncengine.document.tables import unexamined
 from syncengine.resource import Removal
 from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, SecretReference, UrlPath, parsed
 
@@ -75,81 +77,101 @@ _LIMIT_SCHEMA: dict[str, Any] = {
 LimitText = Annotated[
     Limit,
     Reads(parsed(limit, "a count like 20, or a share like 25% (0% to 100%)")),
-    WithJsonSchema(_LIMIT_SCHEMA),
+    JsonSchema(_LIMIT_SCHEMA),
 ]
-Section = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "object"})]
+Section = Annotated[Any, Reads(unexamined), JsonSchema({"type": "object"})]
 
 
-class EndpointOverride(Model):
+class EndpointOverride(Model, frozen=True):
     """Where an operation is, when it is not at its usual place."""
 
-    path: UrlPath | None = Field(None, description="Below the service's URL.")
-    method: Method | None = Field(None, description="As the service has it by default.")
+    path: Annotated[UrlPath | None, Meta(description="Below the service's URL.")] = None
+    method: Annotated[Method | None, Meta(description="As the service has it by default.")] = None
 
 
-class ServiceSection(Model):
+class ServiceSection(Model, frozen=True):
     """The time-recording service."""
 
-    base_url: BaseUrl | None = Field(None, description="The service's URL, or `sandbox`.")
-    api_key: SecretReference | None = Field(None, description="{env: NAME} or {file: PATH}; never the key itself.")
-    team: Filled | None = Field(None, description="Checked before the first write.")
-    endpoints: dict[str, EndpointOverride] | None = Field(None, description="Other paths, by operation id.")
-    timeout: Duration | None = Field(None, description="How long an answer may take; 30s by default.")
-    concurrency: Annotated[int, Reads(whole_number(1, 64)), Field(ge=1, le=64)] | None = Field(
-        None, description="Requests under way at once, 1 to 64; 8 by default."
-    )
+    base_url: Annotated[BaseUrl | None, Meta(description="The service's URL, or `sandbox`.")] = None
+    api_key: Annotated[
+        SecretReference | None, Meta(description="{env: NAME} or {file: PATH}; never the key itself.")
+    ] = None
+    team: Annotated[Filled | None, Meta(description="Checked before the first write.")] = None
+    endpoints: Annotated[dict[str, EndpointOverride] | None, Meta(description="Other paths, by operation id.")] = None
+    timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
+    concurrency: Annotated[
+        Annotated[int, Reads(whole_number(1, 64)), Meta(ge=1, le=64)] | None,
+        Meta(description="Requests under way at once, 1 to 64; 8 by default."),
+    ] = None
 
 
-class MaxDeletes(Model):
+class MaxDeletes(Model, frozen=True):
     """How much may go without an approval (engine.md §5): a count, or a share of what is recorded."""
 
-    tags: LimitText | None = Field(None, description="Of tags that are retired or deleted; 25% by default.")
-    activity_types: LimitText | None = Field(None, description="Of activity types that are removed; 25% by default.")
-    keywords: LimitText | None = Field(None, description="Of keywords that are deleted; 50% by default.")
-    metadata: LimitText | None = Field(None, description="Of metadata values that are deleted; 50% by default.")
-    fields: LimitText | None = Field(None, description="Of fields that are cleared; 50% by default.")
+    tags: Annotated[LimitText | None, Meta(description="Of tags that are retired or deleted; 25% by default.")] = None
+    activity_types: Annotated[
+        LimitText | None, Meta(description="Of activity types that are removed; 25% by default.")
+    ] = None
+    keywords: Annotated[LimitText | None, Meta(description="Of keywords that are deleted; 50% by default.")] = None
+    metadata: Annotated[LimitText | None, Meta(description="Of metadata values that are deleted; 50% by default.")] = (
+        None
+    )
+    fields: Annotated[LimitText | None, Meta(description="Of fields that are cleared; 50% by default.")] = None
 
 
-class PolicySection(Model):
+class PolicySection(Model, frozen=True):
     """What a plan may do."""
 
-    tag_removal: Annotated[Removal, Reads(choice(Removal))] | None = Field(
-        None, description="How a tag leaves that is gone from the manifests; forget by default."
-    )
-    activity_types: Annotated[Ownership, Reads(choice(Ownership))] | None = Field(
-        None, description="Whether activity types that are not declared are removed; owned by default."
-    )
+    tag_removal: Annotated[
+        Annotated[Removal, Reads(choice(Removal))] | None,
+        Meta(description="How a tag leaves that is gone from the manifests; forget by default."),
+    ] = None
+    activity_types: Annotated[
+        Annotated[Ownership, Reads(choice(Ownership))] | None,
+        Meta(description="Whether activity types that are not declared are removed; owned by default."),
+    ] = None
     max_deletes: MaxDeletes | None = None
-    diagnostics: dict[str, Annotated[Level, Reads(choice(Level))]] | None = Field(
-        None, description="Warnings by code: off, warning or error."
-    )
+    diagnostics: Annotated[
+        dict[str, Annotated[Level, Reads(choice(Level))]] | None,
+        Meta(description="Warnings by code: off, warning or error."),
+    ] = None
 
 
-class Overlay(Model):
+class Overlay(Model, frozen=True):
     """Settings that an environment may replace."""
 
     service: ServiceSection | None = None
-    manifests: Paths | None = Field(None, description="Files and folders with manifests; `manifests` by default.")
-    state: Place | None = Field(None, description="A path (SQLite), a URL without a password, or a reference.")
-    sources: dict[str, SourceSection] | None = Field(None, description="Connections, by the name that others use.")
-    data_folders: Paths | None = Field(
-        None, description="Folders outside the project whose files manifests may read as data."
+    manifests: Annotated[
+        Paths | None, Meta(description="Files and folders with manifests; `manifests` by default.")
+    ] = None
+    state: Annotated[Place | None, Meta(description="A path (SQLite), a URL without a password, or a reference.")] = (
+        None
     )
-    variables: Texts | None = Field(None, description="`var.NAME` in templates.")
-    allow_env: Names | None = Field(
-        None, description="Environment variables that templates may read; none with a secret."
-    )
-    defaults: Section | None = Field(None, description="Merged under every resource of all manifests.")
+    sources: Annotated[
+        dict[str, SourceSection] | None, Meta(description="Connections, by the name that others use.")
+    ] = None
+    data_folders: Annotated[
+        Paths | None, Meta(description="Folders outside the project whose files manifests may read as data.")
+    ] = None
+    variables: Annotated[Texts | None, Meta(description="`var.NAME` in templates.")] = None
+    allow_env: Annotated[
+        Names | None, Meta(description="Environment variables that templates may read; none with a secret.")
+    ] = None
+    defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None
-    approvals: Approvals | None = Field(None, description="COUNT@HASH of removals that are approved (engine.md §5).")
-    posted_time: PostedTimeSection | None = Field(None, description="Where posted time is delivered.")
-    serve: ServeSection | None = Field(None, description="The long-running connector.")
+    approvals: Annotated[
+        Approvals | None, Meta(description="COUNT@HASH of removals that are approved (engine.md §5).")
+    ] = None
+    posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
+    serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None
 
 
-class ProjectFile(Overlay):
+class ProjectFile(Overlay, frozen=True, kw_only=True):
     """The project file."""
 
-    model_config = ConfigDict(title="syncengine project file")
+    beyond_fields: ClassVar[Mapping[str, Any]] = {"title": "syncengine project file"}
 
-    version: Annotated[Literal[1], Reads(whole_number(1, 1))] = Field(description="Of this format: 1.")
-    environments: dict[str, Overlay] | None = Field(None, description="Merged over the above; chosen with --env.")
+    version: Annotated[Literal[1], Reads(whole_number(1, 1)), Meta(description="Of this format: 1.")]
+    environments: Annotated[
+        dict[str, Overlay] | None, Meta(description="Merged over the above; chosen with --env.")
+    ] = None

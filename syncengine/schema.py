@@ -8,10 +8,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from syncengine.document.model import Model
 from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.posted_time_formats import AuditFormat, GroupFormat, InboxFormat, ListingFormat, PreviewFormat
 from syncengine.project_file import ProjectFile
+from syncengine.schema_models import pydantic_model
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SUFFIX = ".schema.json"
@@ -79,8 +81,9 @@ def _or_template(field: dict[str, Any]) -> dict[str, Any]:
     return {**said, "anyOf": [shape, TEMPLATE]}
 
 
-def _schema(model: type[BaseModel], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
-    return {"$schema": DIALECT, **model.model_json_schema(schema_generator=generator)}
+def _schema(model: type[BaseModel | Model], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+    known = pydantic_model(model) if issubclass(model, Model) else model
+    return {"$schema": DIALECT, **known.model_json_schema(schema_generator=generator)}
 
 
 def _bare(schema: dict[str, Any]) -> dict[str, Any]:

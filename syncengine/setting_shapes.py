@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import WithJsonSchema
-
 from syncengine.document.findings import Findings, Invalid
+from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mapping, Node, Scalar
 from syncengine.document.shapes import Reader, Reads, called, choice, is_text, refused, words
 
@@ -190,12 +189,12 @@ Paths = Annotated[tuple[str, ...], Reads(words(parsed(filled_path, "a path")))]
 Duration = Annotated[
     float,
     Reads(parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms")),
-    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
+    JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
 ]
 Span = Annotated[
     float,
     Reads(parsed(span, "a duration like 6m or 0s")),
-    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
+    JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
 ]
 """A duration that may be none at all."""
 _REFERENCE_SCHEMA: dict[str, Any] = {
@@ -205,12 +204,12 @@ _REFERENCE_SCHEMA: dict[str, Any] = {
     "minProperties": 1,
     "maxProperties": 1,
 }
-SecretReference = Annotated[Reference, Reads(secret), WithJsonSchema(_REFERENCE_SCHEMA)]
+SecretReference = Annotated[Reference, Reads(secret), JsonSchema(_REFERENCE_SCHEMA)]
 Place = Annotated[
-    Reference | str, Reads(place), WithJsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]})
+    Reference | str, Reads(place), JsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]})
 ]
 WebUrl = Annotated[
     Reference | str,
     Reads(web_url),
-    WithJsonSchema({"anyOf": [{"type": "string", "pattern": "^https?://"}, _REFERENCE_SCHEMA]}),
+    JsonSchema({"anyOf": [{"type": "string", "pattern": "^https?://"}, _REFERENCE_SCHEMA]}),
 ]

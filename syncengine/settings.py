@@ -17,6 +17,7 @@ from msgspec import structs
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, Source
 from syncengine.document.findings import Findings, in_order
+from syncengine.document.model import names_of
 from syncengine.document.nodes import Node
 from syncengine.environments import settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
@@ -229,7 +230,7 @@ class _Assembly:
 
     def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, Any]) -> Project:
         settings = self.settings
-        service = self._service(settings.service or ServiceSection.model_construct())
+        service = self._service(settings.service or ServiceSection())
         return Project(
             root=self.root,
             config=path,
@@ -237,7 +238,7 @@ class _Assembly:
             service=service,
             manifests=tuple(self.root / name for name in settings.manifests or ("manifests",)),
             is_sandbox=sandbox or service.base_url == SANDBOX,
-            policy=_policy(settings.policy or PolicySection.model_construct()),
+            policy=_policy(settings.policy or PolicySection()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
@@ -245,7 +246,7 @@ class _Assembly:
             defaults=settings.defaults,
             sources=settings.sources or {},
             posted_time=settings.posted_time,
-            serve=_serve(settings.serve or ServeSection.model_construct()),
+            serve=_serve(settings.serve or ServeSection()),
             data_folders=settings.data_folders or (),
             _state=self._state(),
             _secrets=self.secrets,
@@ -323,8 +324,7 @@ def _serve(section: ServeSection) -> Serve:
 
 
 def _given(limits: MaxDeletes | None) -> dict[str, Limit]:
-    names = {name: info.alias or name for name, info in MaxDeletes.model_fields.items()}
-    found = {names[name]: getattr(limits, name, None) for name in names}
+    found = {name: getattr(limits, attribute, None) for name, attribute in names_of(MaxDeletes).items()}
     return {name: limit for name, limit in found.items() if limit is not None}
 
 

@@ -14,9 +14,10 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, cast
 
-from pydantic import Field, WithJsonSchema
+from msgspec import Meta
 
 from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
+from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import (
     PLAIN_NULLS,
     Mapping,
@@ -348,21 +349,21 @@ _NAMED: Final = {
     "minLength": 1,
 }
 
-Line = Annotated[str, Reads(line, plain_text), WithJsonSchema(_LINE)]
-Prose = Annotated[str, Reads(prose, plain_text), WithJsonSchema(_PROSE)]
-Filled = Annotated[str, Reads(filled, plain_filled), WithJsonSchema(_LISTED)]
-Identity = Annotated[str, Reads(identity, plain_identity), WithJsonSchema(_NAMED)]
+Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
+Prose = Annotated[str, Reads(prose, plain_text), JsonSchema(_PROSE)]
+Filled = Annotated[str, Reads(filled, plain_filled), JsonSchema(_LISTED)]
+Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(_NAMED)]
 Flag = Annotated[bool, Reads(flag, by_reader)]
 Words = Annotated[
     tuple[str, ...],
     Reads(words(filled), plain_words),
-    WithJsonSchema({"type": "array", "items": _LISTED}),
+    JsonSchema({"type": "array", "items": _LISTED}),
 ]
-Names = Annotated[tuple[str, ...], Reads(words(identity)), WithJsonSchema({"type": "array", "items": _NAMED})]
+Names = Annotated[tuple[str, ...], Reads(words(identity)), JsonSchema({"type": "array", "items": _NAMED})]
 Texts = Annotated[
     dict[str, str],
     Reads(texts, plain_texts),
-    WithJsonSchema(
+    JsonSchema(
         {
             "type": "object",
             "propertyNames": {"pattern": _LISTED["pattern"]},
@@ -373,8 +374,8 @@ Texts = Annotated[
 Instant = Annotated[
     int,
     Reads(instant, by_reader),
-    WithJsonSchema(
+    JsonSchema(
         {"anyOf": [{"type": "string", "pattern": f"^{_RFC3339.pattern}$"}, {"type": "integer", "maximum": _LATEST}]}
     ),
-    Field(examples=["2024-05-01T09:00:00Z"]),
+    Meta(examples=["2024-05-01T09:00:00Z"]),
 ]

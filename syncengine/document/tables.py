@@ -1,7 +1,7 @@
-"""pydantic models → tables of readers, by which mappings are read field by field; pure.
+"""models → tables of readers, by which mappings are read field by field; pure.
 
 The models stay the only place where a field's name, type and description stand: the tables come from them, and so do
-the JSON Schemas. Validation is not pydantic's, since an error needs its line and 100,000 tags need the time.
+the JSON Schemas. Validation is not a library's, since an error needs its line and 100,000 tags need the time.
 """
 
 from __future__ import annotations
@@ -13,24 +13,15 @@ from collections.abc import Sequence as AnySequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
+from msgspec.structs import fields
 
 from syncengine.document.findings import INVALID, Findings, nearest
+from syncengine.document.model import Model, constructed
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
 from syncengine.document.plain import Field as PlainField
 from syncengine.document.shapes import Reader, Reads, refused
 
 M = TypeVar("M", bound="Model")
-
-
-class Model(BaseModel):
-    """What all models of files share: names as in the file are camelCase, and nothing else is known."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True, defer_build=True
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +35,11 @@ class Table:
 
     @classmethod
     def of(cls, model: type[Model], title: str, meant: AnyMapping[str, str] | None = None) -> Table:
-        names = {name: info.alias or name for name, info in model.model_fields.items()}
+        found = {info.encode_name: info for info in fields(model)}
         return cls(
             title=title,
-            readers={names[n]: (names[n], _reader_of_field(names[n], i)) for n, i in model.model_fields.items()},
-            required=frozenset(names[n] for n, info in model.model_fields.items() if info.is_required()),
+            readers={name: (name, _reader(name, info.type)) for name, info in found.items()},
+            required=frozenset(name for name, info in found.items() if info.required),
             meant=meant or {},
         )
 
@@ -96,7 +87,7 @@ def model_reader(model: type[M], title: str) -> Reader:
         values = table.read(node, findings)
         if table.missing(values, node, findings) or INVALID in values.values():
             return INVALID
-        return model.model_construct(**values)
+        return constructed(model, values)
 
     return read
 
@@ -104,20 +95,15 @@ def model_reader(model: type[M], title: str) -> Reader:
 def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
     """Those fields of a model that can be read without nodes, by their names in the file."""
     found: dict[str, PlainField] = {}
-    for name, info in model.model_fields.items():
-        key = info.alias or name
-        _, reads = _bare(info.annotation, info.metadata)
-        if reads and (plain := reads.plain(table.readers[key][1])):
-            found[key] = plain
+    for info in fields(model):
+        _, reads = _bare(info.type)
+        if reads and (plain := reads.plain(table.readers[info.encode_name][1])):
+            found[info.encode_name] = plain
     return found
 
 
-def _reader_of_field(name: str, info: FieldInfo) -> Reader:
-    return _reader(name, info.annotation, info.metadata)
-
-
-def _reader(name: str, annotation: Any, metadata: AnySequence[Any] = ()) -> Reader:
-    annotation, reads = _bare(annotation, metadata)
+def _reader(name: str, annotation: Any) -> Reader:
+    annotation, reads = _bare(annotation)
     if reads:
         return reads.make(name)
     if isinstance(annotation, type) and issubclass(annotation, Model):

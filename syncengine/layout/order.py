@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from syncengine.document.model import names_of
 from syncengine.manifest.generate_shape import ForEach, Generate
 from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
 
 SECTION_ORDER = ("defaults", *SECTIONS, "generate", "removed")
 """What holds for all that follows comes first, what leaves comes last."""
 FIELD_ORDER: Mapping[str, Sequence[str]] = {
-    section: tuple(info.alias or name for name, info in MODELS[kind].model_fields.items())
-    for section, kind in SECTIONS.items()
+    section: tuple(names_of(MODELS[kind])) for section, kind in SECTIONS.items()
 }
-REMOVED_ORDER, GENERATE_ORDER, FOR_EACH_ORDER = (
-    tuple(info.alias or name for name, info in model.model_fields.items()) for model in (RemovedTag, Generate, ForEach)
-)
+REMOVED_ORDER, GENERATE_ORDER, FOR_EACH_ORDER = (tuple(names_of(model)) for model in (RemovedTag, Generate, ForEach))
 
 
 def order_at(path: Sequence[str]) -> Sequence[str] | None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from syncengine.document.findings import INVALID, Findings
+from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, place
 from syncengine.document.tables import Table
@@ -127,7 +128,7 @@ class _Making:
         missing = GENERATE_TABLE.missing(values, node, findings)
         if missing or INVALID in values.values():
             return None
-        asked: Generate = Generate.model_construct(**values)
+        asked: Generate = constructed(Generate, values)
         block = Block(asked, node, self.defaults, findings)
         if len(findings.found) > before:
             return None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, WithJsonSchema
+from msgspec import Meta, field
 
 from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_of_schema
 from syncengine.document.findings import INVALID, Findings
+from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Node, Sequence
 from syncengine.document.shapes import Flag, Identity, Reads, identity, refused, whole_number
-from syncengine.document.tables import Model, unexamined
+from syncengine.document.tables import unexamined
 from syncengine.setting_shapes import parsed
 
 _MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
@@ -82,87 +84,103 @@ def _one_or_more(name: str) -> Any:
 _COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"^\S(.*\S)?$"}
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
-UniqueNames = Annotated[tuple[str, ...], Reads(_unique), WithJsonSchema(_COLUMNS)]
+UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
 Delimiter = Annotated[
-    str, Reads(_delimiter_reader), WithJsonSchema({"type": "string", "pattern": r"^([^\r\n\"]|tab|\\t)$"})
+    str, Reads(_delimiter_reader), JsonSchema({"type": "string", "pattern": r"^([^\r\n\"]|tab|\\t)$"})
 ]
 Encoding = Annotated[
-    str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), WithJsonSchema({"type": "string"})
+    str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), JsonSchema({"type": "string"})
 ]
 RowName = Annotated[
     str,
     Reads(parsed(_name, "a name of letters, digits and _ that means nothing else")),
-    WithJsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": sorted(RESERVED)}}),
+    JsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": sorted(RESERVED)}}),
 ]
-Columns = Annotated[tuple[str, ...], Reads(_one_or_more), WithJsonSchema({"anyOf": [_COLUMN, _COLUMNS]})]
-Nodes = Annotated[Any, Reads(unexamined), WithJsonSchema({"type": "array", "items": {"type": "object"}})]
+Columns = Annotated[tuple[str, ...], Reads(_one_or_more), JsonSchema({"anyOf": [_COLUMN, _COLUMNS]})]
+Nodes = Annotated[Any, Reads(unexamined), JsonSchema({"type": "array", "items": {"type": "object"}})]
 
 
-class SqlFrom(Model):
+class SqlFrom(Model, frozen=True, kw_only=True):
     """A query of a database that the project file names."""
 
-    model_config = one_of_schema("source", "file")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "file")
 
-    source: Template | None = Field(None, description="A source of the project file.")
-    file: Template | None = Field(None, description="A SQLite file of this project, relative to this manifest.")
-    query: Template = Field(description="One SELECT with :names for its parameters; never a template.")
-    params: Params | None = Field(None, description="A value for each name in the query; templates see var and env.")
+    source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
+    file: Annotated[Template | None, Meta(description="A SQLite file of this project, relative to this manifest.")] = (
+        None
+    )
+    query: Annotated[Template, Meta(description="One SELECT with :names for its parameters; never a template.")]
+    params: Annotated[
+        Params | None, Meta(description="A value for each name in the query; templates see var and env.")
+    ] = None
 
 
-class Paging(Model):
+class Paging(Model, frozen=True):
     """How an HTTP service gives a long list: the next page's URL in its answer, or a parameter that counts."""
 
-    model_config = one_of_schema("next", "page")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("next", "page")
 
-    next: Identity | None = Field(None, description="Where in the answer the next page's URL is: `links.next`.")
-    page: Identity | None = Field(None, description="A query parameter that counts pages, until one is empty.")
-    first: Annotated[int, Reads(whole_number(0, 1_000_000))] | None = Field(None, description="The first page; 1.")
+    next: Annotated[Identity | None, Meta(description="Where in the answer the next page's URL is: `links.next`.")] = (
+        None
+    )
+    page: Annotated[Identity | None, Meta(description="A query parameter that counts pages, until one is empty.")] = (
+        None
+    )
+    first: Annotated[
+        Annotated[int, Reads(whole_number(0, 1_000_000))] | None, Meta(description="The first page; 1.")
+    ] = None
 
 
-class HttpFrom(Model):
+class HttpFrom(Model, frozen=True):
     """A list that an HTTP service of the project file answers with, as JSON."""
 
-    source: Template = Field(description="A source of the project file.")
-    path: Template | None = Field(None, description="Below the source's URL.")
-    query: Params | None = Field(None, description="Parameters behind the path.")
-    items: Identity | None = Field(None, description="Where in the answer the list is: `data.matters`.")
+    source: Annotated[Template, Meta(description="A source of the project file.")]
+    path: Annotated[Template | None, Meta(description="Below the source's URL.")] = None
+    query: Annotated[Params | None, Meta(description="Parameters behind the path.")] = None
+    items: Annotated[Identity | None, Meta(description="Where in the answer the list is: `data.matters`.")] = None
     paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
 
 
-class ForEach(Model):
+class ForEach(Model, frozen=True):
     """Where the rows come from: just one of csv, json, jsonl, yaml, sql, http."""
 
-    model_config = one_of_schema(*KINDS)
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*KINDS)
 
-    csv: File | None = Field(None, description="A CSV file with a header, relative to this manifest.")
-    json_: File | None = Field(None, alias="json", description="A JSON file with a list of objects.")
-    jsonl: File | None = Field(None, description="A file with one JSON object a line.")
-    yaml: File | None = Field(None, description="A YAML file with a list of mappings.")
+    csv: Annotated[File | None, Meta(description="A CSV file with a header, relative to this manifest.")] = None
+    json_: Annotated[File | None, Meta(description="A JSON file with a list of objects.")] = field(
+        default=None, name="json"
+    )
+    jsonl: Annotated[File | None, Meta(description="A file with one JSON object a line.")] = None
+    yaml: Annotated[File | None, Meta(description="A YAML file with a list of mappings.")] = None
     sql: Annotated[SqlFrom, Reads(one_of(SqlFrom, "`sql`", ("source", "file")))] | None = None
     http: HttpFrom | None = None
-    delimiter: Delimiter | None = Field(None, description="Between the values of a CSV file; a comma by default.")
-    encoding: Encoding | None = Field(None, description="Of the file; UTF-8 by default.")
-    columns: UniqueNames | None = Field(None, description="The columns of a CSV file that has no header.")
-    distinct: Columns | None = Field(None, description="Of rows with the same value here, the first alone.")
-    allow_empty: Flag | None = Field(None, description="No rows are right; false by default.")
+    delimiter: Annotated[
+        Delimiter | None, Meta(description="Between the values of a CSV file; a comma by default.")
+    ] = None
+    encoding: Annotated[Encoding | None, Meta(description="Of the file; UTF-8 by default.")] = None
+    columns: Annotated[UniqueNames | None, Meta(description="The columns of a CSV file that has no header.")] = None
+    distinct: Annotated[Columns | None, Meta(description="Of rows with the same value here, the first alone.")] = None
+    allow_empty: Annotated[Flag | None, Meta(description="No rows are right; false by default.")] = None
 
 
-class Generate(Model):
+class Generate(Model, frozen=True):
     """Resources that are made once for each row of a source; their texts are templates."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "required": ["forEach"],
-            "anyOf": [
-                {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
-                for section in ("tags", "tagCategories", "activityTypes")
-            ],
-        }
-    )
+    beyond_fields: ClassVar[Mapping[str, Any]] = {
+        "required": ["forEach"],
+        "anyOf": [
+            {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
+            for section in ("tags", "tagCategories", "activityTypes")
+        ],
+    }
 
-    for_each: Annotated[ForEach, Reads(one_of(ForEach, "`forEach`", KINDS))] = Field(description="The rows.")
-    as_: RowName | None = Field(None, alias="as", description="What templates call a row; `row` by default.")
-    when: Condition | None = Field(None, description="An expression: rows for which it is false are left out.")
-    tag_categories: Nodes | None = Field(None, description="Tag categories, as outside; texts are templates.")
-    activity_types: Nodes | None = Field(None, description="Activity types, as outside; texts are templates.")
-    tags: Nodes | None = Field(None, description="Tags, as outside; texts are templates.")
+    for_each: Annotated[ForEach, Reads(one_of(ForEach, "`forEach`", KINDS)), Meta(description="The rows.")]
+    as_: Annotated[RowName | None, Meta(description="What templates call a row; `row` by default.")] = field(
+        default=None, name="as"
+    )
+    when: Annotated[Condition | None, Meta(description="An expression: rows for which it is false are left out.")] = (
+        None
+    )
+    tag_categories: Annotated[Nodes | None, Meta(description="Tag categories, as outside; texts are templates.")] = None
+    activity_types: Annotated[Nodes | None, Meta(description="Activity types, as outside; texts are templates.")] = None
+    tags: Annotated[Nodes | None, Meta(description="Tags, as outside; texts are templates.")] = None

@@ -14,6 +14,7 @@ import msgspec
 from jinja2 import TemplateError, nodes
 
 from syncengine.document.findings import INVALID, Findings
+from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
 from syncengine.document.reader import read
 from syncengine.manifest.files import ManifestFile
@@ -42,7 +43,7 @@ def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
             if isinstance(block, Mapping):
                 values = GENERATE_TABLE.read(block, Findings(""))
                 if "forEach" in values and INVALID not in values.values():
-                    yield source_digest(given, folder, Generate.model_construct(**values).for_each)
+                    yield source_digest(given, folder, constructed(Generate, values).for_each)
 
 
 def source_digest(given: Given, folder: Path, asked: ForEach) -> str:

@@ -5,12 +5,14 @@ Readers (`tables`) and JSON Schemas come from here (product.md §3, specificatio
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, create_model
-from pydantic.fields import FieldInfo
+from msgspec import Meta, defstruct, field
+from msgspec.structs import fields
 
 from syncengine.delivery_shapes import at_most_one
+from syncengine.document.model import Model, names_of
 from syncengine.document.shapes import (
     Filled,
     Flag,
@@ -25,7 +27,7 @@ from syncengine.document.shapes import (
     by_reader,
     choice,
 )
-from syncengine.document.tables import Model, Table, plain_fields
+from syncengine.document.tables import Table, plain_fields
 from syncengine.manifest.generate_shape import Generate
 from syncengine.resource import Kind, Removal
 
@@ -34,75 +36,89 @@ EXCLUSIVE = ("category", "tagCategoryId")
 _PROTECT = "Never removed by a plan, even when it is gone from the manifests."
 
 
-class TagCategory(Model):
+class TagCategory(Model, frozen=True):
     """A group of tags."""
 
-    external_id: Identity = Field(description="Identity of the category: its id in the connected system.")
-    label: Line | None = Field(None, description="Shown in the console.")
-    description: Prose | None = Field(None, description="Shown in the console.")
-    keywords: Words | None = Field(None, description="Words that belong to the category.")
-    previously: Names | None = Field(None, description="Earlier externalIds of this category: a rename.")
-    protect: Flag | None = Field(None, description=_PROTECT)
+    external_id: Annotated[Identity, Meta(description="Identity of the category: its id in the connected system.")]
+    label: Annotated[Line | None, Meta(description="Shown in the console.")] = None
+    description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
+    keywords: Annotated[Words | None, Meta(description="Words that belong to the category.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier externalIds of this category: a rename.")] = None
+    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
-class ActivityType(Model):
+class ActivityType(Model, frozen=True):
     """A kind of work that time can be posted as."""
 
-    model_config = ConfigDict(json_schema_extra={"required": ["code"]})  # the label may be a default
+    beyond_fields: ClassVar[Mapping[str, Any]] = {"required": ["code"]}  # the label may be a default
 
-    code: Identity = Field(description="Identity of the activity type.")
-    label: Filled = Field(description="Shown in the console; the service takes it on creation only.")
-    description: Prose | None = Field(None, description="Shown in the console.")
-    enable_if_new: Flag | None = Field(
-        None, description="Offer it to users when it is created; acts on creation only, false by default."
-    )
-    reenable_if_archived: Flag | None = Field(None, description="Revive a deleted or archived one; false by default.")
-    protect: Flag | None = Field(None, description=_PROTECT)
+    code: Annotated[Identity, Meta(description="Identity of the activity type.")]
+    label: Annotated[Filled, Meta(description="Shown in the console; the service takes it on creation only.")]
+    description: Annotated[Prose | None, Meta(description="Shown in the console.")] = None
+    enable_if_new: Annotated[
+        Flag | None, Meta(description="Offer it to users when it is created; acts on creation only, false by default.")
+    ] = None
+    reenable_if_archived: Annotated[
+        Flag | None, Meta(description="Revive a deleted or archived one; false by default.")
+    ] = None
+    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
-class Tag(Model):
+class Tag(Model, frozen=True):
     """A tag that users assign to recorded time."""
 
-    model_config = ConfigDict(json_schema_extra=at_most_one(*EXCLUSIVE))
+    beyond_fields: ClassVar[Mapping[str, Any]] = at_most_one(*EXCLUSIVE)
 
-    name: Identity = Field(description="Identity of the tag.")
-    description: Prose | None = Field(None, description="Shown in the console and searched; cannot be cleared.")
-    category: Line | None = Field(None, description="The externalId of a category of these manifests.")
-    tag_category_id: Line | None = Field(
-        None, description="The service's id of a category that is managed elsewhere; not together with `category`."
+    name: Annotated[Identity, Meta(description="Identity of the tag.")]
+    description: Annotated[Prose | None, Meta(description="Shown in the console and searched; cannot be cleared.")] = (
+        None
     )
-    keywords: Words | None = Field(None, description="The whole set this manifest wants, besides the tag's name.")
-    exclude_tag_name_keyword: Flag | None = Field(
-        None, description="Do not make the tag's name one of its keywords; false by default."
+    category: Annotated[Line | None, Meta(description="The externalId of a category of these manifests.")] = None
+    tag_category_id: Annotated[
+        Line | None,
+        Meta(description="The service's id of a category that is managed elsewhere; not together with `category`."),
+    ] = None
+    keywords: Annotated[
+        Words | None, Meta(description="The whole set this manifest wants, besides the tag's name.")
+    ] = None
+    exclude_tag_name_keyword: Annotated[
+        Flag | None, Meta(description="Do not make the tag's name one of its keywords; false by default.")
+    ] = None
+    metadata: Annotated[Texts | None, Meta(description="Names and values that appear in reports.")] = None
+    external_id: Annotated[Line | None, Meta(description="The tag's id in the connected system.")] = None
+    default_activity_type_code: Annotated[
+        Line | None, Meta(description="Activity type of time entries for which the user has chosen none.")
+    ] = None
+    url: Annotated[Line | None, Meta(description="Where the console links to.")] = None
+    visibility: Annotated[
+        Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None,
+        Meta(description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."),
+    ] = None
+    assignee_external_ids: Annotated[
+        Words | None, Meta(description="External ids of the users who work on the matter.")
+    ] = None
+    managed_by: Annotated[Line | None, Meta(description="What manages this tag.")] = None
+    path: Annotated[Line | None, Meta(description="Deprecated by the service; / by default.")] = None
+    created_timestamp: Annotated[Instant | None, Meta(description="When the matter was created: RFC 3339, or ms.")] = (
+        None
     )
-    metadata: Texts | None = Field(None, description="Names and values that appear in reports.")
-    external_id: Line | None = Field(None, description="The tag's id in the connected system.")
-    default_activity_type_code: Line | None = Field(
-        None, description="Activity type of time entries for which the user has chosen none."
-    )
-    url: Line | None = Field(None, description="Where the console links to.")
-    visibility: Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None = Field(
-        None, description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."
-    )
-    assignee_external_ids: Words | None = Field(None, description="External ids of the users who work on the matter.")
-    managed_by: Line | None = Field(None, description="What manages this tag.")
-    path: Line | None = Field(None, description="Deprecated by the service; / by default.")
-    created_timestamp: Instant | None = Field(None, description="When the matter was created: RFC 3339, or ms.")
-    modified_timestamp: Instant | None = Field(None, description="When the matter was modified: RFC 3339, or ms.")
-    closed_timestamp: Instant | None = Field(None, description="When the matter was closed: RFC 3339, or ms.")
-    previously: Names | None = Field(None, description="Earlier names of this tag: a rename.")
-    protect: Flag | None = Field(None, description=_PROTECT)
+    modified_timestamp: Annotated[
+        Instant | None, Meta(description="When the matter was modified: RFC 3339, or ms.")
+    ] = None
+    closed_timestamp: Annotated[Instant | None, Meta(description="When the matter was closed: RFC 3339, or ms.")] = None
+    previously: Annotated[Names | None, Meta(description="Earlier names of this tag: a rename.")] = None
+    protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
 
-class RemovedTag(Model):
+class RemovedTag(Model, frozen=True):
     """How a tag leaves that these manifests no longer declare."""
 
-    tag: Identity = Field(description="Name of the tag.")
-    as_: Annotated[Removal, Reads(choice(Removal))] = Field(
-        alias="as",
-        description="forget: leave it to the service; retire: keep it without keywords; delete: remove it.",
-    )
-    reason: Prose | None = Field(None, description="For those who read the manifest and the plan.")
+    tag: Annotated[Identity, Meta(description="Name of the tag.")]
+    as_: Annotated[
+        Annotated[Removal, Reads(choice(Removal))],
+        Meta(description="forget: leave it to the service; retire: keep it without keywords; delete: remove it."),
+    ] = field(name="as")
+    reason: Annotated[Prose | None, Meta(description="For those who read the manifest and the plan.")] = None
 
 
 MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
@@ -138,51 +154,58 @@ _MEANT = {
 def _defaults_model(kind: Kind) -> type[Model]:
     """The kind's fields, none of them required, without those that only one resource can have."""
     model = MODELS[kind]
-    fields: dict[str, Any] = {
-        name: (_optional(info), Field(None, description=info.description))
-        for name, info in model.model_fields.items()
-        if info.alias != IDENTITIES[kind] and name not in NEVER_DEFAULTS
-    }
-    exclusive: dict[str, Any] = {"json_schema_extra": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}
-    return create_model(f"{model.__name__}Defaults", __base__=Model, __cls_kwargs__=exclusive, **fields)
+    optional = [
+        (found.name, _optional(found.type), None)
+        for found in fields(model)
+        if found.encode_name != IDENTITIES[kind] and found.name not in NEVER_DEFAULTS
+    ]
+    exclusive = {"beyond_fields": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}
+    found: type[Model] = _model(f"{model.__name__}Defaults", optional, exclusive)
+    return found
 
 
-def _optional(info: FieldInfo) -> Any:
-    declared: Any = info.annotation
-    for extra in info.metadata:
-        declared = Annotated[declared, extra]
-    return declared | None
+def _model(name: str, found: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
+    """A model whose fields are computed; to type checkers it is anything."""
+    return defstruct(name, found, bases=(Model,), namespace=namespace, frozen=True)
+
+
+def _optional(declared: Any) -> Any:
+    """The type, or nothing; what is said of it is said of both."""
+    return Annotated[(declared | None, *(said for said in declared.__metadata__ if isinstance(said, Meta)))]
 
 
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
 
 
-_defaults_fields: Any = {
-    section: (DEFAULTS[kind] | None, Field(None, description=f"What each of the {section} has that does not say it."))
-    for section, kind in SECTIONS.items()
-}
-Defaults: type[Model] = create_model(
+_SAID = "What each of the {} has that does not say it."
+Defaults: Any = _model(
     "Defaults",
-    __base__=Model,
-    __doc__="Merged under every resource of a kind: maps merge, lists and scalars replace.",
-    **_defaults_fields,
+    [
+        (section, Annotated[DEFAULTS[kind] | None, Meta(description=_SAID.format(section))], None)
+        for section, kind in SECTIONS.items()
+    ],
+    {"__doc__": "Merged under every resource of a kind: maps merge, lists and scalars replace."},
 )
 
 
-class Manifest(Model):
+class Manifest(Model, frozen=True):
     """One document of a manifest file; every section is optional."""
 
-    model_config = ConfigDict(
-        title="syncengine manifest",
-        json_schema_extra={"type": ["object", "null"]},  # a document may be empty
-    )
+    beyond_fields: ClassVar[Mapping[str, Any]] = {
+        "title": "syncengine manifest",
+        "type": ["object", "null"],
+    }  # a document may be empty
 
-    tag_categories: list[TagCategory] | None = Field(None, description="Groups of tags; what is gone is deleted.")
-    activity_types: list[ActivityType] | None = Field(None, description="Kinds of work that time can be posted as.")
-    tags: list[Tag] | None = Field(None, description="What users assign to recorded time: matters, projects.")
-    defaults: Defaults | None = Field(None, description="Merged under every resource of this file.")
-    removed: list[RemovedTag] | None = Field(None, description="How tags leave that are no longer declared.")
-    generate: list[Generate] | None = Field(None, description="Resources made of the rows of a source.")
+    tag_categories: Annotated[
+        list[TagCategory] | None, Meta(description="Groups of tags; what is gone is deleted.")
+    ] = None
+    activity_types: Annotated[
+        list[ActivityType] | None, Meta(description="Kinds of work that time can be posted as.")
+    ] = None
+    tags: Annotated[list[Tag] | None, Meta(description="What users assign to recorded time: matters, projects.")] = None
+    defaults: Annotated[Defaults | None, Meta(description="Merged under every resource of this file.")] = None
+    removed: Annotated[list[RemovedTag] | None, Meta(description="How tags leave that are no longer declared.")] = None
+    generate: Annotated[list[Generate] | None, Meta(description="Resources made of the rows of a source.")] = None
 
 
 RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}
@@ -194,4 +217,4 @@ DEFAULTS_TABLES = {
 PLAIN_SECTIONS = {section: plain_fields(MODELS[kind], RESOURCE_TABLES[kind]) for section, kind in SECTIONS.items()}
 """What `document.plain` can read of each section."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
-MANIFEST_SECTIONS = tuple(info.alias or name for name, info in Manifest.model_fields.items())
+MANIFEST_SECTIONS = tuple(names_of(Manifest))

@@ -39,7 +39,7 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
         "allow_empty": bool(options.get("allowEmpty")),
     }
     if path is None:
-        return ForEach.model_construct(**_asked_of_source(options), **common)
+        return ForEach(**_asked_of_source(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in ("csv", "json", "jsonl", "yaml"):
         raise SourceTrouble(f"`data`: {path!s:.60} is not named like CSV, JSON or YAML; say `kind='csv'`")
@@ -47,7 +47,7 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")
     file: dict[str, Any] = {"json_" if kind == "json" else kind: Written(str(path), 1, 1)}
-    return ForEach.model_construct(
+    return ForEach(
         **file,
         delimiter=delimiter or ("\t" if str(path).lower().endswith(".tsv") else None),
         encoding=_encoding(options.get("encoding")),
@@ -69,12 +69,10 @@ def _asked_of_source(options: Mapping[str, Any]) -> dict[str, Any]:
         raise SourceTrouble("`data` needs the path of a file, or `source`")
     source = Written(str(options["source"]), 1, 1)
     if "query" in options and isinstance(options["query"], str):
-        sql = SqlFrom.model_construct(
-            source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {})
-        )
+        sql = SqlFrom(source=source, query=Written(options["query"], 1, 1), params=dict(options.get("params") or {}))
         return {"sql": sql}
-    paging = Paging.model_construct(next=options.get("next"), page=options.get("page"))
-    http = HttpFrom.model_construct(
+    paging = Paging(next=options.get("next"), page=options.get("page"))
+    http = HttpFrom(
         source=source,
         path=Written(str(options.get("path", "")), 1, 1),
         query=dict(options.get("params") or {}),

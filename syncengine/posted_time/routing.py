@@ -49,7 +49,7 @@ class Built:
 
 def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False) -> Built:
     """The route of a project; Problems with all that is wrong."""
-    section = project.posted_time or file.PostedTimeSection.model_construct()
+    section = project.posted_time or file.PostedTimeSection()
     building = _Building(project, environ, now, offline)
     route = building.route(section)
     if building.compiler.found:
@@ -81,11 +81,11 @@ class _Building:
 
     def route(self, section: file.PostedTimeSection) -> Route:
         zone = named_zone(section.timezone) if section.timezone not in (None, USERS_ZONE) else None
-        duration = section.duration or file.DurationSection.model_construct()
+        duration = section.duration or file.DurationSection()
         settings = Settings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
         rules = [self._rule(rule) for rule in section.refuse or ()]
         lookups = self._lookups(section.lookups or ())
-        narrative = self._narrative(section.narrative or file.NarrativeSection.model_construct())
+        narrative = self._narrative(section.narrative or file.NarrativeSection())
         self.scope["narrative"] = None
         stops = [self._stop(sink) for sink in section.deliver or ()]
         return Route(

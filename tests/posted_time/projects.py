@@ -93,5 +93,5 @@ def problems(
 def bare_route() -> Route:
     """A route without sinks."""
     compiler = Compiler(Path(), "syncengine.yaml")
-    duration = DurationSection.model_construct(from_=None, weighting=None, round_up_to=None)
+    duration = DurationSection(from_=None, weighting=None, round_up_to=None)
     return Route(Settings(None, duration, Unmatched.ACCEPT), (), (), Narrative(compiler.builtin(TEMPLATE)), ())

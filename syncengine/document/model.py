@@ -1,0 +1,44 @@
+"""The base of the models of files, and what a field's annotation says of its JSON Schema. Data only.
+
+Models are msgspec structs, since every command begins with some of them; `schema` makes pydantic models of them, and
+those make the JSON Schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+
+class Model(Struct, frozen=True, rename="camel"):
+    """What all models of files share: names as in the file are camelCase, and nothing else is known.
+
+    Fields are given by keyword and not validated: readers have done that. `beyond_fields` is what the JSON Schema says
+    of the mapping as a whole.
+    """
+
+    beyond_fields: ClassVar[Mapping[str, Any]] = {}
+
+
+def names_of(model: type[Model]) -> dict[str, str]:
+    """The fields' names in the file, in order, with the names of the attributes."""
+    return dict(zip(model.__struct_encode_fields__, model.__struct_fields__, strict=True))
+
+
+def constructed(model: type[Model], values: Mapping[str, Any]) -> Any:
+    """An instance of values by their names in the file; what a file has no name for is none."""
+    names = names_of(model)
+    return model(**{names[name]: value for name, value in values.items()})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JsonSchema:
+    """In a field's annotation: its JSON Schema, where the type does not say it."""
+
+    schema: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, core_schema: Any, handler: Any) -> dict[str, Any]:
+        return dict(self.schema)
