@@ -16,7 +16,7 @@ from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.store.inbox import Offer, open_inbox
 from tests.service.scripted import CUT, OK, Reply, saying, serving
-from tests.service.talking import key
+from tests.service.talking import KEY, key
 
 from .line import SWIFT, until
 
@@ -104,6 +104,17 @@ def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) 
     assert [(kind, outcome) for kind, outcome, *_ in told[2:]] == [("unaccepted", "SUCCESS"), ("status", "SUCCESS")]
     text = story_text(entry, story)
     assert "the service did not accept SUCCESS: 503: maintenance; 3 times" in text
+
+
+def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
+    """Of what the service says when it accepts no status; the group's own id may hold it."""
+    script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
+    told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
+    assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
+    words = [event.why for event in told if isinstance(event, Waiting)]
+    assert (words[0], KEY in "".join(words)) == ("400: *** may not", False)
+    with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+        assert KEY not in "".join(event.message or "" for event in inbox.story(f"{KEY}-1"))
 
 
 def test_an_unknown_group_is_given_up_and_stays_visible(tmp_path: Path) -> None:
