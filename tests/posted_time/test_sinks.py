@@ -206,6 +206,18 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
         assert not file.is_file() or b"s3cr3t" not in file.read_bytes()
 
 
+@pytest.mark.parametrize("key", ["mine", "{env: TOKEN}"])
+def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: Path) -> None:
+    """The project's type of content counts; the key that tells groups apart is ours."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, f", headers: {{content-type: application/x.time+json, idempotency-key: {key}}}")
+        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+    (got,) = receiver.got
+    assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
+    assert got.headers["content-type"] == "application/x.time+json"
+    assert got.headers["idempotency-key"] == "g1/pms"
+
+
 def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
     from tests.posted_time.projects import project
 
