@@ -177,7 +177,7 @@ class Delivery:
         parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
         found = await asyncio.gather(*(part.probe() for part in parts))
         for part, trouble in zip(parts, found, strict=True):
-            self._well.probed(_part(part), trouble, is_proof=part.probe_is_proof)
+            self._well.probed(_part(part), trouble)
         return self._well.down
 
     @property

@@ -304,29 +304,33 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
     run(delivery, story)
 
 
-@pytest.mark.parametrize("health", [True, False])
-def test_a_probe_is_believed_as_far_as_it_goes(health: bool, tmp_path: Path) -> None:
-    """A health path is proof. Without one, a receiver that answered 500 is down until it took a group; one may try."""
+@pytest.mark.parametrize("status", [401, 403, 500])
+@pytest.mark.parametrize("health", ["", ", health: /health"], ids=["no health path", "health path"])
+def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
+    health: str, status: int, tmp_path: Path
+) -> None:
+    """That its health path is well proves no more than that it is there; meanwhile one group may try."""
     with receiving() as receiver:
         ill = True
 
         def answer(got: Got) -> tuple[int, Any]:
-            return (500, {}) if ill and got.method == "POST" else (200, {"id": 1})
+            return (status, {}) if ill and got.method == "POST" else (200, {"id": 1})
 
         receiver.answer = answer
-        delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health" if health else ""))
 
         async def story(opened: Delivery) -> None:
             nonlocal ill
             await opened.take(raw(), mechanism="fetch")
             assert opened.troubles
-            reported = await opened.check_sinks()
-            assert (bool(reported), opened.troubles) == (not health, ())
+            assert [trouble.sink for trouble in await opened.check_sinks()] == ["pms"]
+            assert opened.troubles == ()
+            await opened.take(raw(), mechanism="fetch")
+            assert (bool(await opened.check_sinks()), bool(opened.troubles)) == (True, True)
             ill = False
             await opened.take(raw(), mechanism="fetch")
             assert await opened.check_sinks() == ()
 
-        run(delivery, story)
+        run(delivering_with(tmp_path, http_sink(receiver.url, health)), story)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])

@@ -84,7 +84,6 @@ class HttpSink:
         words: Words,
     ) -> None:
         self.name = name
-        self.probe_is_proof = address.health is not None
         self._address = address
         self._method = method
         self._path = path

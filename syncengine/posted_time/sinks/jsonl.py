@@ -51,8 +51,6 @@ class Line:
 class JsonlSink:
     """A file with one JSON object a line. One that is held for `patience` seconds by somebody else is trouble."""
 
-    probe_is_proof = False
-
     def __init__(self, name: str, path: Path, body: Json | None, words: Words, *, patience: float = PATIENCE) -> None:
         self.name = name
         self._path = path
