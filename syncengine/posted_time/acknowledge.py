@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from syncengine.errors import SyncengineError
@@ -24,7 +25,7 @@ class Verdicts(Protocol):
     """What the loop needs of an inbox."""
 
     def waiting(self) -> Iterable[Acknowledgement]: ...
-    def acknowledged(self, group_id: str, status: str) -> None: ...
+    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None: ...
     def unaccepted(self, group_id: str, status: str, why: str) -> None: ...
     def given_up(self, group_id: str, why: str) -> None: ...
 
@@ -129,7 +130,9 @@ class Acknowledging:
 
     async def _accepted(self, verdict: Acknowledgement) -> float:
         self._service.reset()
-        await asyncio.to_thread(self.inbox.acknowledged, verdict.group_id, verdict.status)
+        await asyncio.to_thread(
+            partial(self.inbox.acknowledged, decided=verdict.decided), verdict.group_id, verdict.status
+        )
         self._again.pop(verdict.group_id, None)
         self.tell(Acknowledged(verdict.group_id, verdict.status))
         return 0.0
