@@ -352,6 +352,23 @@ def test_a_tag_cannot_lead_a_request_astray(name: str, tmp_path: Path) -> None:
     assert (verdict.outcome, receiver.got) == (Outcome.TROUBLE, [])
 
 
+PATHS = {
+    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c&d/rows"),
+    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d&x=1"),
+    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d"),
+    "the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
+}
+
+
+@pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
+def test_what_a_tag_is_called_does_not_end_the_path(path: str, sent: str, tmp_path: Path) -> None:
+    """`?` and `#` of a value are its own; what the project writes is what it is, and nothing is encoded twice."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
+        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d"}]))
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [sent])
+
+
 def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     """So that a rotated token is found without a restart."""
     (tmp_path / "token").write_text("one")
