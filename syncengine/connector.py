@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +17,7 @@ from typing import Any
 
 from syncengine import __version__
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
-from syncengine.service.answers import Answer, tidy
+from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.operations import (
     REGISTER_CONNECTOR,
@@ -107,11 +107,12 @@ async def register(client: Client, now: float) -> Registered:
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")
-    return _registered(answer.data)
+    return _registered(answer.data, client.shown)
 
 
-def _registered(data: Mapping[str, Any]) -> Registered:
-    texts = {name: _text(data.get(name)) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
+def _registered(data: Mapping[str, Any], shown: Callable[[str], str]) -> Registered:
+    given = {name: data.get(name) for name in ("serviceId", "serviceIdExpiry", "groupName", "regionName")}
+    texts = {name: shown(value) if isinstance(value, str) else None for name, value in given.items()}
     configuration = data.get("connectorConfiguration")
     return Registered(
         texts["serviceId"],
@@ -120,10 +121,6 @@ def _registered(data: Mapping[str, Any]) -> Registered:
         texts["regionName"],
         MappingProxyType(dict(configuration) if isinstance(configuration, dict) else {}),
     )
-
-
-def _text(value: object) -> str | None:
-    return tidy(value) if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from syncengine.errors import SyncengineError
@@ -24,7 +25,7 @@ class Verdicts(Protocol):
     """What the loop needs of an inbox."""
 
     def waiting(self) -> Iterable[Acknowledgement]: ...
-    def acknowledged(self, group_id: str, status: str) -> None: ...
+    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None: ...
     def unaccepted(self, group_id: str, status: str, why: str) -> None: ...
     def given_up(self, group_id: str, why: str) -> None: ...
 
@@ -55,6 +56,9 @@ class Acknowledging:
     _service: BackOff = field(init=False)
     _down: bool = False
     """The service or the inbox is in trouble: nothing is sent before its time, however much is new."""
+    _silent: bool = False
+    """A status of this round was not answered in time."""
+    _one_round: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self._service = BackOff(self.pace)
@@ -72,19 +76,25 @@ class Acknowledging:
             await slept(pause, self.stop, *([] if self._down else [self._rung]))
 
     async def round(self) -> float:
-        """Send everything that is due: seconds until something is again."""
-        self._down = False
-        try:
-            waiting = await asyncio.to_thread(lambda: list(self.inbox.waiting()))
-            for verdict in waiting:
-                pause = await self._sent(verdict)
-                if pause:
-                    return pause
-        except LockLost:
-            raise
-        except SyncengineError as error:
-            return self._waits("acknowledge", error.message, self._service, None)
-        return self._until_due(waiting)
+        """Send everything that is due: seconds until something is again. A round that is under way is waited for."""
+        async with self._one_round:
+            self._down = self._silent = False
+            try:
+                waiting = await asyncio.to_thread(lambda: list(self.inbox.waiting()))
+                for verdict in sorted(waiting, key=self._due):
+                    pause = await self._sent(verdict)
+                    if pause:
+                        return pause
+            except LockLost:
+                raise
+            except SyncengineError as error:
+                return self._waits("acknowledge", error.message, self._service, None)
+            return self._until_due(waiting)
+
+    def _due(self, verdict: Acknowledgement) -> float:
+        """When it is to be sent again: what ended a round is the last of the next, so that it keeps none waiting."""
+        again = self._again.get(verdict.group_id)
+        return again.due if again else 0.0
 
     async def _sent(self, verdict: Acknowledgement) -> float:
         """Send one status; seconds to wait when it is the service that is in trouble, not this status."""
@@ -98,21 +108,38 @@ class Acknowledging:
         if answer.status == 404 or (answer.status == 409 and self.has_webhook):
             return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
         await asyncio.to_thread(self.inbox.unaccepted, id, verdict.status, answer.said)
-        if answer.status in (401, 403) or (answer.status is None and (answer.timed_out or not answer.reached)):
-            return self._waits("acknowledge", answer.said, self._service, answer)
-        again.due = now + self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)
-        return 0.0
+        return self._put_off(id, again, answer)
+
+    def _put_off(self, id: str, again: _Again, answer: Answer) -> float:
+        """The status is sent again later; seconds to wait before any other is sent."""
+        is_services = self._is_services(answer)
+        what, back_off = ("acknowledge", self._service) if is_services else (f"acknowledge {id}", again.back_off)
+        seconds = self._waits(what, answer.said, back_off, answer)
+        again.due = asyncio.get_running_loop().time() + seconds
+        return seconds if is_services else 0.0
+
+    def _is_services(self, answer: Answer) -> bool:
+        """Whether any other status would fare the same: the key, no connection, or silence for the second time.
+
+        On the way out nobody waits for a second time.
+        """
+        silent_before, self._silent = self._silent, answer.timed_out
+        if answer.timed_out:
+            return silent_before or self.stop.is_set()
+        return answer.status == 401 or (answer.status is None and not answer.reached)
 
     async def _accepted(self, verdict: Acknowledgement) -> float:
         self._service.reset()
-        await asyncio.to_thread(self.inbox.acknowledged, verdict.group_id, verdict.status)
-        del self._again[verdict.group_id]
+        await asyncio.to_thread(
+            partial(self.inbox.acknowledged, decided=verdict.decided), verdict.group_id, verdict.status
+        )
+        self._again.pop(verdict.group_id, None)
         self.tell(Acknowledged(verdict.group_id, verdict.status))
         return 0.0
 
     async def _gave_up(self, verdict: Acknowledgement, why: str) -> float:
         await asyncio.to_thread(self.inbox.given_up, verdict.group_id, why)
-        del self._again[verdict.group_id]
+        self._again.pop(verdict.group_id, None)
         self.tell(GivenUp(verdict.group_id, why))
         return 0.0
 

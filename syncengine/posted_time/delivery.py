@@ -15,10 +15,13 @@ from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+import orjson
+
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.group import Group, digest, read_group, stored
+from syncengine.posted_time.group import Group, read_group, stored
+from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.lookups import Lookup
-from syncengine.posted_time.revisions import Step, doubtful, next_step
+from syncengine.posted_time.revisions import Step, doubtful, next_step, said_of_holders, settled_content
 from syncengine.posted_time.route import NOT_PREPARED, Prepared
 from syncengine.posted_time.routing import Built, build
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
@@ -43,7 +46,7 @@ NO_ID = "This time cannot be read: it has no id."
 UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
 UNREADABLE_NOTE = "what came is no JSON that anybody can read, but for its groupId; nothing of it was kept"
 CONFLICT = (
-    "This time was posted before with other content, and {sinks} took it as it was then. Nothing was changed there;"
+    "This time was posted before with other content, and {sinks} as it was then. Nothing was changed there;"
     " please ask your administrator."
 )
 
@@ -177,7 +180,7 @@ class Delivery:
         parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
         found = await asyncio.gather(*(part.probe() for part in parts))
         for part, trouble in zip(parts, found, strict=True):
-            self._well.probed(_part(part), trouble, is_proof=part.probe_is_proof)
+            self._well.probed(_part(part), trouble)
         return self._well.down
 
     @property
@@ -211,11 +214,13 @@ class Delivery:
             step = await self._asked(entry)
         if isinstance(step, Failed):
             return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
+        if step is Step.CONFLICT and await self._is_settled_with(entry, kept.offer.digest):
+            step = Step.ANSWER
+        if step is Step.CONFLICT:
+            return await self._conflict(entry, mechanism)
         if step is Step.ANSWER:
             await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
             return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
-        if step is Step.CONFLICT:
-            return await self._conflict(entry, mechanism)
         if step is Step.REVISE:
             entry = await _thread(self.inbox.revise, kept.offer)
         return await self._process(entry, kept.group, mechanism)
@@ -240,10 +245,17 @@ class Delivery:
                 return Step.CONFLICT
         return Step.REVISE
 
+    async def _is_settled_with(self, entry: Entry, digest: str) -> bool:
+        """Whether a person decided that the sinks have this content, whichever they were given."""
+        body = settled_content(await _thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
+        return body is not None and content_digest(read_group(orjson.loads(body))) == digest
+
     async def _conflict(self, entry: Entry, mechanism: str) -> Verdict:
-        having = sorted({found.sink for found in entry.deliveries if found.status is not Status.REFUSED})
-        message = CONFLICT.format(sinks=" and ".join(having) or "the target")
-        note = f"offered again with other content; {', '.join(having) or 'a sink'} has revision {entry.revision}"
+        """`entry` as it was before this attempt, of which only the inbox knows."""
+        known: Entry | None = await _thread(self.inbox.entry, entry.group_id)
+        entry = known or entry
+        message = CONFLICT.format(sinks=said_of_holders(entry))
+        note = f"offered again with other content; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
@@ -267,6 +279,8 @@ class Delivery:
             self._well.worked(lookup.part)
         references = []
         for sink, parcel in prepared.parcels:
+            if entry.is_delivered and entry.delivered(sink.name) is None:
+                continue  # it was not there when the group went to all sinks: it is not given what is old
             answer = await self._handed_over(entry, sink, parcel)
             if not isinstance(answer, Took):
                 return answer
@@ -322,7 +336,9 @@ def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     names = (user.name, user.email, user.external_id, user.user_id) if user else ()
     known = tuple(name for name in names if name)
     tag = group.tag.name if group.tag else None
-    return Offer(group.group_id or "", digest(group), stored(raw), mechanism, next(iter(known), None), known, tag)
+    return Offer(
+        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tag
+    )
 
 
 def _verdict(answer: Took | Refused | Failed) -> Verdict:

@@ -85,9 +85,16 @@ class Fetching:
             return await self._brought(groups, took)
         if answer.status == 409:
             raise WebhookRegistered(_explained(answer))
-        if answer.timed_out or (answer.status in (408, 504) and took >= self._patience / 2):
-            return 0.0  # as quiet a minute as an empty answer: something between us and the service was impatient
-        return self._trouble(answer)
+        return 0.0 if self._is_quiet(answer, took) else self._trouble(answer)
+
+    def _is_quiet(self, answer: Answer, took: float) -> bool:
+        """Whether a minute without an answer was as quiet as an empty one: something between us was impatient.
+
+        A gateway that says so may be so sooner than one that only closes the connection, as a broken one does too.
+        """
+        if answer.status is None:
+            return answer.timed_out or (answer.reached and took >= self._pace.fetch * 2 / 3)
+        return answer.status in (408, 504) and took >= self._pace.fetch / 2
 
     async def _polled(self) -> Answer | None:
         """The answer of one fetch; None when it was stopped meanwhile."""

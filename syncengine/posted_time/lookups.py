@@ -74,10 +74,6 @@ class Lookup:
         """What is down when it is, for people: its own name is one of the project file."""
         return self.database.told
 
-    @property
-    def probe_is_proof(self) -> bool:
-        return False
-
     async def probe(self) -> SinkTrouble | None:
         kind = await self.database.probe()
         return SinkTrouble(self.told, kind, sentence(self.told, kind)) if kind else None

@@ -6,9 +6,10 @@ next revision, unless a sink has the first: then it is a conflict for a person.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 
-from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry
+from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event
 
 
 class Step(Enum):
@@ -33,3 +34,19 @@ def next_step(entry: Entry, digest: str) -> Step:
 def doubtful(entry: Entry) -> tuple[Delivered, ...]:
     """Attempts whose end is not known."""
     return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)
+
+
+def settled_content(story: Sequence[Event]) -> str | None:
+    """The content that a conflict was about when a person settled it last: a group as JSON, as it was offered."""
+    settled = max((place for place, event in enumerate(story) if event.kind == "settled"), default=0)
+    offered = (event.detail for event in reversed(story[:settled]) if event.kind == "offered" and event.detail)
+    return next(offered, None)
+
+
+def said_of_holders(entry: Entry) -> str:
+    """Which sinks took it or, where none surely did, may have it."""
+    for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
+        sinks = sorted({found.sink for found in entry.deliveries if found.status in statuses})
+        if sinks:
+            return f"{' and '.join(sinks)} {verb}"
+    return "the target took it"

@@ -184,7 +184,7 @@ class _Building:
             section.name.text,
             address,
             method=http.method or "POST",
-            path=self._text(http.path),
+            path=self.compiler.path(http.path, self.scope) if http.path else None,
             headers={
                 n: text for n, value in headers.items() if isinstance(value, Written) and (text := self._text(value))
             },

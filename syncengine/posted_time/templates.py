@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import (
+    Environment,
     FileSystemLoader,
     StrictUndefined,
     Template,
@@ -21,6 +22,7 @@ from jinja2 import (
     TemplateSyntaxError,
     Undefined,
     nodes,
+    pass_context,
 )
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
@@ -116,6 +118,13 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
 
+@pass_context
+def within_path(context: object, value: Any) -> Any:
+    """A value as it may stand in a path, of which `?` and `#` are the end (RFC 3986 §3.3)."""
+    text = shown(context, value)
+    return text.replace("?", "%3F").replace("#", "%23") if isinstance(text, str) else text
+
+
 def environment(root: Path | None = None) -> _Environment:
     """The sandbox that all templates of a project are compiled in."""
     made = _Environment(
@@ -189,7 +198,11 @@ class Compiler:
         """Every diagnostic, of the project file and of the templates' own files."""
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
-    def text(self, written: Written, more: Scope | None = None) -> Text | None:
+    def path(self, written: Written, more: Scope | None = None) -> Text | None:
+        """A template of a path below a URL, whose values stay within it; an expression alone is all of the path."""
+        return self.text(written, more, self._environment.overlay(finalize=within_path))
+
+    def text(self, written: Written, more: Scope | None = None, environment: Environment | None = None) -> Text | None:
         """A template."""
         place = f"{self.findings.file}:{written.line}"
         if not any(mark in written.text for mark in _MARKS):
@@ -200,7 +213,7 @@ class Compiler:
         alone = _expression_alone(parsed)
         if alone is not None:
             return Text(place, expression=self._expression(alone))
-        return Text(place, template=self._environment.from_string(parsed))
+        return Text(place, template=(environment or self._environment).from_string(parsed))
 
     def condition(self, written: Written, more: Scope | None = None) -> Text | None:
         """An expression, bare or in {{ }}."""

@@ -1,8 +1,9 @@
 """What sinks answered and probes found → which sinks are down, and whether to go on fetching. Remembers; no IO.
 
-A probe proves that a sink can be reached, and seldom that it would take a group. So a sink that answered with trouble
-is *tried* once its probe is well: time is fetched again, but it counts as down until it took or refused a group, or has
-been well for long with nobody posting. Each try that fails is a failure that a user sees, so they become rarer.
+A probe, of a `health` path too, proves that a sink can be reached, and not that it would take a group. So a sink that
+answered with trouble of which no probe knew is *tried* once its probe is well: time is fetched again, but it counts as
+down until it took or refused a group, or has been well for long with nobody posting. Each try that fails is a failure
+that a user sees, so they become rarer.
 
 One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
 to take one.
@@ -60,14 +61,14 @@ class Wellbeing:
         self._believed.discard(name)
         self._down.pop(name, None)
 
-    def probed(self, name: str, trouble: SinkTrouble | None, *, is_proof: bool) -> None:
+    def probed(self, name: str, trouble: SinkTrouble | None) -> None:
         """What a probe found."""
         known = self._down.get(name)
         if trouble is not None:
             self._down[name] = _Down(trouble, self._now(), has_answered=False)
         elif known is None:
             return
-        elif is_proof or not known.has_answered or self._now() - known.since >= LONG_ENOUGH:
+        elif not known.has_answered or self._now() - known.since >= LONG_ENOUGH:
             self._down.pop(name)
             self._believed.add(name)
         else:

@@ -34,7 +34,7 @@ class Answer:
     """
 
     status: int | None
-    data: object = None
+    data: object = field(default=None, repr=False)
     text: str = ""
     understood: bool = True
     reached: bool = True
@@ -105,6 +105,36 @@ def tidy(text: str) -> str:
     """Foreign words as they may be shown: on one line and cut to a sane length."""
     line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
+
+
+HIDDEN = "***"
+
+
+def without(key: str, text: str) -> str:
+    """Foreign words without the key, also as JSON may spell it."""
+    spelt = json.dumps(key)[1:-1]
+    for form in dict.fromkeys((key, spelt, spelt.replace("/", r"\/"))):
+        text = text.replace(form, HIDDEN)
+    return text
+
+
+def words_without(key: str, data: object, *, is_refusal: bool) -> object:
+    """An answer's JSON whose words hold no key: all of a refusal's, and `errors`, which a batch's success has too."""
+    if is_refusal:
+        return _without(key, data)
+    return {**data, "errors": _without(key, data["errors"])} if isinstance(data, dict) and "errors" in data else data
+
+
+def _without(key: str, value: object) -> object:
+    match value:
+        case str():
+            return value.replace(key, HIDDEN)
+        case list():
+            return [_without(key, item) for item in value]
+        case dict():
+            return {name: _without(key, item) for name, item in value.items()}
+        case _:
+            return value
 
 
 def retry_after(header: str | None, now: float) -> float | None:

@@ -19,7 +19,7 @@ from tenacity import (
     wait_random,
 )
 
-from syncengine.service.answers import Answer, read_json, retry_after, tidy
+from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.departure import Departures, Trace
 from syncengine.service.operations import TEAM_INFO, Operation
 
@@ -214,13 +214,13 @@ class Client:
                 with self._departures.of(request.content) as extensions:
                     response = await connection.send(self._built(connection, request, extensions))
         except NOT_SENT as error:
-            return Answer(None, text=self._shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
+            return Answer(None, text=self.shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
         except httpx.LocalProtocolError:
             return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
         except httpx.ReadTimeout:
             return Answer(None, text=f"no answer within {request.timeout or self._conduct.timeout:g} s", timed_out=True)
         except httpx.HTTPError as error:
-            return Answer(None, text=self._shown(f"no answer: {str(error) or 'the connection broke'}"))
+            return Answer(None, text=self.shown(f"no answer: {str(error) or 'the connection broke'}"))
         return self._read(response)
 
     def _built(self, connection: httpx.AsyncClient, request: _Request, extensions: dict[str, Trace]) -> httpx.Request:
@@ -264,25 +264,26 @@ class Client:
         return connection
 
     def _read(self, response: httpx.Response) -> Answer:
+        """The key is hidden in words alone: what is delivered, matched or sent back is as it came."""
         data: object = None
-        content = response.content.replace(self._key().encode(), b"***")
+        content = response.content
         with contextlib.suppress(orjson.JSONDecodeError):
             data = read_json(content)
         understood = data is not None or not content.strip()
         return Answer(
             response.status_code,
-            data=data,
-            text=self._shown(content.decode("utf-8", "replace")),
+            data=words_without(self._key(), data, is_refusal=not response.is_success),
+            text=self.shown(content.decode("utf-8", "replace")),
             understood=understood,
             retry_after=retry_after(response.headers.get("retry-after"), self._now()),
             unread=b"" if understood else content,
-            kind=tidy(response.headers.get("content-type", "").partition(";")[0]),
-            size=len(response.content),
+            kind=self.shown(response.headers.get("content-type", "").partition(";")[0]),
+            size=len(content),
         )
 
-    def _shown(self, text: str) -> str:
-        """What came, without the key (engine.md 4.11)."""
-        return tidy(text.replace(self._key(), "***"))
+    def shown(self, text: str) -> str:
+        """What came as it may be shown, without the key (engine.md 4.11)."""
+        return tidy(without(self._key(), text))
 
     def _enough(self, state: RetryCallState, started: float) -> bool:
         """Whether no further attempt is due, seen from the first one's start."""

@@ -36,6 +36,8 @@ from syncengine.store.tables import INBOX_LOCK, LOCK
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 
 InboxLease = Lease
+DIED = "no answer is known: this process ended before it came"
+"""What is told of an attempt of which nothing else is."""
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -64,12 +66,12 @@ class Inbox(Reading):
             known = entry_of(connection, offer.group_id)
             same = known is None or known.digest == offer.digest
             if known is None:
-                connection.execute(sa.insert(GROUPS).values(**offer.columns(), **_first(at)))
+                connection.execute(sa.insert(GROUPS).values(group_id=offer.group_id, **offer.content(), **_first(at)))
             else:
                 change = {"offered": at, "offers": GROUPS.c.offers + 1, "mechanism": offer.mechanism}
-                # A reduced group that comes again has its content again, until the next reduction.
-                again = {"body": offer.body} if same and known.body is None and not known.is_delivered else {}
-                connection.execute(_update(offer.group_id, **change, **again))
+                # What tells no contents apart may be newer: the group as it came last is what is yet to be delivered.
+                again = offer.content() if same and not known.is_delivered else {}
+                connection.execute(_update(offer.group_id, **{**again, **change}))
             _tell(connection, offer.group_id, known.revision if known else 1, at, "offered", message=offer.mechanism,
                   detail=None if same else offer.body)  # fmt: skip
             entry = entry_of(connection, offer.group_id)
@@ -81,8 +83,7 @@ class Inbox(Reading):
         at = self._now()
         with self._writing() as connection:
             anew = {"state": "received", "outcome": None, "message": None, "waiting": False, "note": None}
-            columns = {name: value for name, value in offer.columns().items() if name != "group_id"}
-            connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **columns, **anew))
+            connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **offer.content(), **anew))
             entry = entry_of(connection, offer.group_id)
             assert entry is not None
             _tell(connection, offer.group_id, entry.revision, at, "revised")
@@ -98,6 +99,9 @@ class Inbox(Reading):
             if known is None or known.revision != entry.revision:
                 connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=at))
             else:
+                if known.status is Status.ATTEMPTING:
+                    died = {"sink": sink, "outcome": Status.UNKNOWN.value, "message": DIED}
+                    _tell(connection, entry.group_id, entry.revision, known.last, "attempt", **died)
                 attempts = DELIVERIES.c.attempts + 1
                 connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values, attempts=attempts))
             if not entry.is_delivered:
@@ -149,21 +153,28 @@ class Inbox(Reading):
             _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
 
     def answer_again(self, entry: Entry, *, waits: bool) -> None:
-        """The same verdict is due once more."""
+        """The same verdict is due once more: it waits for the service, or the answer that it is hears it now."""
+        assert entry.outcome is not None, "there is a verdict"
+        given_up = entry.state == "given-up"
+        change: dict[str, Any] = {"note": None} if given_up else {}
+        if not waits:
+            change |= {"state": ANSWERED[entry.outcome], "answered": self._now()}
+        elif given_up:
+            change |= {"state": STATE_OF[entry.outcome]}
         with self._writing() as connection:
-            connection.execute(_update(entry.group_id, waiting=waits))
+            connection.execute(_update(entry.group_id, waiting=waits, **change))
 
     # --- what the service is told
 
-    def acknowledged(self, group_id: str, status: str) -> None:
-        """The service accepted this status. A newer verdict with another status goes on waiting."""
+    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None:
+        """The service accepted this status, `decided` then. A newer verdict goes on waiting."""
         at = self._now()
         with self._writing() as connection:
             entry = entry_of(connection, group_id)
             if entry is None:
                 return
             _tell(connection, group_id, entry.revision, at, "status", outcome=status, external_id=entry.external_id)
-            if entry.outcome == status:
+            if entry.outcome == status and decided in (None, entry.decided):
                 state = entry.state if entry.state == "conflict" else ANSWERED[status]
                 connection.execute(_update(group_id, waiting=False, answered=at, state=state))
 

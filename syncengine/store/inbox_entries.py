@@ -57,9 +57,9 @@ class Offer:
     user_keys: tuple[str, ...] = ()
     tag: str | None = None
 
-    def columns(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
+        """The columns of a group that an offer fills."""
         return {
-            "group_id": self.group_id,
             "digest": self.digest,
             "body": self.body,
             "mechanism": self.mechanism,
@@ -154,12 +154,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A verdict that the service has not accepted yet. `status` is SUCCESS, FAILURE or RETRIABLE_FAILURE."""
+    """A verdict that the service has not accepted yet. `status` is SUCCESS, FAILURE or RETRIABLE_FAILURE.
+
+    `decided` in seconds since epoch: it tells verdicts with the same status apart.
+    """
 
     group_id: str
     status: str
     message: str | None
     external_id: str | None
+    decided: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

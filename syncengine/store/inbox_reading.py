@@ -92,7 +92,13 @@ class Reading:
 
     def waiting(self) -> Iterator[Acknowledgement]:
         """Verdicts that the service has not accepted yet, oldest first. Only those of the fetch mechanism."""
-        columns = (GROUPS.c.group_id, GROUPS.c.outcome.label("status"), GROUPS.c.message, GROUPS.c.external_id)
+        columns = (
+            GROUPS.c.group_id,
+            GROUPS.c.outcome.label("status"),
+            GROUPS.c.message,
+            GROUPS.c.external_id,
+            GROUPS.c.decided,
+        )
         query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
         return iter([Acknowledgement(**row._mapping) for row in self._rows(query)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -191,10 +192,20 @@ def test_foreign_words_are_cut_and_stay_on_one_line(bench: Bench) -> None:
     assert len(words) < 500
 
 
-def test_the_key_is_in_no_report_state_or_event(bench: Bench, tmp_path: Path) -> None:
+ECHOES: dict[str, tuple[int, object]] = {
+    "a refusal": (422, {"message": "key sandbox may not do this"}),
+    "an item": (200, {"errors": [{"index": 0, "errorDescription": "key sandbox may not do this"}]}),
+    "a refused item": (400, {"errors": [{"index": 0, "errorDescription": "key sandbox may not do this"}]}),
+    "no JSON": (422, "key sandbox may not do this"),
+    "another answer": (200, ["key sandbox may not do this"]),
+}
+
+
+@pytest.mark.parametrize(("status", "body"), ECHOES.values(), ids=ECHOES.keys())
+def test_the_key_is_in_no_report_state_or_event(status: int, body: Any, bench: Bench, tmp_path: Path) -> None:
     """Even when the service echoes it in its error."""
     key = bench.environ["SYNCENGINE_API_KEY"] = "sandbox"
-    bench.sandbox.fault("upsertTags", status=422, body={"message": f"key {key} may not do this"}, times=None)
+    bench.sandbox.fault("upsertTags", status=status, body=body, times=None)
     bench.wants(tags=[tag("T-1")])
     told: list[object] = []
     ended = bench.apply(tell=told.append)

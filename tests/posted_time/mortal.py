@@ -54,7 +54,6 @@ class Moody:
     moods: list[str] = field(default_factory=list)
     took: dict[str, set[str]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
-    probe_is_proof: bool = True
 
     def render(self, variables: Variables) -> str:
         return str(variables["duration"].seconds)

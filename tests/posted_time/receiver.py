@@ -13,12 +13,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Got:
-    """One request."""
+    """One request. `lines` are the names of its headers as they came, in small letters."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: Any
+    lines: tuple[str, ...] = ()
 
 
 @dataclass
@@ -44,7 +45,7 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             length = int(self.headers.get("content-length") or 0)
             body = json.loads(self.rfile.read(length)) if length else None
             headers = {name.lower(): value for name, value in self.headers.items()}
-            got = Got(self.command, self.path, headers, body)
+            got = Got(self.command, self.path, headers, body, tuple(map(str.lower, self.headers.keys())))
             receiver.got.append(got)
             answer = receiver.answer(got)
             if answer is None:

@@ -192,6 +192,49 @@ def test_half_a_delivery_and_another_content_is_a_conflict(tmp_path: Path) -> No
     assert (len(lines(tmp_path)), rows(tmp_path)) == (1, [])
 
 
+def test_a_conflict_names_the_sinks_that_have_it_and_no_other(tmp_path: Path) -> None:
+    """Not the one that was in trouble when the first took it."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (503, {})
+        delivery = delivering(tmp_path, JSONL + http_sink(receiver.url), "")
+
+        async def story(opened: Delivery) -> tuple[str | None, str | None]:
+            await opened.take(raw(), mechanism="fetch")
+            verdict = await opened.take(raw(totalDurationSecs=1), mechanism="fetch")
+            entry = opened.inbox.entry("g1")
+            return verdict.message, entry.note if entry else None
+
+        message, note = run(delivery, story)
+    assert "archive took it as it was then" in (message or "")
+    assert note == "offered again with other content; archive took it as revision 1"
+
+
+def test_a_conflict_after_a_lost_answer_says_what_is_known(tmp_path: Path) -> None:
+    """That the sink may have it."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: None
+        delivery = delivering(tmp_path, http_sink(receiver.url), "")
+        _, verdict = taking(delivery, raw(), raw(totalDurationSecs=1))
+    assert "pms may have it as it was then" in (verdict.message or "")
+
+
+def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
+    """Neither content that was offered till then; a third is one."""
+    changed, third = raw(totalDurationSecs=1), raw(totalDurationSecs=2)
+
+    async def story(opened: Delivery) -> list[Outcome]:
+        await opened.take(raw(), mechanism="fetch")
+        await opened.take(third, mechanism="fetch")
+        assert (await opened.take(changed, mechanism="fetch")).outcome is Outcome.REFUSED
+        opened.inbox.settle(["g1"])
+        again = [await opened.take(offered, mechanism="fetch") for offered in (changed, raw(), changed, third)]
+        assert again[0] == Verdict(Outcome.SUCCESS, None, "L-g1")
+        return [verdict.outcome for verdict in again]
+
+    assert run(delivering(tmp_path), story) == [*[Outcome.SUCCESS] * 3, Outcome.REFUSED]
+    assert rows(tmp_path) == [("g1", 7, 3600)]
+
+
 def test_only_the_sink_that_lacks_it_is_given_it_again(tmp_path: Path) -> None:
     """The second was in trouble; the first is not asked twice."""
     with receiving() as receiver:
@@ -328,6 +371,25 @@ def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) 
     run(delivery, story)
     assert sorted(r[0] for r in rows(tmp_path)) == ["g1", "g2"]
     assert [line["groupId"] for line in lines(tmp_path)] == ["g1", "g2"]
+
+
+def test_redelivery_gives_nothing_to_a_sink_that_came_later(tmp_path: Path) -> None:
+    """Who asks for one sink does not ask for another to be filled with what is old."""
+
+    async def first(opened: Delivery) -> None:
+        await opened.take(raw(), mechanism="fetch")
+        opened.inbox.acknowledged("g1", "SUCCESS")
+
+    async def second(opened: Delivery) -> None:
+        opened.inbox.ask(["g1"], "archive")
+        assert await opened.catch_up() == 1
+        await opened.take(raw("g2"), mechanism="fetch")
+
+    run(delivering(tmp_path, JSONL), first)
+    (tmp_path / "out/time.jsonl").unlink()
+    run(delivering(tmp_path, JSONL + SQL_SINK), second)
+    assert [line["groupId"] for line in lines(tmp_path)] == ["g1", "g2"]
+    assert [r[0] for r in rows(tmp_path)] == ["g2"]
 
 
 def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> None:

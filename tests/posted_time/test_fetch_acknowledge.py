@@ -16,7 +16,7 @@ from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.store.inbox import Offer, open_inbox
 from tests.service.scripted import CUT, OK, Reply, saying, serving
-from tests.service.talking import key
+from tests.service.talking import KEY, key
 
 from .line import SWIFT, until
 
@@ -35,7 +35,12 @@ def decided(state: str, verdicts: Sequence[Verdict]) -> None:
 
 
 def acknowledge(
-    folder: Path, script: Sequence[Reply], *verdicts: Verdict, ends: Any, has_webhook: bool = False
+    folder: Path,
+    script: Sequence[Reply],
+    *verdicts: Verdict,
+    ends: Any,
+    has_webhook: bool = False,
+    timeout: float = 30.0,
 ) -> tuple[list[Event], list[Any], dict[str, str]]:
     """Run the loop until `ends` holds: what it told, what the service heard, the states of the groups after it."""
     state = str(folder / "state.db")
@@ -44,7 +49,7 @@ def acknowledge(
     async def play() -> tuple[list[Event], list[Any]]:
         told: list[Event] = []
         stop = asyncio.Event()
-        conduct = Conduct(attempts=1, breaks=False)
+        conduct = Conduct(timeout=timeout, attempts=1, breaks=False)
         with open_inbox(state, write=True) as inbox:
             async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
                 loop = Acknowledging(client, inbox, told.append, stop, has_webhook, SWIFT)
@@ -106,6 +111,17 @@ def test_what_the_service_did_not_accept_is_in_the_groups_story(tmp_path: Path) 
     assert "the service did not accept SUCCESS: 503: maintenance; 3 times" in text
 
 
+def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
+    """Of what the service says when it accepts no status; the group's own id may hold it."""
+    script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
+    told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
+    assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
+    words = [event.why for event in told if isinstance(event, Waiting)]
+    assert (words[0], KEY in "".join(words)) == ("400: *** may not", False)
+    with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
+        assert KEY not in "".join(event.message or "" for event in inbox.story(f"{KEY}-1"))
+
+
 def test_an_unknown_group_is_given_up_and_stays_visible(tmp_path: Path) -> None:
     """404: it is not asked for again, and the inbox shows it."""
     told, heard, states = acknowledge(tmp_path, (saying("who?", 404), OK), POSTED, REFUSED, ends=ended(2))
@@ -120,6 +136,43 @@ def test_one_status_that_is_refused_keeps_no_other_waiting(tmp_path: Path) -> No
     told, heard, _ = acknowledge(tmp_path, script, POSTED, REFUSED, ends=ended(2))
     assert [event.group_id for event in told if isinstance(event, Acknowledged)] == ["b", "a"]
     assert [body["timeGroupId"] for body in heard] == ["a", "b", "a", "a"]
+
+
+def sent_for(heard: Sequence[Any]) -> str:
+    """The groups whose status was sent, in order."""
+    return "".join(body["timeGroupId"] for body in heard)
+
+
+@pytest.mark.parametrize("trouble", [Reply(until=asyncio.Event()), saying({}, 401), saying({}, 403)])
+def test_a_status_that_ends_in_trouble_comes_after_those_that_wait(trouble: Reply, tmp_path: Path) -> None:
+    """Time-out, 401, 403: the second is sent before the first is sent again."""
+    _, heard, _ = acknowledge(tmp_path, (trouble, OK), POSTED, REFUSED, ends=ended(2), timeout=0.5)
+    assert sent_for(heard) == "aba"
+
+
+def test_two_statuses_without_an_answer_keep_a_third_waiting_no_longer_than_the_service(tmp_path: Path) -> None:
+    """Silence for the second time is the service's: the round ends, and the next begins with what was not sent yet."""
+    never = Reply(until=asyncio.Event())
+    told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, REFUSED, TROUBLED, ends=ended(3), timeout=0.5)
+    assert sent_for(heard)[:3] == "abc"
+    assert [event.what for event in told if isinstance(event, Waiting)] == ["acknowledge a", "acknowledge"]
+
+
+def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:
+    """One by hand while the loop is in its own: each status is sent once, and neither round stumbles."""
+    state = str(tmp_path / "state.db")
+    decided(state, [POSTED, REFUSED])
+
+    async def play() -> list[Any]:
+        said = asyncio.Event()
+        with open_inbox(state, write=True) as inbox:
+            async with serving(Reply(until=said)) as server, Client(server.url, key) as client:
+                server.on_request = lambda: asyncio.get_running_loop().call_later(0.1, said.set) and None
+                loop = Acknowledging(client, inbox, lambda event: None, asyncio.Event(), pace=SWIFT)
+                await asyncio.gather(loop.round(), loop.round())
+                return [orjson.loads(heard.body) for heard in server.heard]
+
+    assert sent_for(asyncio.run(play())) == "ab"
 
 
 def test_what_was_fetched_before_a_webhook_came_is_given_up(tmp_path: Path) -> None:

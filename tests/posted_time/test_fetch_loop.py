@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +131,19 @@ def test_an_empty_answer_is_no_trouble() -> None:
     assert fetching((NOTHING,), Desk(), scene) == {Offered}
 
 
-@pytest.mark.parametrize("status", [None, 504, 408])
-def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(status: int | None) -> None:
+@pytest.mark.parametrize("ending", [None, Reply(504), Reply(408), CUT], ids=["never", "504", "408", "closed"])
+def test_a_fetch_that_ends_without_an_answer_after_its_minute_is_no_trouble(ending: Reply | None) -> None:
     """The service, or a gateway before it, was quiet for as long as it holds a fetch: the next one follows at once."""
     slow = asyncio.Event()
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
-        if status is not None:
-            asyncio.get_running_loop().call_later(0.75 * SWIFT.fetch, slow.set)
+        if ending is not None:
+            asyncio.get_running_loop().call_later(0.85 * SWIFT.fetch, slow.set)
         await run_until(loop, stop, told, lambda seen: bool(taken(seen)))
         return told
 
-    told = fetching((Reply(status or 200, until=slow), saying([group("a")]), NOTHING), Desk(), scene)
-    assert [type(event) for event in told][:2] == [Offered, Taken]
+    script = (replace(ending or Reply(), until=slow), saying([group("a")]), NOTHING)
+    assert [type(event) for event in fetching(script, Desk(), scene)][:2] == [Offered, Taken]
 
 
 def test_a_webhook_of_the_team_ends_the_loop_with_an_explanation() -> None:

@@ -206,6 +206,18 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
         assert not file.is_file() or b"s3cr3t" not in file.read_bytes()
 
 
+@pytest.mark.parametrize("key", ["mine", "{env: TOKEN}"])
+def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: Path) -> None:
+    """The project's type of content counts; the key that tells groups apart is ours."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url, f", headers: {{content-type: application/x.time+json, idempotency-key: {key}}}")
+        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+    (got,) = receiver.got
+    assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
+    assert got.headers["content-type"] == "application/x.time+json"
+    assert got.headers["idempotency-key"] == "g1/pms"
+
+
 def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
     from tests.posted_time.projects import project
 
@@ -292,29 +304,33 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
     run(delivery, story)
 
 
-@pytest.mark.parametrize("health", [True, False])
-def test_a_probe_is_believed_as_far_as_it_goes(health: bool, tmp_path: Path) -> None:
-    """A health path is proof. Without one, a receiver that answered 500 is down until it took a group; one may try."""
+@pytest.mark.parametrize("status", [401, 403, 500])
+@pytest.mark.parametrize("health", ["", ", health: /health"], ids=["no health path", "health path"])
+def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
+    health: str, status: int, tmp_path: Path
+) -> None:
+    """That its health path is well proves no more than that it is there; meanwhile one group may try."""
     with receiving() as receiver:
         ill = True
 
         def answer(got: Got) -> tuple[int, Any]:
-            return (500, {}) if ill and got.method == "POST" else (200, {"id": 1})
+            return (status, {}) if ill and got.method == "POST" else (200, {"id": 1})
 
         receiver.answer = answer
-        delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health" if health else ""))
 
         async def story(opened: Delivery) -> None:
             nonlocal ill
             await opened.take(raw(), mechanism="fetch")
             assert opened.troubles
-            reported = await opened.check_sinks()
-            assert (bool(reported), opened.troubles) == (not health, ())
+            assert [trouble.sink for trouble in await opened.check_sinks()] == ["pms"]
+            assert opened.troubles == ()
+            await opened.take(raw(), mechanism="fetch")
+            assert (bool(await opened.check_sinks()), bool(opened.troubles)) == (True, True)
             ill = False
             await opened.take(raw(), mechanism="fetch")
             assert await opened.check_sinks() == ()
 
-        run(delivery, story)
+        run(delivering_with(tmp_path, http_sink(receiver.url, health)), story)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
@@ -334,6 +350,23 @@ def test_a_tag_cannot_lead_a_request_astray(name: str, tmp_path: Path) -> None:
         sink = http_sink(receiver.url, ", headers: {X-Tag: '{{ tag.name }}'}")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
     assert (verdict.outcome, receiver.got) == (Outcome.TROUBLE, [])
+
+
+PATHS = {
+    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c&d/rows"),
+    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d&x=1"),
+    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d"),
+    "the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
+}
+
+
+@pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
+def test_what_a_tag_is_called_does_not_end_the_path(path: str, sent: str, tmp_path: Path) -> None:
+    """`?` and `#` of a value are its own; what the project writes is what it is, and nothing is encoded twice."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
+        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d"}]))
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [sent])
 
 
 def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def names(found: tuple[SinkTrouble, ...]) -> list[str]:
 def test_all_is_well_at_first() -> None:
     """And a probe that is well changes nothing."""
     well = Wellbeing(Clock())
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     assert (well.down, well.closed) == ((), ())
 
 
@@ -36,7 +36,7 @@ def test_what_could_not_be_reached_is_well_once_it_can() -> None:
     well = Wellbeing(Clock())
     well.failed("pms", UNREACHED)
     assert (names(well.down), names(well.closed)) == (["pms"], ["pms"])
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     assert (well.down, well.closed) == ((), ())
 
 
@@ -44,11 +44,11 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     """Until it took or refused a group; a failure of that group closes it again."""
     well = Wellbeing(Clock())
     well.failed("pms", ANSWERED)
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     assert (names(well.down), names(well.closed)) == (["pms"], [])
     well.failed("pms", ANSWERED)
     assert names(well.closed) == ["pms"]
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     well.worked("pms")
     assert (well.down, well.closed) == ((), ())
 
@@ -61,7 +61,7 @@ def test_tries_that_fail_become_rarer() -> None:
     tried = []
     for second in range(300):
         clock.now = float(second)
-        well.probed("pms", None, is_proof=False)
+        well.probed("pms", None)
         if not well.closed:
             tried.append(second)
             well.failed("pms", ANSWERED)
@@ -70,11 +70,12 @@ def test_tries_that_fail_become_rarer() -> None:
     assert well.down == ()
 
 
-def test_a_probe_that_is_proof_is_believed() -> None:
-    """A health path."""
+def test_a_probe_that_knew_of_the_trouble_is_believed_when_it_is_over() -> None:
+    """A health path that was not well either: what it says now is of the same matter."""
     well = Wellbeing(Clock())
     well.failed("pms", ANSWERED)
-    well.probed("pms", None, is_proof=True)
+    well.probed("pms", PROBED)
+    well.probed("pms", None)
     assert well.down == ()
 
 
@@ -84,10 +85,10 @@ def test_a_sink_that_nobody_posts_to_is_believed_in_the_end() -> None:
     well = Wellbeing(clock)
     well.failed("pms", ANSWERED)
     clock.now = LONG_ENOUGH - 1
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     assert names(well.down) == ["pms"]
     clock.now = LONG_ENOUGH
-    well.probed("pms", None, is_proof=False)
+    well.probed("pms", None)
     assert well.down == ()
 
 
@@ -103,7 +104,7 @@ def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
     """Whatever was wrong before."""
     well = Wellbeing(Clock())
     well.failed("pms", before)
-    well.probed("pms", PROBED, is_proof=False)
+    well.probed("pms", PROBED)
     assert (well.down, well.closed) == ((PROBED,), (PROBED,))
 
 
@@ -111,10 +112,10 @@ def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() ->
     """One lost answer is nobody's business; the second is reported, though every probe is well."""
     sinks = Wellbeing(Clock())
     sinks.failed("pms", UNREACHED)
-    sinks.probed("pms", None, is_proof=False)
+    sinks.probed("pms", None)
     assert not sinks.down
     sinks.failed("pms", UNREACHED)
-    sinks.probed("pms", None, is_proof=False)
+    sinks.probed("pms", None)
     assert [trouble.sink for trouble in sinks.down] == ["pms"]
     assert not sinks.closed
     sinks.worked("pms")

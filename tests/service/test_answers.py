@@ -59,14 +59,43 @@ def test_401_for_the_new_key_too_is_the_answer(tmp_path: Path) -> None:
     assert (answer.status, requests) == (401, 2)
 
 
-@pytest.mark.parametrize("status", [200, 400, 500])
+@pytest.mark.parametrize("status", [200, 400, 401, 500])
 def test_an_echoed_key_is_never_shown(status: int) -> None:
-    """Neither in the words nor in the data, wherever the service puts it."""
+    """Neither in the words nor in anything else that is told of an answer, wherever the service puts it."""
     told: list[str] = []
     reply = Reply(status, b'{"message": "key s3cret-key is wrong", "s3cret-key": 1}', AT_ONCE)
     answer, _ = talk((reply,), once, on_retry=lambda operation, why, wait: told.append(why))
-    assert KEY not in repr(answer) + repr(told)
+    assert KEY not in repr(answer) + answer.said + repr(told)
     assert "***" in answer.text
+
+
+def test_a_refusals_data_has_words_and_no_key() -> None:
+    """Whatever of it is shown: the message, and what is said of each item."""
+    document = {"message": f"{KEY} may not", "errors": [{"index": 1, "errorDescription": f"of {KEY}"}]}
+    answer, _ = talk((saying(document, 400),), once)
+    assert answer.data == {"message": "*** may not", "errors": [{"index": 1, "errorDescription": "of ***"}]}
+
+
+def test_what_is_delivered_or_matched_is_as_it_came_though_it_holds_the_key() -> None:
+    """A key like `sandbox` stands in many a tag's name; what a batch says of an item is words all the same."""
+    document = {"syncSessionId": f"{KEY}-7", "errors": [{"index": 0, "errorDescription": f"{KEY} may not"}]}
+    answer, _ = talk((saying(document),), once)
+    assert answer.data == {"syncSessionId": f"{KEY}-7", "errors": [{"index": 0, "errorDescription": "*** may not"}]}
+    listed, _ = talk((saying([{"groupId": KEY}]),), once)
+    assert listed.data == [{"groupId": KEY}]
+
+
+@pytest.mark.parametrize("spelt", [r"a\/b\"c", r"a/b\"c", 'a/b"c'])
+def test_a_key_is_not_shown_in_the_spelling_of_json_either(spelt: str) -> None:
+    """Some services write \\/ for /."""
+    answer, _ = talk((Reply(400, f'{{"message": "{spelt}"}}'.encode()),), once, key=lambda *, fresh=False: 'a/b"c')
+    assert answer.text == '{"message": "***"}'
+
+
+def test_a_key_in_a_header_is_not_shown() -> None:
+    """The kind of an answer is told with it."""
+    answer, _ = talk((Reply(400, b"no", {"Content-Type": f"text/{KEY}"}),), once)
+    assert answer.said == "400 (text/***, 2 bytes)"
 
 
 def test_a_key_at_the_cut_is_not_half_shown() -> None:

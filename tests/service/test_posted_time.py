@@ -17,7 +17,7 @@ from syncengine.service.operations import FETCH_POSTED_TIME, TEAM_INFO, UPSERT_T
 from syncengine.service.posted_time import Unreadable, fetch, group_id, groups_of, listed, update_status
 
 from .scripted import CUT, OK, Reply, Scripted, saying
-from .talking import BUSY, key, talk
+from .talking import BUSY, KEY, key, talk
 
 # --- limits
 
@@ -212,3 +212,22 @@ def test_an_id_that_could_be_another_one_is_none(id: bytes, more: bytes) -> None
     ids = [group.id if isinstance(group, Unreadable) else group_id(group) for group in found]
     assert ids[0] is None
     assert more or ids == [None, "aä"]
+
+
+# --- the key in people's time
+
+
+@pytest.mark.parametrize("raw", [False, True], ids=["JSON", "as some write it"])
+def test_posted_time_is_what_it_was_though_it_holds_the_key(raw: bool) -> None:
+    """Fetched and answered for under its own id, with every word that was posted."""
+    posted = {"groupId": f"{KEY}-1", "tags": [{"name": f"{KEY}-7"}], "description": f"on {KEY}"}
+    number = b', "totalDurationSecs": NaN}]' if raw else b"}]"
+    reply = Reply(200, b"[" + orjson.dumps(posted)[:-1] + number)
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        (group,) = groups_of(await fetch(caller, None, 30.0)) or []
+        assert isinstance(group, dict)
+        await update_status(caller, group_id(group) or "", "SUCCESS")
+        return {name: group[name] for name in posted}, orjson.loads(server.heard[1].body)["timeGroupId"]
+
+    assert talk((reply, OK), scene) == (posted, f"{KEY}-1")

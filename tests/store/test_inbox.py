@@ -112,6 +112,68 @@ def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
         inbox.given_up("nobody", "x")
 
 
+def test_what_was_given_up_and_is_answered_after_all_is_settled(url: str) -> None:
+    """The group comes again by webhook, whose answer is the verdict; or by fetch, and waits once more."""
+    with open_inbox(url, write=True) as inbox:
+        for id, waits in (("answered", False), ("waiting", True)):
+            delivered(inbox, replace(OFFER, group_id=id), "ledger")
+            inbox.given_up(id, "the service does not know this group")
+            inbox.answer_again(inbox.receive(replace(OFFER, group_id=id)), waits=waits)
+        found = {entry.group_id: (entry.state, entry.note, entry.waiting) for entry in inbox.entries()}
+        assert found == {"answered": ("acknowledged", None, False), "waiting": ("accepted", None, True)}
+        assert [entry.group_id for entry in inbox.entries(unsettled=True)] == ["waiting"]
+
+
+def test_what_waited_and_is_answered_by_webhook_is_settled(url: str) -> None:
+    """The mechanism was changed meanwhile."""
+    with open_inbox(url, write=True) as inbox:
+        delivered(inbox, OFFER, "ledger")
+        inbox.answer_again(inbox.receive(replace(OFFER, mechanism="webhook")), waits=False)
+        (entry,) = inbox.entries()
+        assert (entry.state, entry.answered is not None, entry.is_settled) == ("acknowledged", True, True)
+
+
+def test_an_attempt_that_died_is_in_the_story(url: str) -> None:
+    """With its time, once there is another one: each attempt that is counted is told."""
+    now = 1.0
+    with open_inbox(url, write=True, now=lambda: now) as inbox:
+        inbox.begin(inbox.receive(OFFER), "ledger")
+        now = 2.0
+        entry = inbox.receive(OFFER)
+        inbox.begin(entry, "ledger")
+        inbox.ended(entry, "ledger", Status.ACCEPTED)
+        attempts = [(event.at, event.sink, event.outcome) for event in inbox.story("g1") if event.kind == "attempt"]
+        assert attempts == [(1.0, "ledger", "unknown"), (2.0, "ledger", "accepted")]
+        found = inbox.entry("g1")
+        assert found is not None
+        assert found.deliveries[0].attempts == 2
+
+
+def test_an_acceptance_of_an_older_verdict_ends_no_newer_ones_wait(url: str) -> None:
+    """Refused twice, in other words: who posted is to hear the last."""
+    now = 1.0
+    with open_inbox(url, write=True, now=lambda: now) as inbox:
+        for words in ("Assign a tag.", "Matter X is closed."):
+            inbox.decide(inbox.receive(OFFER), FAILURE, words, waits=True)
+            now += 1
+        inbox.acknowledged("g1", FAILURE, decided=1.0)
+        (waiting,) = inbox.waiting()
+        assert (waiting.message, waiting.decided) == ("Matter X is closed.", 2.0)
+        inbox.acknowledged("g1", FAILURE, decided=waiting.decided)
+        assert list(inbox.waiting()) == []
+
+
+def test_a_group_that_failed_is_kept_as_it_came_last(url: str) -> None:
+    """What tells no contents apart may be new all the same: a tag's number in the other system."""
+    newer = replace(OFFER, body='{"groupId":"g1","new":1}', user_name="Jo Roe", user_keys=("Jo Roe",))
+    with open_inbox(url, write=True) as inbox:
+        delivered(inbox, OFFER, outcome=FAILURE)
+        entry = inbox.receive(newer)
+        assert (entry.raw(), entry.user_name, entry.user_keys) == ({"groupId": "g1", "new": 1}, "Jo Roe", ("Jo Roe",))
+        inbox.decide(entry, SUCCESS, waits=True)
+        assert inbox.receive(OFFER).raw() == {"groupId": "g1", "new": 1}
+
+
 def test_groups_are_found_by_state_user_tag_and_time(url: str) -> None:
     """Users by any of their names."""
     now = 0.0

@@ -68,10 +68,6 @@ class Sink(Protocol):
     @property
     def name(self) -> str: ...
 
-    @property
-    def probe_is_proof(self) -> bool:
-        """Whether a probe that goes well shows that a delivery would."""
-
     def render(self, variables: Variables) -> Any:
         """What would be delivered; RenderTrouble. Touches nothing outside."""
 
@@ -88,6 +84,6 @@ class Sink(Protocol):
         """
 
     async def probe(self) -> SinkTrouble | None:
-        """What keeps the sink from taking anything now."""
+        """What keeps the sink from taking anything now. That there is nothing does not prove that it takes a group."""
 
     async def close(self) -> None: ...

@@ -84,7 +84,6 @@ class HttpSink:
         words: Words,
     ) -> None:
         self.name = name
-        self.probe_is_proof = address.health is not None
         self._address = address
         self._method = method
         self._path = path
@@ -111,9 +110,8 @@ class HttpSink:
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
         letter: Letter = parcel.content
-        headers = {**letter.headers, "Idempotency-Key": idempotency_key(parcel, self.name)}
-        if letter.body is not None:
-            headers.setdefault("Content-Type", "application/json")
+        headers = httpx.Headers(letter.headers)
+        headers["Idempotency-Key"] = idempotency_key(parcel, self.name)
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -147,7 +145,10 @@ class HttpSink:
         secrets = {name: read() for name, read in self._address.secrets.items()}
         if not all(map(is_sendable, secrets.values())):
             raise httpx.LocalProtocolError("a secret is not one line of ASCII")
-        return await self._client.request(method, url, headers={**secrets, **headers}, content=body)
+        sent = httpx.Headers({} if body is None else {"Content-Type": "application/json"})
+        sent.update(secrets)
+        sent.update(headers)
+        return await self._client.request(method, url, headers=sent, content=body)
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
         status = response.status_code

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -25,8 +26,12 @@ from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
-"""What keeps a file from being opened: once it can be, the sink is well. After any other error that proves nothing."""
+_NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
+"""What keeps a file from being opened, or from being ours alone: once it can be, the sink is well. After any other
+error that proves nothing.
+"""
+PATIENCE, BREATH = 10.0, 0.005
+"""Seconds that a file is waited for which somebody else holds, and between two looks."""
 _TAIL = 1 << 20
 
 
@@ -44,15 +49,14 @@ class Line:
 
 
 class JsonlSink:
-    """A file with one JSON object a line."""
+    """A file with one JSON object a line. One that is held for `patience` seconds by somebody else is trouble."""
 
-    probe_is_proof = False
-
-    def __init__(self, name: str, path: Path, body: Json | None, words: Words) -> None:
+    def __init__(self, name: str, path: Path, body: Json | None, words: Words, *, patience: float = PATIENCE) -> None:
         self.name = name
         self._path = path
         self._body = body
         self._words = words
+        self._patience = patience
 
     def render(self, variables: Variables) -> bytes:
         whole = self._body(variables) if self._body else _whole(variables)
@@ -90,18 +94,20 @@ class JsonlSink:
         """Nothing is open between two lines."""
 
     def _open_and_close(self) -> None:
-        with _locked(self._path):
+        with _locked(self._path, self._patience):
             pass
 
     def _stands(self, line: Line) -> bool:
-        with _locked(self._path) as file:
+        with _locked(self._path, self._patience) as file:
+            _mend(file)
             return _is_there(file, line)
 
     def _append(self, content: bytes, earlier: Line | None, note: Note) -> None:
-        with _locked(self._path) as file:
-            if earlier is not None and _is_there(file, earlier):
-                return
+        with _locked(self._path, self._patience) as file:
             _mend(file)
+            if earlier is not None and _is_there(file, earlier):
+                os.fsync(file)
+                return
             offset = os.fstat(file).st_size
             line = Line(offset, len(content), hashlib.sha256(content).hexdigest())
             note(orjson.dumps(asdict(line)).decode())
@@ -112,15 +118,26 @@ class JsonlSink:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, made if it is not there, and nobody else's of us for as long."""
+def _locked(path: Path, patience: float) -> Iterator[int]:
+    """The file, made if it is not there, and nobody else's of us for as long; EWOULDBLOCK when it does not get so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        _hold(file, patience)
         yield file
     finally:
         os.close(file)
+
+
+def _hold(file: int, patience: float) -> None:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(BREATH)
 
 
 def _is_there(file: int, line: Line) -> bool:

@@ -37,8 +37,6 @@ class _Signed(Exception):
 class SqlSink:
     """A statement with bound parameters."""
 
-    probe_is_proof = False
-
     def __init__(
         self,
         name: str,

@@ -1,0 +1,78 @@
+"""A line of a file after an attempt that died, and a file that somebody holds."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Took
+from syncengine.posted_time.sinks.jsonl import JsonlSink
+from syncengine.posted_time.sinks.sql import Words
+from syncengine.posted_time.verdict import TroubleKind
+
+LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
+BEFORE = b'{"id": "g0"}\n'
+
+
+def sink(folder: Path, **given: float) -> JsonlSink:
+    return JsonlSink("archive", folder / "time.jsonl", None, Words(None, None), **given)
+
+
+def deliver(to: JsonlSink, memo: str | None = None, note: Callable[[str], None] = lambda memo: None) -> Answer:
+    return asyncio.run(to.deliver(Parcel("g1", 1, "digest", LINE, {}), memo, note))
+
+
+@pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])
+def died(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bytes, str]:
+    """What the file held before a line was written to it, and the note that was taken for that line."""
+    (tmp_path / "time.jsonl").write_bytes(request.param)
+    notes: list[str] = []
+    assert deliver(sink(tmp_path), note=notes.append) == Took()
+    return request.param, notes[0]
+
+
+@pytest.mark.parametrize("cut", range(len(LINE) + 1))
+def test_a_line_stands_there_once_wherever_its_writing_broke_off(
+    cut: int, died: tuple[bytes, str], tmp_path: Path
+) -> None:
+    """Whole but for its end it is there; of anything shorter nothing is left, and it is written again."""
+    before, memo = died
+    file = tmp_path / "time.jsonl"
+    file.write_bytes(before + LINE[:cut])
+    assert deliver(sink(tmp_path), memo) == Took()
+    assert file.read_bytes() == before + LINE
+
+
+@pytest.mark.parametrize("cut", range(len(LINE) + 1))
+def test_whether_a_line_stands_there_is_known_wherever_its_writing_broke_off(
+    cut: int, died: tuple[bytes, str], tmp_path: Path
+) -> None:
+    """And a line of another group may follow whatever was found."""
+    before, memo = died
+    file = tmp_path / "time.jsonl"
+    file.write_bytes(before + LINE[:cut])
+    is_there = cut >= len(LINE) - 1
+    assert asyncio.run(sink(tmp_path).recall("g1", memo)) is is_there
+    assert deliver(sink(tmp_path)) == Took()
+    assert file.read_bytes() == before + is_there * LINE + LINE
+
+
+def test_a_file_that_another_program_holds_is_trouble_until_it_lets_go(tmp_path: Path) -> None:
+    """Nobody waits for it without end: neither a group nor the check of all sinks."""
+    archive = sink(tmp_path, patience=0.05)
+    with (tmp_path / "time.jsonl").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        answer, trouble = deliver(archive), asyncio.run(archive.probe())
+        assert isinstance(answer, Failed)
+        assert (answer.kind, answer.has_answered) == (TroubleKind.UNREACHABLE, False)
+        assert trouble is not None
+        assert (trouble.kind, trouble.message) == (TroubleKind.UNREACHABLE, "archive cannot be written.")
+        assert isinstance(asyncio.run(archive.recall("g1", '{"offset":0,"length":1,"hash":""}')), Failed)
+    assert asyncio.run(archive.probe()) is None
+    assert deliver(archive) == Took()
+    assert (tmp_path / "time.jsonl").read_bytes() == LINE
