@@ -18,7 +18,7 @@ from syncengine.connector import Registered
 from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.mechanism import callback_of
+from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
@@ -59,6 +59,7 @@ class Process:
     mount: Callable[[ASGIApp | None], None] | None = None
     pace: Pace = PACE
     standing: Standing = field(default_factory=Standing)
+    caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
@@ -151,6 +152,7 @@ class Process:
                 self.pace,
                 registered=self._registered,
                 mount=self.mount,
+                caller_key=self.caller_key,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))

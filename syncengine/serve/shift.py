@@ -7,8 +7,8 @@ mechanism. Whatever else goes wrong is told, waited for, and tried again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
@@ -22,12 +22,12 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery, Outcome
 from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
-from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
+from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
-from syncengine.serve.probes import Server
+from syncengine.serve.receiving import InHand, exposed
 from syncengine.serve.reconcile import Reconciling
 from syncengine.serve.standing import STANDBY, STARTING, Standing
 from syncengine.serve.told import Telling
@@ -51,7 +51,8 @@ ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Pr
 class Shift:
     """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox.
 
-    `mount` takes the webhook receiver where another server listens, and None when it is over.
+    `mount` takes the webhook receiver where another server listens, and None when it is over. `caller_key` outlives a
+    shift: the service goes on calling with it until another one is registered.
     """
 
     project: Project
@@ -63,6 +64,7 @@ class Shift:
     pace: Pace = PACE
     registered: Callable[[Registered], None] = lambda registered: None
     mount: Callable[[ASGIApp | None], None] | None = None
+    caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
@@ -250,6 +252,7 @@ class _Delivering:
             self._project.base_url(),
             lambda text: self._shift.log.info("mechanism", text),
             before_leaving_fetch=self._acknowledging.round,
+            caller_key=self._shift.caller_key,
         )
 
     def _fetching(self) -> Fetching:
@@ -265,35 +268,21 @@ class _Delivering:
         )
 
     async def _receive(self) -> None:
-        """Listen first, register then: the service may call at once."""
+        """Listen first, register then: the service may call at once, and goes on calling at an earlier registration."""
         section = self._section.webhook
         callback = callback_of(self._project, self._shift.environ)
+        in_hand = InHand(self._delivery)
         receiver = webhook.application(
-            self._delivery,
-            callback.key.read,
+            in_hand,
+            self._shift.caller_key.read,
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._telling,
         )
-        async with self._exposed(receiver, (section.bind if section else None) or webhook.BIND):
-            await self._registrar().webhook(callback)
+        bind = (section.bind if section else None) or webhook.BIND
+        async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
+            await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
             self._shift.standing.phase = None
             await self._shift._stop.wait()
-
-    @asynccontextmanager
-    async def _exposed(self, receiver: ASGIApp, bind: tuple[str, int]) -> AsyncIterator[None]:
-        if self._shift.mount is not None:
-            self._shift.mount(receiver)
-            try:
-                yield
-            finally:
-                self._shift.mount(None)
-            return
-        server = Server(receiver, bind, patience=LAST_WORDS)
-        self._shift.log.info("receiving", f"the webhook receiver listens on {await server.start()}")
-        try:
-            yield
-        finally:
-            await server.stop()
 
     async def _again(self) -> None:
         """What people asked to have delivered again; templates may need what the registration answered."""
