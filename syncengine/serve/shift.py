@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 
-from syncengine.connection import client_of, team_of
-from syncengine.connector import HealthReporter, Registered, register, renewal
+from syncengine.connection import client_of, prove_team
+from syncengine.connector import NOT_REGISTERED, HealthReporter, Registered, register, renewal
 from syncengine.delivery_file import Mode
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
@@ -35,7 +35,6 @@ from syncengine.service.client import Client, Conduct
 from syncengine.settings import Project
 from syncengine.store.holder import Holder
 from syncengine.store.lock import Lease, LockLost
-from syncengine.store.state import open_state
 
 LAST_WORDS = 10.0
 """Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
@@ -205,7 +204,7 @@ class _Delivering:
             await self._fetching().run()
 
     async def _introduced(self) -> None:
-        self._check_team(await team_of(self._client))
+        await prove_team(self._client, self._project)
         try:
             await self._register()
         except (AuthFailed, Unreachable):
@@ -222,7 +221,7 @@ class _Delivering:
 
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        self._shift.log.warning("registration", f"the connector could not be registered: {error.message}")
+        self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}")
 
     async def _renewing(self) -> None:
         """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""
@@ -236,14 +235,6 @@ class _Delivering:
                 await self._register()
             except SyncengineError as error:
                 self._not_registered(error)
-
-    def _check_team(self, team: str) -> None:
-        """Another team's time is not delivered (engine.md 1.6)."""
-        with open_state(self._project.state, write=False) as state:
-            known = state.facts().team
-        for expected, what in ((self._project.service.team, "service.team is"), (known, "the state belongs to")):
-            if expected not in (None, team):
-                raise WrongTeam(f"the key belongs to team {team!r}, and {what} {expected!r}")
 
     def _registrar(self) -> Registrar:
         return Registrar(
