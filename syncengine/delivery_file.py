@@ -234,7 +234,7 @@ class PostedTimeSection(Model):
 
     mode: Annotated[Mode, Reads(choice(Mode))] | None = Field(None, description="fetch by default.")
     webhook: WebhookSection | None = None
-    fetch_limit: Annotated[int, Reads(whole_number(1, 500)), Field(ge=1, le=500)] | None = Field(
+    fetch_limit: Annotated[int, Reads(whole_number(1, 10_000)), Field(ge=1, le=10_000)] | None = Field(
         None, description="Groups asked for at once; 25 by default."
     )
     timezone: TimeZone | None = Field(None, description="`user` (default), or a zone that all times are shown in.")
