@@ -236,6 +236,11 @@ def test_the_receiver_runs_under_another_server(estate: World) -> None:
         eventually(lambda: estate.connection()["mechanism"] == "webhook")
         estate.post("a")
         eventually(lambda: estate.states() == {"a": "success"})
+        probed = [httpx.get(f"http://127.0.0.1:{port}/{name}", trust_env=False) for name in ("healthz", "readyz")]
+        assert [(answer.status_code, answer.json()) for answer in probed] == [
+            (200, {"alive": True}),
+            (200, {"ready": True}),
+        ]
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
