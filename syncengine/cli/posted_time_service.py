@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -69,8 +70,11 @@ def register_time(given: Globals, format: str, mechanism: str | None) -> int:
     """
     said: list[str] = []
     name = calling(given, lambda client, project: _registered(client, project, mechanism, said))
-    text = "".join(f"{line[0].upper()}{visible(line[1:])}.\n" for line in said)
-    return show(given, format, {"registered": name}, text)
+    return show(given, format, {"registered": name}, _sentences(said))
+
+
+def _sentences(said: Sequence[str]) -> str:
+    return "".join(f"{line[0].upper()}{visible(line[1:])}.\n" for line in said)
 
 
 async def _registered(client: Client, project: Project, name: str | None, said: list[str]) -> str:
@@ -92,18 +96,19 @@ async def _registered(client: Client, project: Project, name: str | None, said: 
 @printing_command
 def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
     """Have no more posted time recorded. What users post while nothing is registered never comes here."""
-    name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism))
-    text = f"The {name} is unregistered.\n" if ended else f"There was no {name} to unregister.\n"
+    said: list[str] = []
+    name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism, said))
+    text = _sentences(said if ended else [f"there was no {name} to unregister", *said])
     return show(given, format, {"unregistered": name if ended else None}, text)
 
 
-async def _unregistered(client: Client, project: Project, name: str | None) -> tuple[str, bool]:
+async def _unregistered(client: Client, project: Project, name: str | None, said: list[str]) -> tuple[str, bool]:
     from syncengine.posted_time.mechanism import NAMES, Registrar
     from syncengine.store.mechanism import registered
 
     known = registered(project.state)
     chosen = name or (known.name if known else _mode(project))
-    ended = await Registrar(client, project.state, project.base_url(), lambda _: None).end(chosen)
+    ended = await Registrar(client, project.state, project.base_url(), said.append).end(chosen)
     return NAMES[chosen], ended
 
 

@@ -128,15 +128,18 @@ class Registrar:
 
     async def end(self, name: str) -> bool:
         """Unregister; False when the service had none."""
-        return (await self._ended(name)).ok
+        answer = await self._ended(name)
+        if answer.status == 409:
+            other = FETCH if name == WEBHOOK else WEBHOOK
+            self._say(f"the team has a {NAMES[other]}: `syncengine time unregister {other}` ends that")
+        return answer.ok
 
     async def _ended(self, name: str) -> Answer:
-        """The answer: 2xx, or that there was none; of a fetch client 409 says that there is a webhook."""
+        """The answer: 2xx, or that there was none (404), or that there is the other one (409)."""
         if name == FETCH and self._before_leaving_fetch is not None:
             await self._before_leaving_fetch()
         answer = await self._client.call(ENDING[name], {})
-        gone = answer.status == 404 or (name == FETCH and answer.status == 409)
-        if not answer.ok and not gone:
+        if not answer.ok and answer.status not in (404, 409):
             raise refusal(ENDING[name], self._client, answer)
         if name == WEBHOOK:
             self._caller_key.known = None

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from syncengine.store.inbox import open_inbox
+from tests.cli.service import KEY
 from tests.serve.world import LEDGER, World, eventually, world
 
 
@@ -186,6 +188,16 @@ def test_what_is_registered_is_unregistered(estate: World) -> None:
     assert estate.connection()["mechanism"] is None
     again = estate.project.run("time", "unregister", "webhook", "--format", "json")
     assert (again.code, again.document) == (0, {"unregistered": None})
+
+
+def test_what_is_registered_instead_is_told(estate: World) -> None:
+    """A webhook is nobody's fetch client: it stays, and how to end it is said."""
+    hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
+    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    done = estate.project.run("time", "unregister", "fetch")
+    assert (done.code, "no fetch client" in done.out, "time unregister webhook" in done.out) == (0, True, True)
+    assert estate.connection()["mechanism"] == "webhook"
+    assert estate.project.run("time", "unregister", "webhook").out == "The webhook is unregistered.\n"
 
 
 def test_a_webhook_in_the_way_is_explained(estate: World) -> None:
