@@ -272,7 +272,8 @@ class _Delivering:
         bind = (section.bind if section else None) or webhook.BIND
         async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
             await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
-            self._shift.standing.phase = None
+            if not self._shift._stop.is_set():
+                self._shift.standing.phase = None
             await self._shift._stop.wait()
 
     async def _again(self) -> None:
