@@ -7,12 +7,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from syncengine.errors import AuthFailed, Unreachable
+from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.settings import Project
 from syncengine.store.lock import LockLost
-from syncengine.store.state import State
+from syncengine.store.state import State, open_state
 
 
 class Key:
@@ -49,6 +49,22 @@ async def team_of(client: Client) -> str:
         raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.said}")
     path = client.path(TEAM_INFO)
     raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.said}")
+
+
+def check_team(team: str, project: Project, known: str | None) -> None:
+    """WrongTeam unless it is the one that is expected, and the one that the state is of, if any (engine.md 1.6)."""
+    if project.service.team not in (None, team):
+        raise WrongTeam(f"the key belongs to team {team!r}, and service.team is {project.service.team!r}")
+    if known not in (None, team):
+        message = f"the key belongs to team {team!r}, and the state to {known!r}"
+        raise WrongTeam(f"{message}; `state rebind` accepts a renamed team")
+
+
+async def prove_team(client: Client, project: Project) -> None:
+    """Another team's time is neither asked for nor delivered: WrongTeam, AuthFailed, Unreachable."""
+    team = await team_of(client)
+    with open_state(project.state, write=False) as state:
+        check_team(team, project, state.facts().team)
 
 
 def prove_lease(state: State, timeout: float) -> None:

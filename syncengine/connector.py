@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from syncengine import __version__
+from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
@@ -27,6 +28,7 @@ from syncengine.service.operations import (
 from syncengine.service.posted_time import Unanswered, refusal
 
 CONNECTOR_TYPE = "syncengine"
+NOT_REGISTERED = "the connector could not be registered"
 
 
 class ErrorType(StrEnum):
@@ -99,11 +101,27 @@ def local_offset(now: float) -> str:
     return f"{offset[:3]}:{offset[3:5]}"
 
 
+async def settings_of(client: Client, now: float, say: Callable[[str], None]) -> Mapping[str, Any]:
+    """The service's named settings; none, as `say` hears, where they cannot be had: time is delivered all the same."""
+    try:
+        return (await register(client, now)).configuration
+    except AuthFailed:
+        raise
+    except SyncengineError as error:
+        say(f"{NOT_REGISTERED}: {error.message}")
+        return {}
+
+
 async def register(client: Client, now: float) -> Registered:
-    """Tell the service who connects. SyncengineError without the answer's words: secrets may stand in them."""
+    """Tell the service who connects. One that answers with nothing took it, and has nothing to say.
+
+    SyncengineError without the answer's words: secrets may stand in them.
+    """
     answer = await client.call(REGISTER_CONNECTOR, registration(now))
     if not answer.ok:
         raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
+    if answer.understood and answer.data is None:
+        return _registered({})
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")

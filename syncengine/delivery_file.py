@@ -264,7 +264,7 @@ class PostedTimeSection(Model, frozen=True):
     mode: Annotated[Annotated[Mode, Reads(choice(Mode))] | None, Meta(description="fetch by default.")] = None
     webhook: WebhookSection | None = None
     fetch_limit: Annotated[
-        Annotated[int, Reads(whole_number(1, 500)), Meta(ge=1, le=500)] | None,
+        Annotated[int, Reads(whole_number(1, 10_000)), Meta(ge=1, le=10_000)] | None,
         Meta(description="Groups asked for at once; 25 by default."),
     ] = None
     timezone: Annotated[

@@ -16,8 +16,8 @@ from syncengine.apply import applier
 from syncengine.apply.events import Retrying
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
-from syncengine.connection import client_of, prove_lease, stopping_on_signals, team_of
-from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable, WrongTeam
+from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
+from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
 from syncengine.plan import Plan
 from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
 from syncengine.report import Report, Status
@@ -142,11 +142,7 @@ class Application:
     def _check_team(self, team: str, state: State) -> None:
         """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
-        if self._project.service.team not in (None, team):
-            raise WrongTeam(f"the key belongs to team {team!r}, and service.team is {self._project.service.team!r}")
-        if facts.team not in (None, team):
-            message = f"the key belongs to team {team!r}, and the state to {facts.team!r}"
-            raise WrongTeam(f"{message}; `state rebind` accepts a renamed team")
+        check_team(team, self._project, facts.team)
         if facts.base_url not in (None, base_url):
             message = f"the state was last applied to {facts.base_url}, now to {base_url}"
             self._chronicle.remark("base-url-changed", message)

@@ -159,6 +159,7 @@ class AuditFormat(Completeness):
 
     model_config = ConfigDict(title="syncengine audit")
     format: Literal["syncengine.audit/v1"]
+    unread: list[str] = Field(description="Sinks whose database could not be asked: what the inbox knows was believed.")
     listed: int
     posted: int
     lacking: list[LackingItem]

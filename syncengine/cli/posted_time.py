@@ -35,12 +35,14 @@ class Part(NamedTuple):
 
 PARTS: Mapping[str, Part] = {
     "list": Part(SERVICE, "list_time", "List all posted time that the service has."),
-    "pull": Part(SERVICE, "pull_time", "Fetch, deliver and acknowledge once."),
+    "pull": Part("syncengine.cli.posted_time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
     "inbox": Part(__name__, "show_inbox", "Show what waits and what failed."),
     "show": Part(__name__, "show_group", "Tell a group's whole story."),
     "retry": Part(__name__, "retry", "Deliver groups again where they are missing."),
     "redeliver": Part(__name__, "redeliver", "Deliver to one sink again."),
-    "audit": Part(SERVICE, "audit_time", "Compare what the service lists with what sinks took."),
+    "audit": Part(
+        "syncengine.cli.posted_time_audit", "audit_time", "Compare what the service lists with what sinks took."
+    ),
     "preview": Part(__name__, "preview", "Render everything, send nothing."),
     "register": Part(SERVICE, "register_time", "Have the service record posted time for us."),
     "unregister": Part(SERVICE, "unregister_time", "End that."),
@@ -233,13 +235,21 @@ def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve
     if sink not in known:
         raise Usage(f"there is no sink {sink!r}: {', '.join(known) or 'postedTime.deliver is empty'}")
     with open_inbox(project.state, write=auto_approve) as inbox:
-        ids = [receipt.group_id for receipt in inbox.receipts(sink, since)]
-        whole = [id for id in ids if (entry := inbox.entry(id)) and entry.body]
+        taken = [receipt.group_id for receipt in inbox.receipts(sink, since)]
+        found = {id: inbox.entry(id) for id in taken}
+        conflicts = [id for id, entry in found.items() if entry and entry.state == "conflict"]
+        whole = [id for id, entry in found.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
             inbox.ask(whole, sink)
-    if len(whole) < len(ids):
-        Output(given, given.folder).say(f"{len(ids) - len(whole)} are too old: only their receipts are left.")
+    _say_left_out(Output(given, given.folder), len(found) - len(conflicts) - len(whole), conflicts)
     return _again(given, format, whole) if auto_approve else _say(given, format, whole, "Would deliver again")
+
+
+def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> None:
+    if reduced:
+        output.say(f"{reduced} are too old: only their receipts are left.")
+    for id in conflicts:
+        output.say(f"{id} is a conflict, and left out: `syncengine time retry {id} --accept` settles it.")
 
 
 def _say(given: Globals, format: str, ids: Sequence[str], done: str) -> int:
@@ -252,6 +262,7 @@ def _say(given: Globals, format: str, ids: Sequence[str], done: str) -> int:
 
 def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver now, or leave it to the process that holds the inbox."""
+    from syncengine.cli.service import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import inbox as rendering
     from syncengine.store.inbox import Holder
@@ -262,6 +273,8 @@ def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     async def delivering() -> list[Entry]:
         async with delivery:
             with delivery.inbox.lease(Holder.here("time retry", os.environ), wait=0):
+                if ids:
+                    delivery.configure(await asyncio.to_thread(service_settings, given))
                 for id in ids:
                     await delivery.again(id)
                 return [entry for id in ids if (entry := delivery.inbox.entry(id))]

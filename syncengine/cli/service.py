@@ -1,13 +1,15 @@
-"""A client for a command that makes a call or two of the service by hand."""
+"""A client for a command that makes a call or two of the service by hand; the settings that the service has for us."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
+from syncengine.errors import AuthFailed, SyncengineError, WrongTeam
 
 if TYPE_CHECKING:
     from syncengine.service.client import Client
@@ -33,3 +35,32 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
 
     with serving(project) as base_url:
         return asyncio.run(talking(base_url))
+
+
+def service_settings(given: Globals) -> Mapping[str, Any]:
+    """`connectorConfiguration`; none, and said so, where the service is away. WrongTeam and AuthFailed.
+
+    A project that names no service, or no key of it, is not asked for one.
+    """
+    from syncengine.connection import prove_team
+    from syncengine.connector import NOT_REGISTERED, settings_of
+
+    project = given.project()
+    output = Output(given, project.root)
+
+    def say(why: str) -> None:
+        output.say(why, level="warning")
+
+    async def asked(client: Client, project: Project) -> Mapping[str, Any]:
+        await prove_team(client, project)
+        return await settings_of(client, time.time(), say)
+
+    if not project.is_sandbox and None in (project.service.base_url, project.service.api_key):
+        return {}
+    try:
+        return calling(given, asked)
+    except (AuthFailed, WrongTeam):
+        raise
+    except SyncengineError as error:
+        say(f"{NOT_REGISTERED}: {error.message}")
+        return {}

@@ -93,6 +93,11 @@ class Delivery:
         """`connectorConfiguration` in templates: what the service answered to the registration."""
         self.route.configuration = dict(settings)
 
+    def inherit(self, before: Delivery) -> None:
+        """What is known of the sinks that are down, from the delivery that this one takes the place of."""
+        parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
+        self._well.inherit(before._well, set(map(_part, parts)))
+
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
         """Deliver a group as the service sent it; `mechanism` is `fetch` or `webhook` (whose answer is the verdict).
 

@@ -43,6 +43,24 @@ class Callback:
     key: Secret
 
 
+class NotRegistered(SyncengineError):
+    """The service has no key of ours yet, so that nobody can prove to be the service."""
+
+    code = "not-registered"
+
+
+@dataclass(slots=True)
+class CallerKey:
+    """The key that the service was told last: it calls with that one, whatever the project file says by now."""
+
+    known: str | None = None
+
+    def read(self) -> str:
+        if self.known is None:
+            raise NotRegistered("the webhook is not registered yet")
+        return self.known
+
+
 def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
     """The webhook of the project file; Problems for what is missing in it."""
     section = project.posted_time.webhook if project.posted_time else None
@@ -61,6 +79,7 @@ class Registrar:
     """Registers and unregisters for the project whose state is at `state`. `say` hears what was done, in a sentence.
 
     `before_leaving_fetch` is run before a fetch client is unregistered: what was fetched is answered for till then.
+    `caller_key` is kept to what the service has.
     """
 
     def __init__(
@@ -70,12 +89,14 @@ class Registrar:
         base_url: str,
         say: Callable[[str], None],
         before_leaving_fetch: Callable[[], Awaitable[object]] | None = None,
+        caller_key: CallerKey | None = None,
     ) -> None:
         self._client = client
         self._state = state
         self._base_url = base_url
         self._say = say
         self._before_leaving_fetch = before_leaving_fetch
+        self._caller_key = caller_key or CallerKey()
 
     async def fetch(self) -> None:
         """A fetch client. One that is there already is taken for ours: it has no name."""
@@ -93,27 +114,35 @@ class Registrar:
         key = callback.key.read()
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
-        if not kept:
+        if kept:
+            self._caller_key.known = key
+        else:
             await self._make_room(before)
         answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
         if answer.status == 409 and not kept:
             raise self._foreign(answer)
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
+        self._caller_key.known = key
         self._say(f"a webhook is registered{'' if answer.ok else ' already'}: {callback.url}")
 
     async def end(self, name: str) -> bool:
         """Unregister; False when the service had none."""
-        return (await self._ended(name)).ok
+        answer = await self._ended(name)
+        if answer.status == 409:
+            other = FETCH if name == WEBHOOK else WEBHOOK
+            self._say(f"the team has a {NAMES[other]}: `syncengine time unregister {other}` ends that")
+        return answer.ok
 
     async def _ended(self, name: str) -> Answer:
-        """The answer: 2xx, or that there was none; of a fetch client 409 says that there is a webhook."""
+        """The answer: 2xx, or that there was none (404), or that there is the other one (409)."""
         if name == FETCH and self._before_leaving_fetch is not None:
             await self._before_leaving_fetch()
         answer = await self._client.call(ENDING[name], {})
-        gone = answer.status == 404 or (name == FETCH and answer.status == 409)
-        if not answer.ok and not gone:
+        if not answer.ok and answer.status not in (404, 409):
             raise refusal(ENDING[name], self._client, answer)
+        if name == WEBHOOK:
+            self._caller_key.known = None
         if await self._known() == name:
             await self._remember(None)
         if answer.ok:

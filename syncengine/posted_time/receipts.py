@@ -45,6 +45,24 @@ def find(connection: sa.Connection, group_id: str, sink: str) -> Receipt | None:
     return None if row is None else Receipt(row.digest, row.external_id)
 
 
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """That a sink has a group; `delivered` in seconds since epoch."""
+
+    group_id: str
+    delivered: float
+    external_id: str | None
+
+
+def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
+    """Everything that a sink has; nothing where the table is not there."""
+    columns = (RECEIPTS.c.group_id, RECEIPTS.c.delivered, RECEIPTS.c.external_id)
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table(RECEIPTS.name):
+            return []
+        return [Signed(*row) for row in connection.execute(sa.select(*columns).where(RECEIPTS.c.sink == sink))]
+
+
 def write(
     connection: sa.Connection, group_id: str, sink: str, revision: int, receipt: Receipt, delivered: float
 ) -> None:

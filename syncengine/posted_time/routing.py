@@ -210,7 +210,7 @@ class _Building:
     def _jsonl(self, section: file.Sink, jsonl: file.JsonlSection) -> Sink:
         body = None if jsonl.body is None else self._json(jsonl.body)
         path = self.project.root / jsonl.path
-        if not self.offline and (taken := self._taken(path.resolve())):
+        if taken := self._taken(path.resolve()):
             self._refuse(
                 section.name, f"{jsonl.path} is {taken}: lines of posted time need a file of their own", "bad-path"
             )
@@ -222,9 +222,16 @@ class _Building:
             return "the project file"
         if any(path.is_relative_to(manifests.resolve()) for manifests in self.project.manifests):
             return "among the manifests"
-        state = sqlite_file(self.project.state)
+        state = self._state_file()
         is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
         return "the state" if is_state else None
+
+    def _state_file(self) -> Path | None:
+        """None where it is no file, or where the secret that tells its place is not there."""
+        try:
+            return sqlite_file(self.project.state)
+        except Problems:
+            return None
 
     # --- parts
 

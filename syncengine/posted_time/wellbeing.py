@@ -11,7 +11,7 @@ to take one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.posted_time.sinks.contract import Failed
@@ -46,6 +46,10 @@ class Wellbeing:
         self._told = told or {}
         self._down: dict[str, _Down] = {}
         self._believed: set[str] = set()
+
+    def inherit(self, before: Wellbeing, names: Collection[str]) -> None:
+        """What was down before, of these, is so now; what was found of it since counts more."""
+        self._down = {name: down for name, down in before._down.items() if name in names} | self._down
 
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""

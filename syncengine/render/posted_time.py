@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -58,11 +58,12 @@ def _at(milliseconds: int | None) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def audit_document(found: Audit, listing: Listing) -> Document:
-    """`time audit` for machines."""
+def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Document:
+    """`time audit` for machines. `unread`: sinks whose targets could not be asked."""
     return {
         "format": AUDIT_FORMAT,
         **_completeness(listing),
+        "unread": list(unread),
         "listed": found.listed,
         "posted": found.posted,
         "lacking": [{"groupId": one.group_id, "sink": one.sink, "submitted": one.submitted} for one in found.lacking],

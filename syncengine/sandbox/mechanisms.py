@@ -36,10 +36,16 @@ def register_webhook(draft: Draft, asked: Asked) -> Answer:
     url = required(given, "callbackUrl")
     if not _is_callable(url):
         raise Refused(400, "callbackUrl must be an http or https URL")
-    _none_yet(draft)
+    if not _lost_its_key(draft.connection, url):
+        _none_yet(draft)
     key = given.get("callerKey")
     hook = Connection(WEBHOOK, url, keyed=key is not None, caller_key=key)
     return _connected(draft, _of_the_team(draft, hook))
+
+
+def _lost_its_key(connection: Connection, url: str) -> bool:
+    """This very webhook, which the sandbox cannot call any more: only its owner can mend that."""
+    return connection.mechanism == WEBHOOK and connection.callback_url == url and connection.key_is_lost
 
 
 def unregister_webhook(draft: Draft, _asked: Asked) -> Answer:

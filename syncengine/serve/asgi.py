@@ -2,7 +2,8 @@
 
 The project is the one in the current folder, or in `SYNCENGINE_FOLDER`. All else that `serve` does runs beside the
 application, in the server's loop and for its lifetime; listening and signals are the server's. A second worker is a
-standby: it answers 503 until it has the inbox, and the service calls again.
+standby: it answers 503 until it has the inbox, and the service calls again. `GET /healthz` and `/readyz` answer without
+reasons: whoever reaches the receiver reaches them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Mount
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from syncengine.delivery_file import Mode
@@ -26,6 +28,7 @@ from syncengine.errors import SyncengineError, Usage
 from syncengine.posted_time.webhook import LATER
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
+from syncengine.serve.standing import Standing
 from syncengine.service.operations import OPERATIONS
 from syncengine.settings import Project, load_project
 
@@ -60,7 +63,18 @@ def application() -> Starlette:
         process.stop()
         await working
 
-    return Starlette(routes=[Mount("/", mounted)], lifespan=lifespan)
+    return Starlette(routes=[*_probes(process.standing), Mount("/", mounted)], lifespan=lifespan)
+
+
+def _probes(standing: Standing) -> list[Route]:
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"alive": True})
+
+    async def readyz(_: Request) -> Response:
+        is_ready = not standing.reasons()
+        return JSONResponse({"ready": is_ready}, 200 if is_ready else 503)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 async def _work(process: Process, first: Configuration, log: Log) -> None:

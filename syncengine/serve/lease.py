@@ -7,9 +7,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from syncengine.errors import LockHeld
+from syncengine.errors import SyncengineError
 from syncengine.store.holder import Holder
 from syncengine.store.inbox import Inbox, InboxLease
+
+AGAIN_SECONDS = 1.0
+"""Between two looks at a database that is away."""
 
 
 class _Enough(Exception):
@@ -17,19 +20,19 @@ class _Enough(Exception):
 
 
 async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Callable[[str], None]) -> InboxLease | None:
-    """The lease, as soon as nobody else has it; None when `stop` came first."""
+    """The lease, as soon as nobody else has it; None when `stop` came first. A database that is away is waited for."""
     try:
         return await asyncio.to_thread(inbox.lease, holder, wait=0)
-    except LockHeld as held:
-        say(f"standing by: {held.message}")
-    enough = threading.Event()
-    waiting = asyncio.ensure_future(asyncio.to_thread(_wait, inbox, holder, enough))
+    except SyncengineError as error:
+        say(f"standing by: {error.message}")
+    waiter = _Waiter(inbox, holder, say)
+    waiting = asyncio.ensure_future(asyncio.to_thread(waiter.wait))
     stopped = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait([waiting, stopped], return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopped.cancel()
-        enough.set()
+        waiter.enough.set()
     lease = await waiting
     if lease is not None and stop.is_set():
         await asyncio.to_thread(lease.release)
@@ -37,11 +40,33 @@ async def stand_by(inbox: Inbox, holder: Holder, stop: asyncio.Event, say: Calla
     return lease
 
 
-def _wait(inbox: Inbox, holder: Holder, enough: threading.Event) -> InboxLease | None:
-    def sleep(seconds: float) -> None:
-        if enough.wait(seconds):
-            raise _Enough
+class _Waiter:
+    """Waits in a thread until `enough`. Says once that the database is away, for each time that it is."""
 
-    with suppress(_Enough):
-        return inbox.lease(holder, sleep=sleep)
-    return None
+    def __init__(self, inbox: Inbox, holder: Holder, say: Callable[[str], None]) -> None:
+        self.enough = threading.Event()
+        self._inbox = inbox
+        self._holder = holder
+        self._say = say
+        self._is_away = False
+
+    def wait(self) -> InboxLease | None:
+        with suppress(_Enough):
+            while True:
+                try:
+                    return self._inbox.lease(self._holder, sleep=self._looked)
+                except SyncengineError as error:
+                    if not self._is_away:
+                        self._say(f"standing by: {error.message}; it is tried again")
+                    self._is_away = True
+                    self._sleep(AGAIN_SECONDS)
+        return None
+
+    def _looked(self, seconds: float) -> None:
+        """The database answered, and somebody else has the lease."""
+        self._is_away = False
+        self._sleep(seconds)
+
+    def _sleep(self, seconds: float) -> None:
+        if self.enough.wait(seconds):
+            raise _Enough

@@ -18,7 +18,8 @@ from syncengine.connector import Registered
 from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.mechanism import callback_of
+from syncengine.posted_time.events import said
+from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
@@ -59,6 +60,7 @@ class Process:
     mount: Callable[[ASGIApp | None], None] | None = None
     pace: Pace = PACE
     standing: Standing = field(default_factory=Standing)
+    caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _look: asyncio.Event = field(default_factory=asyncio.Event)
     _next: Configuration | None = None
@@ -95,13 +97,20 @@ class Process:
             await self._shift(now)
         except LockLost as lost:
             self.log.warning("lock-lost", f"{lost.message}; standing by")
-            return await self._anew(now.project, now.fingerprint)
+            return self._heir(now, await self._anew(now.project, now.fingerprint))
         except SyncengineError as error:
             if now.before is None or self.standing.phase is None:
                 raise
             self._kept(error)
-            return await self._anew(now.before, fingerprint(now.before))
-        return self._next
+            return self._heir(now, await self._anew(now.before, fingerprint(now.before)))
+        return self._heir(now, self._next)
+
+    @staticmethod
+    def _heir(before: Configuration, then: Configuration | None) -> Configuration | None:
+        """The next one knows of the sinks what the last one knew: a reload makes none of them well."""
+        if before.delivery is not None and then is not None and then.delivery is not None:
+            then.delivery.inherit(before.delivery)
+        return then
 
     async def _anew(self, project: Project, fingerprint: str) -> Configuration | None:
         """The same project once more, as soon as its inbox and its targets can be opened again."""
@@ -151,6 +160,7 @@ class Process:
                 self.pace,
                 registered=self._registered,
                 mount=self.mount,
+                caller_key=self.caller_key,
             )
             working = asyncio.create_task(shift.run())
             ending = asyncio.create_task(self._until_change(now))
@@ -160,6 +170,8 @@ class Process:
                 await working
             finally:
                 ending.cancel()
+            if ending.done() and not ending.cancelled():
+                ending.result()
 
     def _registered(self, registered: Registered) -> None:
         self.log.info(
@@ -188,6 +200,9 @@ class Process:
             self._next = await asyncio.to_thread(self.configured, now.project)
         except SyncengineError as error:
             self._kept(error)
+            return False
+        except Exception as error:  # a defect in what is loaded anew must not end what works
+            self._kept(SyncengineError(said(error), code="defect"))
             return False
         self.standing.configuration = None
         self.log.info("configuration", "the project file was loaded anew")

@@ -91,12 +91,17 @@ class Reconciling:
         self._stopping = Stopping()
 
     async def run(self) -> None:
-        if not any(path.exists() for path in self._project.manifests):
-            self._log.info("no-manifests", "there are no manifests: nothing is reconciled")
-            return
+        """Begins with the first manifest that there is; from then on, none is an edit like any other."""
+        if not self._has_manifests():
+            self._log.info("no-manifests", "there are no manifests: nothing is reconciled before there are")
+        while not (self._stop.is_set() or self._has_manifests()):
+            await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():
             await self._reconciled()
             await slept(self._project.serve.every, self._stop)
+
+    def _has_manifests(self) -> bool:
+        return any(path.exists() for path in self._project.manifests)
 
     async def _reconciled(self) -> None:
         """One apply, ended early when this process is to stop; the thread is always waited for."""

@@ -7,14 +7,14 @@ mechanism. Whatever else goes wrong is told, waited for, and tried again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 
-from syncengine.connection import client_of, team_of
-from syncengine.connector import HealthReporter, Registered, register, renewal
+from syncengine.connection import client_of, prove_team
+from syncengine.connector import NOT_REGISTERED, HealthReporter, Registered, register, renewal
 from syncengine.delivery_file import Mode
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
@@ -22,12 +22,12 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery, Outcome
 from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
-from syncengine.posted_time.mechanism import MechanismTaken, Registrar, callback_of
+from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
-from syncengine.serve.probes import Server
+from syncengine.serve.receiving import InHand, exposed
 from syncengine.serve.reconcile import Reconciling
 from syncengine.serve.standing import STANDBY, STARTING, Standing
 from syncengine.serve.told import Telling
@@ -35,7 +35,6 @@ from syncengine.service.client import Client, Conduct
 from syncengine.settings import Project
 from syncengine.store.holder import Holder
 from syncengine.store.lock import Lease, LockLost
-from syncengine.store.state import open_state
 
 LAST_WORDS = 10.0
 """Seconds that the last status updates of a shift may take; what is left waits in the inbox."""
@@ -51,7 +50,8 @@ ENDING = (LockLost, WebhookRegistered, MechanismTaken, AuthFailed, WrongTeam, Pr
 class Shift:
     """`delivery` None: no posted time is delivered, and manifests are reconciled without a lease of the inbox.
 
-    `mount` takes the webhook receiver where another server listens, and None when it is over.
+    `mount` takes the webhook receiver where another server listens, and None when it is over. `caller_key` outlives a
+    shift: the service goes on calling with it until another one is registered.
     """
 
     project: Project
@@ -63,6 +63,7 @@ class Shift:
     pace: Pace = PACE
     registered: Callable[[Registered], None] = lambda registered: None
     mount: Callable[[ASGIApp | None], None] | None = None
+    caller_key: CallerKey = field(default_factory=CallerKey)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
@@ -203,7 +204,7 @@ class _Delivering:
             await self._fetching().run()
 
     async def _introduced(self) -> None:
-        self._check_team(await team_of(self._client))
+        await prove_team(self._client, self._project)
         try:
             await self._register()
         except (AuthFailed, Unreachable):
@@ -220,7 +221,7 @@ class _Delivering:
 
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        self._shift.log.warning("registration", f"the connector could not be registered: {error.message}")
+        self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}")
 
     async def _renewing(self) -> None:
         """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""
@@ -235,14 +236,6 @@ class _Delivering:
             except SyncengineError as error:
                 self._not_registered(error)
 
-    def _check_team(self, team: str) -> None:
-        """Another team's time is not delivered (engine.md 1.6)."""
-        with open_state(self._project.state, write=False) as state:
-            known = state.facts().team
-        for expected, what in ((self._project.service.team, "service.team is"), (known, "the state belongs to")):
-            if expected not in (None, team):
-                raise WrongTeam(f"the key belongs to team {team!r}, and {what} {expected!r}")
-
     def _registrar(self) -> Registrar:
         return Registrar(
             self._client,
@@ -250,6 +243,7 @@ class _Delivering:
             self._project.base_url(),
             lambda text: self._shift.log.info("mechanism", text),
             before_leaving_fetch=self._acknowledging.round,
+            caller_key=self._shift.caller_key,
         )
 
     def _fetching(self) -> Fetching:
@@ -265,35 +259,22 @@ class _Delivering:
         )
 
     async def _receive(self) -> None:
-        """Listen first, register then: the service may call at once."""
+        """Listen first, register then: the service may call at once, and goes on calling at an earlier registration."""
         section = self._section.webhook
         callback = callback_of(self._project, self._shift.environ)
+        in_hand = InHand(self._delivery)
         receiver = webhook.application(
-            self._delivery,
-            callback.key.read,
+            in_hand,
+            self._shift.caller_key.read,
             max_body=(section.max_body if section else None) or webhook.MAX_BODY,
             tell=self._telling,
         )
-        async with self._exposed(receiver, (section.bind if section else None) or webhook.BIND):
-            await self._registrar().webhook(callback)
-            self._shift.standing.phase = None
+        bind = (section.bind if section else None) or webhook.BIND
+        async with exposed(receiver, in_hand, bind, self._shift.log, self._shift.mount):
+            await self._shift._kept("webhook", lambda: self._registrar().webhook(callback))
+            if not self._shift._stop.is_set():
+                self._shift.standing.phase = None
             await self._shift._stop.wait()
-
-    @asynccontextmanager
-    async def _exposed(self, receiver: ASGIApp, bind: tuple[str, int]) -> AsyncIterator[None]:
-        if self._shift.mount is not None:
-            self._shift.mount(receiver)
-            try:
-                yield
-            finally:
-                self._shift.mount(None)
-            return
-        server = Server(receiver, bind, patience=LAST_WORDS)
-        self._shift.log.info("receiving", f"the webhook receiver listens on {await server.start()}")
-        try:
-            yield
-        finally:
-            await server.stop()
 
     async def _again(self) -> None:
         """What people asked to have delivered again; templates may need what the registration answered."""

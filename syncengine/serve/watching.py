@@ -1,4 +1,4 @@
-"""The project file and the templates that it names, watched: what they hold → whether to load them again."""
+"""The project file and the files that it names, watched: what they hold → whether to load them again."""
 
 from __future__ import annotations
 
@@ -29,3 +29,6 @@ def _files(project: Project) -> Iterator[Path]:
     narrative = project.posted_time.narrative if project.posted_time else None
     if narrative is not None and narrative.template is not None:
         yield project.root / str(getattr(narrative.template, "text", narrative.template))
+    webhook = project.posted_time.webhook if project.posted_time else None
+    if webhook is not None and webhook.caller_key is not None and webhook.caller_key.file is not None:
+        yield project.root / webhook.caller_key.file

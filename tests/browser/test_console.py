@@ -187,3 +187,23 @@ def test_without_scripts_the_page_shows_the_same(console: Console) -> None:
         assert "first" in console.document()
         console.ask("/tag", {"name": "second"})
         console.until(lambda: "second" in console.document())
+
+
+def test_a_narrow_window_scrolls_tables_and_not_the_page(console: Console) -> None:
+    """400 px: what is too wide for it scrolls in a box of its own, long names and addresses too."""
+    long = "https://connector.example.com/" + "a-very-long-way-to-go/" * 8
+    console.ask("/tag", {"name": "ACME-0042", "description": "words " * 40, "url": long})
+    console.ask("/activitytype/batch", {"activityTypes": [{"code": "A101", "label": "L" * 200, "enableIfNew": True}]})
+    console.ask("/postedtime/subscribe", {"callbackUrl": long, "callerKey": "k"})
+    console.do("/posted-time", {"tag": "ACME-0042", "description": "words " * 40})
+    metrics = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    console.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    try:
+        console.open()
+        console.until(lambda: console.text("tr[data-group]"))
+        widths = "return [document.documentElement.scrollWidth, document.querySelector('.scroll').clientWidth]"
+        page, box = console.browser.execute_script(widths)  # type: ignore[no-untyped-call]
+    finally:
+        console.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert page <= 400
+    assert box < 400

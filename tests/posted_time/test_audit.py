@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Taken, Unposted, audit
-from tests.serve.world import World, world
+from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
 DAY = 86400.0
@@ -109,6 +109,7 @@ def test_the_command_finds_what_somebody_else_posted_and_what_the_service_forgot
             "complete": True,
             "unreadable": 0,
             "hidden": [],
+            "unread": [],
             "listed": 2,
             "posted": 2,
             "lacking": [],
@@ -167,6 +168,52 @@ def test_an_instant_that_hides_groups_is_an_incomplete_list(estate: World) -> No
 
 
 def _forget_receipt(estate: World, id: str) -> None:
+    """As a ledger that was restored from a backup does; the inbox knows nothing of that."""
+    with closing(sqlite3.connect(estate.project.folder / "ledger.db")) as database, database:
+        assert database.execute("DELETE FROM syncengine_receipts WHERE group_id = ?", [id]).rowcount == 1
+
+
+def _forget_delivery(estate: World, id: str) -> None:
     """As an inbox that was restored from a backup does."""
     with closing(sqlite3.connect(estate.project.folder / ".syncengine" / "state.db")) as database, database:
-        assert database.execute("DELETE FROM inbox_deliveries WHERE group_id = ?", [id]).rowcount == 1
+        for table in ("inbox_deliveries", "inbox_groups"):
+            assert database.execute(f"DELETE FROM {table} WHERE group_id = ?", [id]).rowcount == 1
+
+
+def test_what_a_ledger_has_counts_not_what_the_inbox_remembers(estate: World) -> None:
+    """An inbox from a backup lacks nothing that the ledger has; a receipt that the service knows nothing of is told."""
+    estate.project.run("time", "register")
+    estate.post("a", "b")
+    assert estate.project.run("time", "pull").code == 0
+    _forget_delivery(estate, "a")
+    assert estate.project.run("time", "audit").code == 0
+    with closing(sqlite3.connect(estate.project.folder / "ledger.db")) as database, database:
+        database.execute("UPDATE syncengine_receipts SET group_id = 'elsewhere' WHERE group_id = 'a'")
+    done = estate.project.run("time", "audit", "--format", "json")
+    assert done.code == 1
+    assert [one["groupId"] for one in done.document["lacking"]] == ["a"]
+    assert [one["groupId"] for one in done.document["unposted"]] == ["elsewhere"]
+
+
+def test_a_ledger_that_cannot_be_asked_is_told_and_the_inbox_believed(estate: World) -> None:
+    """Exit 3: nothing differs as far as is known, and that is not all."""
+    estate.project.run("time", "register")
+    estate.post("a")
+    assert estate.project.run("time", "pull").code == 0
+    (estate.project.folder / "ledger.db").rename(estate.project.folder / "away.db")
+    done = estate.project.run("time", "audit", "--format", "json")
+    assert (done.code, done.document["unread"], done.document["lacking"]) == (3, ["ledger"], [])
+    assert "ledger" in done.err
+    judge("audit.schema.json").validate(done.document)
+
+
+def test_without_receipts_the_inbox_is_asked(estate: World) -> None:
+    """It alone knows."""
+    estate.settings(sinks=LEDGER.replace("source: ledger,", "source: ledger, receipts: false,"))
+    estate.project.run("time", "register")
+    estate.post("a")
+    assert estate.project.run("time", "pull").code == 0
+    assert estate.project.run("time", "audit").code == 0
+    _forget_delivery(estate, "a")
+    done = estate.project.run("time", "audit", "--format", "json")
+    assert [one["groupId"] for one in done.document["lacking"]] == ["a"]

@@ -284,15 +284,20 @@ def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
 
 
 def test_redelivery_is_a_rehearsal_without_y(folder: Path) -> None:
-    """Then a sink takes again what it lost, and only that."""
+    """Then a sink takes again what it lost, and only that; a conflict stays one until a person settles it."""
     rows_of_matter(folder, "DELETE FROM time WHERE id = 'g1'")
     rows_of_matter(folder, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
     rehearsed = program(folder, "redeliver", "--sink", "ledger", "--since", "1d", "--format", "json")
-    assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1", "g3"])
+    assert (rehearsed.code, rehearsed.document["groups"]) == (0, ["g1"])
     assert [row[0] for row in rows(folder)] == ["g3"]
     assert program(folder, "redeliver", "--sink", "ledger", "--since", "1d", "-y").code == 0
     assert sorted(row[0] for row in rows(folder)) == ["g1", "g3"]
     assert len(lines(folder)) == 2
+    assert "time retry g3 --accept" in rehearsed.err
+    with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
+        entry = inbox.entry("g3")
+    assert entry is not None
+    assert (entry.state, entry.outcome) == ("conflict", "FAILURE")
 
 
 def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from tests.serve.world import World, world
+from syncengine.store.inbox import open_inbox
+from tests.cli.service import KEY
+from tests.serve.world import LEDGER, World, eventually, world
 
 
 @pytest.fixture
@@ -69,6 +73,92 @@ def test_a_pull_beside_a_serve_is_refused(estate: World) -> None:
     assert "serve" in done.err
 
 
+@pytest.mark.parametrize("words", [("pull",), ("register",), ("retry", "a")])
+def test_another_teams_time_is_left_alone(estate: World, words: tuple[str, ...]) -> None:
+    """Exit 7, as `serve` has it: nothing is registered, fetched or delivered."""
+    _refused(estate, "a")
+    before = estate.service.asked()
+    estate.settings(service=("team: Others",))
+    done = estate.project.run("time", *words)
+    assert (done.code, "Others" in done.err) == (7, True)
+    assert set(estate.service.asked()[len(before) :]) == {"teamInfo"}
+    assert estate.ledger() == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"status": 204}, {"status": 200, "body": ""}, {"status": 200, "body": ["odd"]}, {"status": 400}, {"status": 500}],
+    ids=["nothing said", "empty", "odd", "refused", "in trouble"],
+)
+def test_a_pull_goes_on_without_the_services_settings(estate: World, fault: dict[str, Any]) -> None:
+    """Time is delivered all the same, as `serve` does."""
+    estate.project.run("time", "register")
+    estate.post("a")
+    estate.service.fault("registerConnector", times=None, **fault)
+    done = estate.project.run("time", "pull")
+    assert (done.code, estate.ledger(), estate.states()) == (0, ["a"], {"a": "success"})
+    assert ("registration" in done.err) == (fault["status"] != 204 and fault.get("body") != "")
+
+
+def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
+    """Exit 3, and the sink is named: what nobody fetched, no user sees fail."""
+    estate.project.run("time", "register")
+    estate.post("a")
+    pms = "    - {name: pms, http: {url: 'http://127.0.0.1:9/', json: {}}}\n"
+    estate.settings(sinks=LEDGER + pms)
+    done = estate.project.run("time", "pull")
+    assert (done.code, done.out) == (3, "Nothing was fetched.\n")
+    assert "pms" in done.err
+    assert (estate.told("fetchPostedTime"), estate.ledger()) == (0, [])
+    document = estate.project.run("time", "pull", "--format", "json").document
+    assert "pms" in document["troubles"][0]
+
+
+def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: World) -> None:
+    """Nobody else does where there is no `serve`."""
+    _refused(estate, "a")
+    estate.post("b")
+    estate.settings(posted="  keep: 1s")
+    assert estate.project.run("time", "pull").code == 0
+    with open_inbox(str(estate.project.folder / ".syncengine/state.db"), write=True) as inbox:
+        inbox.ask(["a"])
+    assert estate.project.run("time", "pull").code == 0
+    assert estate.ledger() == ["a", "b"]
+    eventually(lambda: estate.project.run("time", "pull").code == 0 and _is_reduced(estate, "b"))
+
+
+def _refused(estate: World, id: str) -> None:
+    """A group in the inbox, refused by a rule that is gone afterwards."""
+    estate.settings(posted="  refuse: [{when: tag, message: Not now.}]")
+    estate.project.run("time", "register")
+    estate.post(id)
+    assert estate.project.run("time", "pull").code == 0
+    estate.settings()
+
+
+def _is_reduced(estate: World, id: str) -> bool:
+    with open_inbox(str(estate.project.folder / ".syncengine/state.db"), write=False) as inbox:
+        entry = inbox.entry(id)
+    return entry is not None and entry.body is None
+
+
+def test_a_retry_knows_the_services_settings(estate: World) -> None:
+    """Registered where there is something to deliver, and delivered all the same where the service is in trouble."""
+    estate.service.choose(connectorConfiguration={"DESK": "desk 7"})
+    _refused(estate, "a")
+    estate.settings(sinks=LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK or 'none' }}"))
+    assert estate.project.run("time", "retry", "a").code == 0
+    before = estate.told("registerConnector")
+    assert estate.project.run("time", "retry", "--state", "refused").code == 0
+    assert estate.told("registerConnector") == before
+    _refused(estate, "b")
+    estate.settings(sinks=LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK or 'none' }}"))
+    estate.service.fault("registerConnector", times=None, status=500)
+    done = estate.project.run("time", "retry", "b")
+    assert (done.code, "could not be registered" in done.err) == (0, True)
+    assert estate.matters() == ["desk 7", "none"]
+
+
 def test_all_groups_are_listed_each_once(estate: World) -> None:
     """Posted and pending, in pages; since when may be said."""
     estate.project.run("time", "register")
@@ -98,6 +188,16 @@ def test_what_is_registered_is_unregistered(estate: World) -> None:
     assert estate.connection()["mechanism"] is None
     again = estate.project.run("time", "unregister", "webhook", "--format", "json")
     assert (again.code, again.document) == (0, {"unregistered": None})
+
+
+def test_what_is_registered_instead_is_told(estate: World) -> None:
+    """A webhook is nobody's fetch client: it stays, and how to end it is said."""
+    hook = {"callbackUrl": "http://127.0.0.1:9/hook", "callerKey": "theirs"}
+    httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
+    done = estate.project.run("time", "unregister", "fetch")
+    assert (done.code, "no fetch client" in done.out, "time unregister webhook" in done.out) == (0, True, True)
+    assert estate.connection()["mechanism"] == "webhook"
+    assert estate.project.run("time", "unregister", "webhook").out == "The webhook is unregistered.\n"
 
 
 def test_a_webhook_in_the_way_is_explained(estate: World) -> None:

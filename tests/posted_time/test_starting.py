@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import Problems
-from syncengine.posted_time.routing import build
+from syncengine.posted_time.routing import build, check
 from syncengine.posted_time.verdict import TroubleKind
+from syncengine.settings import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 
 DELIVER = "deliver:\n" + textwrap.indent(SQL_SINK, "  ")
@@ -153,6 +154,18 @@ def test_lines_of_posted_time_need_a_file_of_their_own(path: str, tmp_path: Path
     (found,) = problems(tmp_path, f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n")
     assert (found.code, found.line, path in found.message) == ("bad-path", 6, True)
     assert problems(tmp_path, "deliver:\n  - {name: a, jsonl: {path: .syncengine/time.jsonl}}\n") == []
+
+
+@pytest.mark.parametrize("path", ["syncengine.yaml", "manifests/time.jsonl", ".syncengine/state.db"])
+def test_that_is_known_offline_too(path: str, tmp_path: Path) -> None:
+    """`validate` tells it, whether the secrets are there or not."""
+    deliver = f"deliver:\n  - {{name: a, jsonl: {{path: {path}}}}}\n"
+    with pytest.raises(Problems) as refused:
+        check(project(tmp_path, deliver))
+    assert [found.code for found in refused.value.found] == ["bad-path"]
+    file = tmp_path / "syncengine.yaml"
+    file.write_text(file.read_text().replace(path, "time.jsonl") + "state: {env: NOT_THERE}\n")
+    check(load_project(folder=tmp_path, environ={}))
 
 
 DRIVERS = [name for name in ("psycopg",) if importlib.util.find_spec(name)]

@@ -100,8 +100,9 @@ def test_the_key_of_a_webhook_is_in_no_file(tmp_path: Path) -> None:
     assert not [file for file in tmp_path.iterdir() if b"k-5e1f" in file.read_bytes()]
     with closing(Sandbox(data)) as again:
         assert again.do(webhook.next_call, {}).body is None
-        assert again.do(RULES["unregisterWebhook"], {}).status == 200
+        assert again.do(RULES["registerWebhook"], {**hook, "callbackUrl": "https://elsewhere.example"}).status == 409
         assert again.do(RULES["registerWebhook"], hook).status == 200
+        assert again.do(RULES["registerWebhook"], hook).status == 409
         assert again.do(webhook.next_call, {}).body["payload"]["callerKey"] == "k-5e1f"
 
 

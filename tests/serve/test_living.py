@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.program import tag
 from tests.cli.service import KEY
+from tests.posted_time.receiver import receiving
 
 from .world import LEDGER, World, eventually, free_port
 
@@ -24,6 +25,14 @@ def test_manifests_are_applied_on_the_interval(estate: World) -> None:
     eventually(lambda: estate.service.tags() == ["A"])
     estate.project.wants(tags=[tag("A"), tag("B")])
     eventually(lambda: estate.service.tags() == ["A", "B"])
+
+
+def test_manifests_that_come_later_are_applied_too(estate: World) -> None:
+    """A first checkout while it runs; there was not even a folder."""
+    estate.settings(every="1s")
+    estate.serve().says("no-manifests")
+    estate.project.wants(tags=[tag("A")])
+    eventually(lambda: estate.service.tags() == ["A"])
 
 
 def test_a_bad_edit_is_told_with_its_place_and_time_goes_on_being_delivered(estate: World) -> None:
@@ -126,6 +135,26 @@ def test_a_configuration_that_the_service_does_not_accept_gives_way_to_the_old_o
     estate.post("a")
     eventually(lambda: estate.ledger() == ["a"])
     assert served.process.poll() is None
+
+
+def test_a_reload_in_an_outage_keeps_what_users_are_told(estate: World) -> None:
+    """The sink answers probes and takes nothing: no failure is rescinded before it took a group."""
+    with receiving() as pms:
+        pms.answer = lambda got: (500 if got.method == "POST" else 200, {})
+        sink = f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n"
+        estate.settings(sinks=sink)
+        served = estate.serve()
+        eventually(estate.ready)
+        rescinded = estate.told("rescindHealthFailure")
+        estate.post("a")
+        eventually(estate.health)
+        estate.settings(sinks=sink, posted="  unmatched: accept")
+        served.says("leading", 2)
+        eventually(lambda: estate.told("reportHealthFailure") == 2)
+        assert estate.told("rescindHealthFailure") == rescinded
+        pms.answer = lambda got: (201, {})
+        eventually(lambda: estate.health() is None)
+        eventually(lambda: estate.states() == {"a": "success"})
 
 
 def test_sighup_loads_it_again_at_once(estate: World) -> None:

@@ -1,9 +1,10 @@
-"""A registration that ends is renewed while `serve` runs, and one that failed is made up for."""
+"""`serve` in a hurry: a registration that ends is renewed, one that failed is made up for; a reload that breaks."""
 
 from __future__ import annotations
 
 import asyncio
 import io
+import itertools
 import time
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ import pytest
 from syncengine.serve.log import Log
 from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import load_project
+from syncengine.settings import Project, load_project
 from tests.cli.service import KEY
 from tests.posted_time.line import SWIFT
 
@@ -28,12 +29,12 @@ def answer(desk: str, seconds: float) -> dict[str, Any]:
     return {"serviceId": "s", "serviceIdExpiry": expiry.isoformat(), "connectorConfiguration": {"DESK": desk}}
 
 
-def work(estate: World, watch: Any) -> str:
+def work(estate: World, watch: Any, load: Any = load_project, stream: Any = None) -> str:
     """`serve` without a process of its own, in a hurry; its log."""
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": "k"}
-    stream = io.StringIO()
+    stream = stream or io.StringIO()
     process = Process(
-        lambda: load_project(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
+        lambda: load(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
         lambda project: nullcontext(project.base_url()),
         environ,
         Log(stream, time.time),
@@ -75,4 +76,24 @@ def test_a_registration_that_failed_is_made_up_for(estate: World, status: int) -
     estate.service.fault("registerConnector", times=2, status=status, body="somebody's words")
     log = work(estate, lambda: eventually(lambda: estate.told("registerConnector") == 3))
     assert log.count("could not be registered") == 2
+    assert "somebody" not in log
+
+
+def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(estate: World) -> None:
+    """Not the end of it, and none of its words: what was valid goes on delivering."""
+    stream, loads = io.StringIO(), itertools.count()
+
+    def load(**given: Any) -> Project:
+        if next(loads):
+            raise RuntimeError("somebody's words")
+        return load_project(**given)
+
+    def watch() -> None:
+        estate.settings(posted="  unmatched: accept")
+        eventually(lambda: "the old configuration goes on" in stream.getvalue())
+        estate.post("a")
+        eventually(lambda: estate.states() == {"a": "success"})
+
+    log = work(estate, watch, load, stream)
+    assert "RuntimeError, a defect of ours" in log
     assert "somebody" not in log

@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 
 import httpx
+import pytest
 
+from syncengine.serve.receiving import LAST_ANSWERS
 from tests.cli.service import KEY
+from tests.posted_time.receiver import Got, receiving
 
 from .world import CALLER_KEY, PATIENCE_SECONDS, World, eventually, free_port
 
@@ -65,6 +69,53 @@ def test_another_caller_key_is_registered_anew(estate: World) -> None:
     eventually(lambda: estate.states() == {"a": "success"})
 
 
+def test_a_caller_key_that_is_replaced_while_it_runs_loses_no_call(estate: World) -> None:
+    """The key that the service has is the one that counts, until it has the new one; a wrong one is 401 all along."""
+    port = free_port()
+    key = estate.project.folder / "caller.key"
+    key.write_text("first-key")
+    estate.settings(posted=HOOK.format(port=port).replace("{env: CALLER_KEY}", "{file: caller.key}"))
+    estate.serve()
+    eventually(estate.ready)
+    estate.service.fault("unregisterWebhook", times=None, status=503, headers={"Retry-After": "0"})
+    key.write_text("second-key")
+    estate.post("a")
+    eventually(lambda: estate.states() == {"a": "success"})
+    eventually(lambda: estate.told("unregisterWebhook") > 1)
+    estate.post("b")
+    eventually(lambda: estate.states()["b"] == "success")
+    assert call(port, "neither") == 401
+    estate.service.heal()
+    eventually(lambda: estate.told("registerWebhook") == 2 and call(port, "first-key") == 401)
+    assert call(port, "neither") == 401
+    estate.post("c")
+    eventually(lambda: estate.states()["c"] == "success")
+    assert estate.ledger() == ["a", "b", "c"]
+
+
+def test_a_call_before_the_webhook_is_registered_is_put_off(estate: World) -> None:
+    """After a restart with another key the old one is not known any more: 503, so that the service calls again."""
+    port = hooked(estate)
+    estate.serve()
+    eventually(estate.ready)
+    estate.started[0].stop()
+    estate.service.fault("unregisterWebhook", times=None, status=503, headers={"Retry-After": "0"})
+    estate.serve(environ={"CALLER_KEY": "another-caller-key"}).says("receiving")
+    assert call(port, CALLER_KEY) == 503
+    estate.service.heal()
+    eventually(estate.ready)
+    assert call(port, CALLER_KEY) == 401
+
+
+def call(port: int, key: str) -> int | None:
+    """What a call with this key, and without posted time, is answered."""
+    try:
+        answer = httpx.post(f"http://127.0.0.1:{port}/", json={"callerKey": key}, trust_env=False)
+    except httpx.TransportError:
+        return None
+    return answer.status_code
+
+
 def test_switching_to_webhook_and_back_unregisters_the_other_first(estate: World) -> None:
     """In one process, by editing the project file; time is delivered before, between and after."""
     estate.serve()
@@ -97,13 +148,13 @@ def test_a_foreign_webhook_is_not_taken_away(estate: World) -> None:
 
 
 def test_a_foreign_webhook_is_not_taken_for_ours_after_a_crash(estate: World) -> None:
-    """Killed while it registers, and started again: it would wait for ever for calls that go elsewhere."""
+    """Killed before it knows of the other, and started again: it would wait for ever for calls that go elsewhere."""
     hooked(estate)
     hook = {"callbackUrl": "http://127.0.0.1:9/theirs", "callerKey": "theirs"}
     httpx.post(f"{estate.service.url}/postedtime/subscribe", json=hook, headers={"x-api-key": KEY})
-    estate.service.fault("registerWebhook", delay=30)
+    estate.service.fault("unregisterFetchClient", delay=30)
     first = estate.serve()
-    eventually(lambda: first.process.poll() is not None or estate.told("registerWebhook") > 1)
+    eventually(lambda: estate.told("unregisterFetchClient") == 1)
     first.process.kill()
     estate.service.heal()
     served = estate.serve()
@@ -133,6 +184,33 @@ def test_a_webhook_without_a_caller_key_is_refused_at_the_start(estate: World) -
     assert estate.told("registerWebhook") == 0
 
 
+@pytest.mark.parametrize("ends", ["SIGTERM", "reload"])
+def test_the_group_in_hand_is_finished_however_slow_its_sink_is(estate: World, ends: str) -> None:
+    """Longer than answers may take that are ready: given to the sink once, and the service hears of it."""
+
+    def take_long(got: Got) -> tuple[int, object]:
+        if got.method == "POST":
+            time.sleep(LAST_ANSWERS + 2)
+        return 201, {"id": 7}
+
+    with receiving() as slow:
+        slow.answer = take_long
+        port = free_port()
+        sink = f"    - {{name: pms, http: {{url: '{slow.url}', json: {{}}}}}}\n"
+        estate.settings(posted=HOOK.format(port=port), sinks=sink)
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.post("a")
+        eventually(lambda: len(slow.kept) == 1)
+        if ends == "SIGTERM":
+            assert served.stop() == 0
+        else:
+            estate.settings(posted=HOOK.format(port=port) + "  unmatched: accept", sinks=sink)
+            served.says("leading", 2)
+        eventually(lambda: estate.states() == {"a": "success"})
+    assert [got.method for got in slow.got].count("POST") == 1
+
+
 def test_an_address_that_is_taken_is_waited_for(estate: World) -> None:
     """Told, tried again, and registered once all the same; nothing calls before anybody listens."""
     port = hooked(estate)
@@ -158,6 +236,11 @@ def test_the_receiver_runs_under_another_server(estate: World) -> None:
         eventually(lambda: estate.connection()["mechanism"] == "webhook")
         estate.post("a")
         eventually(lambda: estate.states() == {"a": "success"})
+        probed = [httpx.get(f"http://127.0.0.1:{port}/{name}", trust_env=False) for name in ("healthz", "readyz")]
+        assert [(answer.status_code, answer.json()) for answer in probed] == [
+            (200, {"alive": True}),
+            (200, {"ready": True}),
+        ]
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)

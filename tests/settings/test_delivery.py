@@ -22,7 +22,7 @@ postedTime:
     callerKey: {file: key.txt}
     bind: "[::1]:8081"
     maxBody: 2048
-  fetchLimit: 5
+  fetchLimit: 5000
   timezone: Europe/Vienna
   unmatched: accept
   refuse: [{when: not tag, message: Assign a tag.}]
@@ -85,7 +85,7 @@ def test_the_webhook_knows_its_addresses(tmp_path: Path) -> None:
 def test_settings_of_delivery_are_values(tmp_path: Path) -> None:
     """Durations are seconds, choices are members, templates have their places."""
     found = posted(tmp_path)
-    assert (found.mode, found.fetch_limit, found.timezone) == (Mode.WEBHOOK, 5, "Europe/Vienna")
+    assert (found.mode, found.fetch_limit, found.timezone) == (Mode.WEBHOOK, 5000, "Europe/Vienna")
     assert (found.unmatched, found.keep) == (Unmatched.ACCEPT, 30 * 86400.0)
     assert found.duration is not None
     assert (found.duration.weighting, found.duration.round_up_to) == (Weighting.ALWAYS, 360.0)

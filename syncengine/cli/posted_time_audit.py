@@ -1,0 +1,80 @@
+"""time audit: what the service lists as posted, against what the sinks took."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncengine.cli.applying import Seconds
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.cli.posted_time_service import say_incomplete
+from syncengine.cli.printing import printing_command, show
+from syncengine.cli.service import calling
+from syncengine.errors import ExitCode
+
+if TYPE_CHECKING:
+    from syncengine.posted_time.audit import Audit
+    from syncengine.posted_time.listing import Listing
+    from syncengine.posted_time.target_receipts import Targets
+    from syncengine.service.client import Client
+    from syncengine.settings import Project
+
+
+@click.command("audit")
+@click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
+@printing_command
+def audit_time(given: Globals, format: str, since: float) -> int:
+    """Compare what the service lists as posted with what the sinks took. Exit 1 where they differ.
+
+    A database with receipts is asked itself; of any other sink the inbox knows what it took.
+    """
+    from syncengine.render import posted_time as rendering
+
+    found, listing, targets = calling(given, lambda client, project: _audited(client, project, time.time() - since))
+    say_incomplete(given, listing)
+    for why in targets.unread.values():
+        Output(given, given.folder).say(f"{why.rstrip('.')}; what the inbox knows is believed", level="warning")
+    unread = sorted(targets.unread)
+    show(given, format, rendering.audit_document(found, listing, unread), rendering.audit_text(found))
+    if not found.agrees:
+        return ExitCode.ERROR
+    return ExitCode.DONE if listing.is_complete and not unread else ExitCode.INCOMPLETE
+
+
+async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing, Targets]:
+    from syncengine.posted_time.audit import Known, Listed, Taken, audit
+    from syncengine.posted_time.listing import listing
+    from syncengine.posted_time.target_receipts import ask_targets
+    from syncengine.service.posted_time import group_id, submitted
+    from syncengine.store.inbox import open_inbox
+
+    sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
+    targets = await ask_targets(project, os.environ)
+    taken = [one for signed in targets.taken.values() for one in signed]
+    with open_inbox(project.state, write=False) as inbox:
+        for sink in sinks.keys() - targets.taken.keys():
+            taken += [Taken(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
+        known = {
+            entry.group_id: Known(entry.state, entry.outcome, frozenset(made.sink for made in entry.deliveries))
+            for entry in inbox.entries()
+        }
+    unseen = {receipt.group_id for receipt in taken if receipt.at >= since}
+
+    def enough(group: Mapping[str, Any]) -> bool:
+        at = submitted(group)
+        if at is not None and at < since * 1000 and not unseen:
+            return True
+        unseen.discard(group_id(group) or "")
+        return False
+
+    whole = await listing(client, enough)
+    groups = [
+        Listed(group_id(group) or "", str(group["status"]) if group.get("status") else None, submitted(group))
+        for group in whole.groups
+    ]
+    return audit(groups, taken, sinks, known, since), whole, targets

@@ -1,0 +1,133 @@
+"""time pull: one round by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.cli.printing import printing_command, show
+from syncengine.cli.service import calling
+from syncengine.errors import ExitCode, Interrupted, Usage
+from syncengine.render.visible import visible
+
+if TYPE_CHECKING:
+    from syncengine.posted_time.events import Event, Taken
+    from syncengine.service.client import Client
+    from syncengine.settings import Project
+
+
+@click.command("pull")
+@click.option("--limit", type=int, help="Fetch so many groups at most (default: postedTime.fetchLimit, or 25).")
+@printing_command
+def pull_time(given: Globals, format: str, limit: int | None) -> int:
+    """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
+    from syncengine.posted_time.events import Acknowledged, Taken, Unusable, Waiting
+    from syncengine.posted_time.pull import SINK
+    from syncengine.posted_time.verdict import Outcome
+    from syncengine.service.posted_time import fetch_query
+
+    fetch_query(limit)
+    told: list[Event] = []
+    has_fetched = calling(given, lambda client, project: _pulled(client, project, limit, told))
+    taken = [event for event in told if isinstance(event, Taken)]
+    heard = {event.group_id: event.status for event in told if isinstance(event, Acknowledged)}
+    if format == "text":
+        for trouble in _troubles(told):
+            Output(given, given.folder).say(trouble, level="error")
+    show(given, format, _document(taken, heard, told), _text(taken, heard) if has_fetched else "Nothing was fetched.\n")
+    all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
+    went_wrong = any(
+        isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take", SINK))
+        for event in told
+    )
+    return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
+
+
+async def _pulled(client: Client, project: Project, limit: int | None, told: list[Event]) -> bool:
+    from syncengine.connection import prove_team, stopping_on_signals
+    from syncengine.connector import settings_of
+    from syncengine.posted_time.delivery import Delivery
+    from syncengine.posted_time.events import Waiting
+    from syncengine.posted_time.mechanism import FETCH
+    from syncengine.posted_time.pull import pull
+    from syncengine.store.holder import Holder
+
+    section = project.posted_time
+    if section is None:
+        raise Usage("the project file has no `postedTime:`, so that there is no sink for posted time")
+    await prove_team(client, project)
+    stop = asyncio.Event()
+    delivery = Delivery.of(project, os.environ)
+
+    def say(why: str) -> None:
+        told.append(Waiting("registration", why, 0.0))
+
+    delivery.configure(await settings_of(client, time.time(), say))
+    with stopping_on_signals(stop):
+        async with delivery:
+            with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):
+                chosen, seconds = limit or section.fetch_limit, project.service.timeout
+                has_fetched = await pull(client, delivery, chosen, tell=told.append, stop=stop, call_seconds=seconds)
+    if has_fetched:
+        await asyncio.to_thread(_remember, project, FETCH)
+    if stop.is_set():
+        raise Interrupted("interrupted; what was taken is in the inbox")
+    return has_fetched
+
+
+def _remember(project: Project, name: str) -> None:
+    """A fetch registers a fetch client by itself (specification §4)."""
+    from syncengine.store.mechanism import Mechanism, registered, remember
+
+    mechanism = Mechanism(name, project.base_url())
+    if registered(project.state) != mechanism:
+        remember(project.state, mechanism)
+
+
+def _troubles(told: list[Event]) -> Iterator[str]:
+    """What went wrong, in sentences."""
+    from syncengine.posted_time.events import GivenUp, Unusable, Waiting
+
+    for event in told:
+        match event:
+            case Waiting(what, why, _):
+                yield f"{what}: {why}"
+            case Unusable(why):
+                yield why
+            case GivenUp(group_id, why):
+                yield f"{group_id}: {why}"
+
+
+def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event]) -> dict[str, Any]:
+    return {
+        "groups": [
+            {
+                "groupId": event.group_id,
+                "status": event.verdict.outcome.value,
+                "message": event.verdict.message,
+                "externalId": event.verdict.external_id,
+                "acknowledged": event.group_id in heard,
+            }
+            for event in taken
+        ],
+        "acknowledged": [{"groupId": id, "status": status} for id, status in heard.items()],
+        "troubles": list(_troubles(told)),
+    }
+
+
+def _text(taken: list[Taken], heard: Mapping[str, str]) -> str:
+    if not taken:
+        return "There is no posted time to fetch.\n"
+    lines = []
+    for event in taken:
+        words = f": {visible(event.verdict.message)}" if event.verdict.message else ""
+        known = "" if event.group_id in heard else " (the service was not told yet)"
+        lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{known}\n")
+    return "".join(lines)

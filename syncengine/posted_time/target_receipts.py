@@ -1,0 +1,56 @@
+"""The receipts that our SQL sinks keep in their targets → what each target has, or why it cannot be asked. Reads.
+
+The inbox knows what a target took once; only the target knows what it has, after it was restored from a backup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from syncengine.delivery_file import Sink, SqlSink
+from syncengine.errors import Problems
+from syncengine.posted_time import receipts
+from syncengine.posted_time.audit import Taken
+from syncengine.posted_time.databases import Database, open_engine
+from syncengine.posted_time.sql_errors import FAILURES, meaning, sentence
+from syncengine.posted_time.verdict import TroubleKind
+from syncengine.settings import Project, located, secret_at
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """By sink: `taken`, of the targets that answered; `unread`, why another did not, in a sentence."""
+
+    taken: dict[str, Sequence[Taken]] = field(default_factory=dict)
+    unread: dict[str, str] = field(default_factory=dict)
+
+
+async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
+    """Of every sink that keeps receipts in its target."""
+    found = Targets()
+    for sink in (project.posted_time and project.posted_time.deliver) or ():
+        if sink.sql is None or sink.sql.receipts is False:
+            continue
+        name = sink.name.text
+        try:
+            found.taken[name] = await _taken(project, environ, sink, sink.sql)
+        except Problems as problems:
+            found.unread[name] = problems.found[0].message
+        except FAILURES as error:
+            found.unread[name] = sentence(name, meaning(error) or TroubleKind.UNKNOWN)
+    return found
+
+
+async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: SqlSink) -> Sequence[Taken]:
+    name = sink.name.text
+    what = f"source {sql.source.text}" if sql.source else name
+    place = project.sources[sql.source.text].sql if sql.source else sql.url
+    assert place is not None
+    url = place if isinstance(place, str) else secret_at(place, project.root, environ, f"the database of {what}").read()
+    engine = open_engine(located(url, project.root), what)
+    try:
+        signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
+    finally:
+        engine.dispose()
+    return [Taken(one.group_id, name, one.delivered, one.external_id) for one in signed]

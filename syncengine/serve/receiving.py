@@ -1,0 +1,82 @@
+"""The webhook receiver of a shift: listening or mounted, and left only when every group in hand is finished."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.verdict import Verdict
+from syncengine.posted_time.webhook import Taking
+from syncengine.serve.log import Log
+from syncengine.serve.probes import Server
+from syncengine.service.posted_time import Group
+
+LAST_ANSWERS = 10.0
+"""Seconds that answers may take to go out, once everything is delivered."""
+
+
+class Closing(SyncengineError):
+    """No group is begun any more; the service is to call again."""
+
+    code = "closing"
+
+
+@dataclass(slots=True)
+class InHand:
+    """A delivery, and how many groups it has in hand."""
+
+    delivery: Taking
+    _count: int = 0
+    _is_closing: bool = False
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def take(self, raw: Group, *, mechanism: str) -> Verdict:
+        if self._is_closing:
+            raise Closing("this receiver is about to stop")
+        self._count += 1
+        try:
+            return await self.delivery.take(raw, mechanism=mechanism)
+        finally:
+            self._count -= 1
+            self._look()
+
+    async def finish(self) -> None:
+        """Take nothing more, and wait for what is in hand: every sink has a limit of its own."""
+        self._is_closing = True
+        self._look()
+        await self._idle.wait()
+
+    def _look(self) -> None:
+        if self._is_closing and not self._count:
+            self._idle.set()
+
+
+@asynccontextmanager
+async def exposed(
+    receiver: ASGIApp,
+    in_hand: InHand,
+    bind: tuple[str, int],
+    log: Log,
+    mount: Callable[[ASGIApp | None], None] | None,
+) -> AsyncIterator[None]:
+    """The receiver answers for the time of the block, at `bind` or where it is mounted."""
+    if mount is not None:
+        mount(receiver)
+        try:
+            yield
+        finally:
+            await in_hand.finish()
+            mount(None)
+        return
+    server = Server(receiver, bind, patience=LAST_ANSWERS)
+    log.info("receiving", f"the webhook receiver listens on {await server.start()}")
+    try:
+        yield
+    finally:
+        await in_hand.finish()
+        await server.stop()

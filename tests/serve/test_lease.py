@@ -1,0 +1,58 @@
+"""Standing by for the inbox's lease, in a database that is not always there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from syncengine.serve.lease import stand_by
+from syncengine.store.holder import Holder
+from syncengine.store.inbox import open_inbox
+from tests import postgresql
+
+
+async def until(there: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not there():  # noqa: ASYNC110 -- a thread says it, and rings nothing
+            await asyncio.sleep(0.02)
+
+
+def test_a_standby_outlives_its_database_being_away() -> None:
+    """Said once for each time; the lease is its own as soon as the holder is gone."""
+    said: list[str] = []
+
+    async def play(server: postgresql.Server) -> None:
+        with open_inbox(server.url(), write=True) as first, open_inbox(server.url(), write=True) as second:
+            held = first.lease(Holder.here("serve", {}))
+            waiting = asyncio.create_task(stand_by(second, Holder.here("serve", {}), asyncio.Event(), said.append))
+            await until(lambda: len(said) == 1)
+            await asyncio.to_thread(server.stop)
+            await until(lambda: len(said) == 2 or waiting.done())
+            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(held.release)
+            lease = await asyncio.wait_for(waiting, 60)
+            assert lease is not None
+            assert lease.remaining() > 0
+            await asyncio.to_thread(lease.release)
+
+    with postgresql.running() as server:
+        asyncio.run(play(server))
+    assert len(said) == 2
+    assert "cannot be reached" in said[1]
+
+
+def test_a_standby_whose_database_is_away_can_be_stopped() -> None:
+    """It waits for nothing then."""
+    said: list[str] = []
+
+    async def play(server: postgresql.Server) -> None:
+        with open_inbox(server.url(), write=True) as inbox:
+            await asyncio.to_thread(server.stop)
+            stop = asyncio.Event()
+            waiting = asyncio.create_task(stand_by(inbox, Holder.here("serve", {}), stop, said.append))
+            await until(lambda: bool(said))
+            stop.set()
+            assert await asyncio.wait_for(waiting, 60) is None
+
+    with postgresql.running() as server:
+        asyncio.run(play(server))
