@@ -201,3 +201,43 @@ def test_a_list_whose_answer_is_lost_is_whole_or_none(estate: World, way: str) -
         assert (done.code, len(done.codes)) == (1, 1)
         assert WORDS not in done.out + done.err
     assert sorted(group["groupId"] for group in done.document["groups"]) == ["a", "b", "c"]
+
+
+CALLS: dict[str, dict[str, Any]] = {
+    "never-arrived": {"drop": "before"},
+    "answer-lost": {"drop": "after"},
+    "taken-for-500": {"status": 500, "apply": True},
+}
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_no_call_of_the_webhook_is_missed(estate: World, way: str) -> None:
+    """The service calls again, and what was delivered the first time is not delivered again."""
+    estate.service.choose(retrySeconds=0.2)
+    scene = Scene(estate, "webhookCall", CALLS[way] | {"times": 4})
+    scene.uses(scene.webhook())
+
+    def watch() -> None:
+        scene.has("webhook")
+        estate.service.fault(scene.operation, **scene.fault)
+        scene.posts("a", "b", "c")
+
+    scene.serves(watch)
+    assert estate.ledger() == sorted(scene.lines()) == ["a", "b", "c"]
+
+
+def test_a_service_that_does_not_wait_for_our_answer_calls_again_and_nothing_is_there_twice(estate: World) -> None:
+    """It gives up after a millisecond, whatever becomes of the call; later it has more patience."""
+    estate.service.choose(retrySeconds=0.1, webhookTimeoutSeconds=0.001)
+    scene = Scene(estate, "webhookCall", {})
+    scene.uses(scene.webhook())
+
+    def watch() -> None:
+        scene.has("webhook")
+        estate.post("a")
+        eventually(lambda: len(estate.posted()["a"]["told"]) >= 3)
+        estate.service.choose(webhookTimeoutSeconds=10)
+        scene.posts("b")
+
+    scene.serves(watch)
+    assert estate.ledger() == sorted(scene.lines()) == ["a", "b"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 from typing import Any
 
 from tests.cli.program import tag
@@ -74,3 +75,21 @@ def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> N
     for secret in SECRETS:
         assert secret not in estate.files()
         assert secret.decode() not in done.out + done.err
+
+
+def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(estate: World) -> None:
+    """A sink lost a row and its receipt: `time redeliver` beside a `serve` brings it back, and that one only."""
+
+    def watch() -> None:
+        eventually(lambda: estate.told("fetchPostedTime"))
+        estate.post("a", "b")
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        with closing(sqlite3.connect(estate.project.folder / "ledger.db", timeout=30)) as ledger, ledger:
+            ledger.execute("DELETE FROM time WHERE id = 'a'")
+            ledger.execute("DELETE FROM syncengine_receipts WHERE group_id = 'a'")
+        asked = estate.project.run("time", "redeliver", "--sink", "ledger", "--since", "1d", "-y")
+        assert asked.code == 0
+        eventually(lambda: estate.ledger() == ["a", "b"])
+
+    work(estate, watch)
+    assert estate.ledger() == ["a", "b"]
