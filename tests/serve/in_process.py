@@ -11,19 +11,27 @@ from contextlib import nullcontext
 from syncengine.serve.log import Log
 from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import load_project
+from syncengine.settings import Project, load_project
 from tests.cli.service import KEY
 from tests.posted_time.line import SWIFT
 
 from .world import CALLER_KEY, World
 
 
-def work(estate: World, watch: Callable[[], object]) -> str:
-    """Serve until `watch` returns; the log. Whatever ends it before is raised, and what no one awaited fails too."""
+def work(
+    estate: World,
+    watch: Callable[[], object],
+    load: Callable[..., Project] = load_project,
+    stream: io.StringIO | None = None,
+) -> str:
+    """Serve until `watch` returns; the log, which may be read meanwhile in the `stream` that is given.
+
+    Whatever ends it before is raised, and what no one awaited fails too.
+    """
     environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
-    stream = io.StringIO()
+    stream = stream or io.StringIO()
     process = Process(
-        lambda: load_project(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
+        lambda: load(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
         lambda project: nullcontext(project.base_url()),
         environ,
         Log(stream, time.time),
