@@ -121,7 +121,7 @@ async def register(client: Client, now: float) -> Registered:
     if not answer.ok:
         raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
     if answer.understood and answer.data is None:
-        return _registered({})
+        return _registered({}, client.shown)
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
         raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")
@@ -175,11 +175,11 @@ class HealthReporter:
     _said: frozenset[tuple[str, TroubleKind]] | None = None
 
     async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
-        """Report what is down, or rescind when nothing is. What the service does not take stays news."""
+        """Report what is down, or rescind when nothing is. What the service did not accept it may have taken all the
+        same: whatever comes next is news then."""
         failure = failure_of(troubles) if troubles else None
         answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
-        if answer.ok:
-            self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles)
+        self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles) if answer.ok else None
         return answer
 
     def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:

@@ -73,3 +73,41 @@ def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project
     assert (done.code, _fits(done)) == (3, "syncengine.report/v1")
     assert json.loads((project.folder / "report.json").read_text()) == done.document
     assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)
+
+
+BY_HAND: list[tuple[str, ...]] = [
+    ("time", "list"),
+    ("time", "pull"),
+    ("time", "audit"),
+    ("time", "register"),
+    ("time", "register", "webhook"),
+    ("time", "unregister"),
+    ("connector", "register"),
+    ("connector", "check"),
+    ("health", "report", "unknown"),
+    ("health", "clear"),
+]
+"""What asks the service for something other than a plan."""
+
+DELIVERING = """\
+postedTime:
+  webhook: {callbackUrl: "http://127.0.0.1:9/hook", callerKey: {env: SYNCENGINE_API_KEY}}
+  deliver: [{name: file, jsonl: {path: out.jsonl}}]
+"""
+
+
+@pytest.mark.parametrize("words", BY_HAND, ids=" ".join)
+def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
+    project: Project, service: Service, words: tuple[str, ...]
+) -> None:
+    """A usage error, a wrong key, a service that refuses with words of its own."""
+    project.settings(DELIVERING)
+    usage = project.run(*words, "--nope", "--format", "json")
+    locked_out = project.run(*words, "--format", "json", environ={"SYNCENGINE_API_KEY": "another-key"})
+    service.fault("*", times=None, status=400, body="somebody's words")
+    refused = project.run(*words, "--format", "json")
+    assert [usage.code, locked_out.code] == [64, 7]
+    assert refused.code in (1, 9)
+    for done in (usage, locked_out, refused):
+        assert (_fits(done), len(done.codes)) == ("syncengine.diagnostics/v1", 1)
+        assert "somebody" not in done.out + done.err

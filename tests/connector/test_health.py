@@ -58,6 +58,12 @@ def test_what_the_service_did_not_take_is_told_again() -> None:
     assert said([(DOWN,)] * 4, trouble, trouble, ACCEPTED) == ["notify"] * 3
 
 
+def test_a_report_that_was_not_accepted_is_rescinded_all_the_same() -> None:
+    """The service may have taken it: users would be told for ever of an outage that was over before the repeat."""
+    trouble = Reply(400, b"no")
+    assert said([(), (DOWN,), (), ()], ACCEPTED, trouble, ACCEPTED) == ["rescind", "notify", "rescind"]
+
+
 def test_every_kind_of_trouble_has_a_type() -> None:
     """The table is complete, and no two kinds share a type."""
     assert set(ERROR_TYPES) == set(TroubleKind)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import re
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ def test_the_request_says_what_this_runtime_is() -> None:
         "clientTimestamp",
         "clientTimeZoneOffset",
     }
+    assert body["connectorType"] == "syncengine"
+    assert body["connectorVersion"] == body["connectorLibraryVersion"] == version("syncengine")
     assert body["clientTimestamp"] == 1_700_000_000_250
     assert re.fullmatch(r"[+-]\d\d:\d\d", body["clientTimeZoneOffset"])
     assert {type(value) for value in body["environment"].values()} == {str}

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import itertools
-import time
-from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from syncengine.serve.log import Log
-from syncengine.serve.process import Process
-from syncengine.service.operations import OPERATIONS
 from syncengine.settings import Project, load_project
-from tests.cli.service import KEY
-from tests.posted_time.line import SWIFT
 
+from .in_process import work
 from .world import LEDGER, World, eventually
 
 SINK = LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK }}")
@@ -27,30 +20,6 @@ SINK = LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK }}")
 def answer(desk: str, seconds: float) -> dict[str, Any]:
     expiry = datetime.now(UTC) + timedelta(seconds=seconds)
     return {"serviceId": "s", "serviceIdExpiry": expiry.isoformat(), "connectorConfiguration": {"DESK": desk}}
-
-
-def work(estate: World, watch: Any, load: Any = load_project, stream: Any = None) -> str:
-    """`serve` without a process of its own, in a hurry; its log."""
-    environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": "k"}
-    stream = stream or io.StringIO()
-    process = Process(
-        lambda: load(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
-        lambda project: nullcontext(project.base_url()),
-        environ,
-        Log(stream, time.time),
-        pace=SWIFT,
-    )
-
-    async def play() -> None:
-        working = asyncio.create_task(process.work(process.configured()))
-        try:
-            await asyncio.to_thread(watch)
-        finally:
-            process.stop()
-            await working
-
-    asyncio.run(play())
-    return stream.getvalue()
 
 
 def test_a_registration_is_renewed_before_it_expires_and_its_settings_hold_from_then_on(estate: World) -> None:

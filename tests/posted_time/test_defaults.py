@@ -1,0 +1,93 @@
+"""What holds where the project file says nothing, and that what it says gets where it counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from syncengine.posted_time.delivery import Delivery
+from syncengine.posted_time.pace import PACE
+from syncengine.posted_time.verdict import Outcome
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import run, taking
+from tests.serve.in_process import work
+from tests.serve.world import CALLER_KEY, World, eventually, free_port, world
+
+DAY = 86400
+
+
+def test_a_group_that_no_sink_takes_is_refused(tmp_path: Path) -> None:
+    """Time that went nowhere is never said to be posted."""
+    (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n"), raw())
+    assert (verdict.outcome, rows(tmp_path)) == (Outcome.REFUSED, [])
+
+
+def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
+    """A day before they are whole, a day after they are id and receipts."""
+    now = 1_000_000.0
+    delivery = delivering(tmp_path, now=lambda: now)
+
+    async def story(opened: Delivery) -> None:
+        nonlocal now
+        await opened.take(raw(), mechanism="fetch")
+        opened.inbox.acknowledged("g1", "SUCCESS")
+        whole = []
+        for days in (59, 2):
+            now += days * DAY
+            await opened.catch_up()
+            (entry,) = opened.inbox.entries()
+            whole.append(entry.body is not None)
+        assert whole == [True, False]
+
+    run(delivery, story)
+
+
+def test_a_templates_file_is_read_at_the_start_only(tmp_path: Path) -> None:
+    """What is done to it afterwards changes no group before it is loaded anew, nor harms one."""
+    narrative = tmp_path / "narrative.j2"
+    narrative.write_text("As it was: {{ tag.name }}.")
+    delivery = delivering(tmp_path, more=LOOKUPS + "narrative: {template: narrative.j2}\n")
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw("g1"), mechanism="fetch")
+        narrative.write_text("{{ broken")
+        await opened.take(raw("g2"), mechanism="fetch")
+        narrative.unlink()
+        await opened.take(raw("g3"), mechanism="fetch")
+
+    run(delivery, story)
+    assert rows(tmp_path, "SELECT note FROM time") == [("As it was: ACME-0042.",)] * 3
+
+
+def test_a_fetch_outlasts_the_services_minute_and_sinks_are_looked_at_each_minute() -> None:
+    """Else each quiet minute were trouble, and an outage were nobody's news for long."""
+    assert PACE.fetch > 60
+    assert PACE.well == 60
+
+
+@pytest.mark.parametrize(("setting", "limit"), [("", 1 << 20), (", maxBody: 4096", 4096)], ids=["default", "set"])
+def test_a_webhook_call_may_be_so_large(setting: str, limit: int, tmp_path: Path) -> None:
+    """A byte more is 413, and nothing of it is stored."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/hook"
+    answers: list[int] = []
+
+    def call(id: str, size: int) -> None:
+        body = f'{{"groupId": "{id}", "callerKey": "{CALLER_KEY}", "tags": [], "description": "'
+        content = body + "x" * (size - len(body) - 2) + '"}'
+        answers.append(httpx.post(url, content=content, trust_env=False).status_code)
+
+    def watch(estate: World) -> None:
+        eventually(lambda: estate.connection()["mechanism"] == "webhook")
+        call("fits", limit)
+        call("too-large", limit + 1)
+
+    with world(tmp_path) as estate:
+        hook = f'callbackUrl: "{url}", callerKey: {{env: CALLER_KEY}}, bind: "127.0.0.1:{port}"{setting}'
+        estate.settings(posted=f"  mode: webhook\n  webhook: {{{hook}}}")
+        work(estate, lambda: watch(estate))
+        assert answers == [200, 413]
+        assert estate.ledger() == ["fits"]

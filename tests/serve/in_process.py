@@ -1,0 +1,58 @@
+"""`serve` without a process of its own and in a hurry: dozens of outages in the time of one."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+
+from syncengine.serve.log import Log
+from syncengine.serve.process import Process
+from syncengine.service.operations import OPERATIONS
+from syncengine.settings import Project, load_project
+from tests.cli.service import KEY
+from tests.posted_time.line import SWIFT
+
+from .world import CALLER_KEY, World
+
+
+def work(
+    estate: World,
+    watch: Callable[[], object],
+    load: Callable[..., Project] = load_project,
+    stream: io.StringIO | None = None,
+) -> str:
+    """Serve until `watch` returns; the log, which may be read meanwhile in the `stream` that is given.
+
+    Whatever ends it before is raised, and what no one awaited fails too.
+    """
+    environ = {"SYNCENGINE_API_KEY": KEY, "CALLER_KEY": CALLER_KEY}
+    stream = stream or io.StringIO()
+    process = Process(
+        lambda: load(folder=estate.project.folder, environ=environ, operations=OPERATIONS),
+        lambda project: nullcontext(project.base_url()),
+        environ,
+        Log(stream, time.time),
+        pace=SWIFT,
+    )
+    unseen: list[str] = []
+
+    async def play() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unseen.append(repr(context)))
+        working = asyncio.create_task(process.work(process.configured()))
+        watching = asyncio.create_task(asyncio.to_thread(watch))
+        try:
+            await asyncio.wait([working, watching], return_when=asyncio.FIRST_COMPLETED)
+            if not watching.done():
+                await working
+                raise AssertionError(f"serve ended by itself: {stream.getvalue()}")
+            await watching
+        finally:
+            process.stop()
+            await working
+
+    asyncio.run(play())
+    assert unseen == []
+    return stream.getvalue()

@@ -1,0 +1,243 @@
+"""Whatever is asked of the service, however its answer is lost: no posted time is lost with it, none comes twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.service import KEY
+
+from .in_process import work
+from .test_webhook import HOOK
+from .world import LEDGER, World, eventually, free_port
+
+WORDS = "somebody's words"
+FILE = '    - {name: file, jsonl: {path: out.jsonl, json: {id: "{{ group.groupId }}"}}}\n'
+
+WAYS: dict[str, dict[str, Any]] = {
+    "never-arrived": {"drop": "before", "times": 2},
+    "answer-lost": {"drop": "after", "times": 2},
+    "too-late": {"delay": 3},
+    "500": {"status": 500, "body": f"{WORDS} {KEY}", "times": 2},
+    "400": {"status": 400, "body": f"{WORDS} {KEY}", "times": 2},
+    "odd": {"status": 200, "body": f"{WORDS} {KEY}", "apply": True},
+}
+"""The time-out is one second."""
+
+
+@dataclass
+class Scene:
+    """A service that spoils the answers to one operation, two sinks that count, and what `serve` said."""
+
+    estate: World
+    operation: str
+    fault: dict[str, Any]
+    log: str = ""
+    posted: list[str] = field(default_factory=list)
+
+    def uses(self, posted: str = "") -> None:
+        self.estate.settings(sinks=LEDGER + FILE, posted=posted)
+        file = self.estate.project.folder / "syncengine.yaml"
+        file.write_text(file.read_text().replace("timeout: 10s", "timeout: 1s"))
+
+    def serves(self, watch: Callable[[], object]) -> None:
+        self.log += work(self.estate, watch)
+
+    def spoils(self) -> Callable[[], None]:
+        """From now on; what is returned comes back once every answer that is to be spoilt was."""
+        before = self.estate.told(self.operation)
+        self.estate.service.fault(self.operation, **self.fault)
+        wanted = before + self.fault.get("times", 1)
+        return lambda: eventually(lambda: self.estate.told(self.operation) >= wanted) and None
+
+    def has(self, mechanism: str) -> None:
+        eventually(lambda: self.estate.connection()["mechanism"] == mechanism)
+
+    def posts(self, *ids: str) -> None:
+        """As users do, and all of it is posted in the end."""
+        self.posted += ids
+        self.estate.post(*ids)
+        eventually(lambda: set(self.estate.states().values()) == {"success"})
+
+    def lines(self) -> list[str]:
+        """Ids in the file."""
+        text = (self.estate.project.folder / "out.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line)["id"] for line in text.splitlines()]
+
+    def sql(self, statement: str) -> None:
+        with closing(sqlite3.connect(self.estate.project.folder / "ledger.db", timeout=30)) as database, database:
+            database.execute(statement)
+
+    def webhook(self) -> str:
+        return HOOK.format(port=free_port())
+
+
+# --- how each operation comes to be asked for
+
+
+def at_the_start(scene: Scene) -> None:
+    over = scene.spoils()
+
+    def watch() -> None:
+        over()
+        scene.has("fetch")
+        scene.posts("a", "b")
+
+    scene.serves(watch)
+
+
+def in_between(scene: Scene) -> None:
+    def watch() -> None:
+        scene.has("fetch")
+        scene.posts("a")
+        over = scene.spoils()
+        scene.posts("b", "c")
+        over()
+        scene.posts("d")
+
+    scene.serves(watch)
+
+
+def to_webhook(scene: Scene) -> None:
+    def before() -> None:
+        scene.has("fetch")
+        scene.posts("a")
+
+    def after() -> None:
+        over()
+        scene.has("webhook")
+        scene.posts("b", "c")
+
+    scene.serves(before)
+    scene.uses(scene.webhook())
+    over = scene.spoils()
+    scene.serves(after)
+
+
+def from_webhook(scene: Scene) -> None:
+    def before() -> None:
+        scene.has("webhook")
+        scene.posts("a")
+
+    def after() -> None:
+        over()
+        scene.has("fetch")
+        scene.posts("b", "c")
+
+    scene.uses(scene.webhook())
+    scene.serves(before)
+    scene.uses()
+    over = scene.spoils()
+    scene.serves(after)
+
+
+def in_an_outage(scene: Scene) -> None:
+    """Of the ledger: the failure is reported, and rescinded when it is over. Either may be what is spoilt."""
+
+    def watch() -> None:
+        scene.has("fetch")
+        eventually(lambda: scene.estate.told("rescindHealthFailure"))
+        over = scene.spoils()
+        scene.sql("ALTER TABLE time RENAME TO away")
+        scene.estate.post("a")
+        eventually(scene.estate.health)
+        scene.sql("ALTER TABLE away RENAME TO time")
+        over()
+        eventually(lambda: scene.estate.health() is None)
+        scene.posts("b")
+
+    scene.posted.append("a")
+    scene.serves(watch)
+
+
+ASKED: dict[str, Callable[[Scene], None]] = {
+    "teamInfo": at_the_start,
+    "registerConnector": at_the_start,
+    "registerFetchClient": at_the_start,
+    "fetchPostedTime": in_between,
+    "updatePostedTimeStatus": in_between,
+    "unregisterFetchClient": to_webhook,
+    "registerWebhook": to_webhook,
+    "unregisterWebhook": from_webhook,
+    "reportHealthFailure": in_an_outage,
+    "rescindHealthFailure": in_an_outage,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("operation", ASKED)
+def test_no_answer_is_missed(estate: World, operation: str, way: str) -> None:
+    """Every group is in both sinks once and the service has it as posted; nobody's words and no secret were told."""
+    estate.service.choose(holdSeconds=0.3, reofferSeconds=0.3, retrySeconds=0.2)
+    scene = Scene(estate, operation, WAYS[way])
+    scene.uses()
+    ASKED[operation](scene)
+    assert estate.ledger() == sorted(scene.lines()) == sorted(scene.posted)
+    assert WORDS not in scene.log
+    (estate.project.folder / "serve.log").write_text(scene.log, encoding="utf-8")
+    assert re.search(rb"(key|token)-[0-9a-f]{8}-", estate.files()) is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_list_whose_answer_is_lost_is_whole_or_none(estate: World, way: str) -> None:
+    """What was lost once is asked for again, at once or with the next run; a document says so on every path."""
+    scene = Scene(estate, "listPostedTime", WAYS[way] | {"times": 1})
+    scene.uses()
+    httpx.post(f"{estate.service.url}/postedtime/registerfetchclient", json={}, headers={"x-api-key": KEY})
+    estate.post("a", "b", "c")
+    scene.spoils()
+    for _ in range(2):
+        done = estate.project.run("time", "list", "--limit", "2", "--format", "json")
+        if done.code == 0:
+            break
+        assert (done.code, len(done.codes)) == (1, 1)
+        assert WORDS not in done.out + done.err
+    assert sorted(group["groupId"] for group in done.document["groups"]) == ["a", "b", "c"]
+
+
+CALLS: dict[str, dict[str, Any]] = {
+    "never-arrived": {"drop": "before"},
+    "answer-lost": {"drop": "after"},
+    "taken-for-500": {"status": 500, "apply": True},
+}
+
+
+@pytest.mark.parametrize("way", CALLS)
+def test_no_call_of_the_webhook_is_missed(estate: World, way: str) -> None:
+    """The service calls again, and what was delivered the first time is not delivered again."""
+    estate.service.choose(retrySeconds=0.2)
+    scene = Scene(estate, "webhookCall", CALLS[way] | {"times": 4})
+    scene.uses(scene.webhook())
+
+    def watch() -> None:
+        scene.has("webhook")
+        estate.service.fault(scene.operation, **scene.fault)
+        scene.posts("a", "b", "c")
+
+    scene.serves(watch)
+    assert estate.ledger() == sorted(scene.lines()) == ["a", "b", "c"]
+
+
+def test_a_service_that_does_not_wait_for_our_answer_calls_again_and_nothing_is_there_twice(estate: World) -> None:
+    """It gives up after a millisecond, whatever becomes of the call; later it has more patience."""
+    estate.service.choose(retrySeconds=0.1, webhookTimeoutSeconds=0.001)
+    scene = Scene(estate, "webhookCall", {})
+    scene.uses(scene.webhook())
+
+    def watch() -> None:
+        scene.has("webhook")
+        estate.post("a")
+        eventually(lambda: len(estate.posted()["a"]["told"]) >= 3)
+        estate.service.choose(webhookTimeoutSeconds=10)
+        scene.posts("b")
+
+    scene.serves(watch)
+    assert estate.ledger() == sorted(scene.lines()) == ["a", "b"]

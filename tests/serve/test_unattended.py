@@ -1,0 +1,95 @@
+"""`serve` while nobody posts anything: it looks after its sinks, keeps its secrets, or does not deliver at all."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import ExitStack, closing
+from typing import Any
+
+from tests.cli.program import tag
+from tests.sandbox.receiver import receiving
+
+from .in_process import work
+from .test_delivering import HTTP_SINK
+from .world import World, eventually
+
+SERVICE_KEY, SESSION_TOKEN = "sk-90c4-never-to-be-seen", "st-5e6b-never-to-be-seen"
+ANSWER: dict[str, Any] = {
+    "serviceId": "s-1",
+    "serviceKey": SERVICE_KEY,
+    "serviceIdExpiry": "2099-01-01T00:00:00Z",
+    "serviceSessionToken": SESSION_TOKEN,
+    "groupName": "group",
+    "connectorConfiguration": {"DESK": "7"},
+}
+SECRETS = (SERVICE_KEY.encode(), SESSION_TOKEN.encode())
+
+
+def test_a_sink_that_goes_down_in_the_quiet_is_reported(estate: World) -> None:
+    """No group came, and nobody asked: the sinks are looked at again and again."""
+
+    def watch() -> None:
+        eventually(lambda: estate.told("fetchPostedTime"))
+        eventually(lambda: estate.told("rescindHealthFailure"))
+        stack.close()
+        health = eventually(estate.health)
+        assert (health["errorType"], "pms" in health["userErrorMessage"]) == ("TARGET_UNREACHABLE", True)
+
+    with ExitStack() as stack:
+        target = stack.enter_context(receiving())
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        work(estate, watch)
+    assert estate.told("reportHealthFailure") == 1
+    assert target.calls == []
+
+
+def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:
+    """`mode: off`, a word here and no truth value: manifests are reconciled, posted time stays where it is."""
+    estate.settings(posted="  mode: off", every="1s")
+    estate.project.wants(tags=[tag("A")])
+    served = estate.serve()
+    eventually(estate.ready)
+    eventually(lambda: estate.service.tags() == ["A"])
+    estate.project.wants(tags=[tag("A"), tag("B")])
+    eventually(lambda: estate.service.tags() == ["A", "B"])
+    assert served.stop() == 0
+    asked = set(estate.service.asked())
+    assert not asked & {"fetchPostedTime", "registerFetchClient", "registerWebhook", "registerConnector"}
+    assert estate.connection()["mechanism"] is None
+
+
+def test_the_registrations_secrets_are_in_no_log_and_no_file(estate: World) -> None:
+    """Of `serve` and of `time pull`, also where the registration was refused with them in its words."""
+    words = f"no: {SERVICE_KEY} {SESSION_TOKEN}"
+    estate.service.fault("registerConnector", status=500, body={"message": words, **ANSWER})
+    estate.service.fault("registerConnector", status=200, body=ANSWER, times=None)
+    for _ in range(2):
+        served = estate.serve()
+        eventually(estate.ready)
+        estate.post(f"g{len(estate.started)}")
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        assert served.stop() == 0
+    estate.post("p")
+    done = estate.project.run("time", "pull", "--format", "json")
+    assert (done.code, estate.states()["p"]) == (0, "success")
+    for secret in SECRETS:
+        assert secret not in estate.files()
+        assert secret.decode() not in done.out + done.err
+
+
+def test_what_people_ask_for_is_delivered_by_the_process_that_holds_the_inbox(estate: World) -> None:
+    """A sink lost a row and its receipt: `time redeliver` beside a `serve` brings it back, and that one only."""
+
+    def watch() -> None:
+        eventually(lambda: estate.told("fetchPostedTime"))
+        estate.post("a", "b")
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        with closing(sqlite3.connect(estate.project.folder / "ledger.db", timeout=30)) as ledger, ledger:
+            ledger.execute("DELETE FROM time WHERE id = 'a'")
+            ledger.execute("DELETE FROM syncengine_receipts WHERE group_id = 'a'")
+        asked = estate.project.run("time", "redeliver", "--sink", "ledger", "--since", "1d", "-y")
+        assert asked.code == 0
+        eventually(lambda: estate.ledger() == ["a", "b"])
+
+    work(estate, watch)
+    assert estate.ledger() == ["a", "b"]
