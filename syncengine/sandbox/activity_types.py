@@ -101,7 +101,7 @@ def _is_open(draft: Draft, session_id: str) -> bool:
 
 
 def _closing(draft: Draft, asked: Asked) -> Session:
-    session = draft.sessions.get(required(checked(asked.body, SESSION), "syncSessionId"))
+    session = draft.sessions.get(checked(asked.body, SESSION).get("syncSessionId") or "")
     if session is None or session.state != "open":
         raise Refused(404, "the sync session is unknown or closed")
     return session

@@ -152,10 +152,11 @@ def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: 
     [
         ("completeSyncSession", "no", 404),
         ("cancelSyncSession", "no", 404),
+        ("completeSyncSession", "", 404),
         ("uploadActivityTypes", "no", 400),
         ("uploadActivityTypes", "", 400),
         ("uploadActivityTypes", 7, 400),
-        ("completeSyncSession", None, 400),
+        ("completeSyncSession", None, 404),
         ("cancelSyncSession", 7, 400),
     ],
 )
