@@ -20,7 +20,8 @@ Numbered = Iterator[tuple[int, Any]]
 
 MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
-_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|[0-9]{1001,})')
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
+"""A text, or what may be no number that we take."""
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -110,6 +111,8 @@ class Number(Decimal):
     text: str
 
     def __new__(cls, text: str) -> Number:
+        if _too_large(text):
+            raise NotJson(f"a number has more than {MAX_DIGITS} digits")
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -119,6 +122,12 @@ class Number(Decimal):
 
     def __repr__(self) -> str:
         return f"Number({self.text!r})"
+
+
+def _too_large(number: str) -> bool:
+    """Whether it would have more than MAX_DIGITS digits, written without an exponent."""
+    digits, _, exponent = number.lower().partition("e")
+    return len(digits) > MAX_DIGITS or abs(int(exponent[:9] or 0)) > MAX_DIGITS
 
 
 def _whole(text: str) -> int:
@@ -149,9 +158,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _is_refused(number: str) -> bool:
+    return number.endswith(("N", "y")) or _too_large(number)
+
+
 def _line_of_no_number(text: str) -> str:
     """Where NaN or Infinity stands, or the long number; empty for what is wrong elsewhere."""
-    found = next((match for match in _NO_NUMBER.finditer(text) if match[1]), None)
+    found = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
     return f":{text.count(chr(10), 0, found.start(1)) + 1}" if found else ""
 
 
