@@ -32,6 +32,7 @@ MAX_SOUGHT = 1000
 MAX_MADE = 2 * MAX_CHARACTERS
 """Characters that filters, methods and slices of one file may come to; an item counts as OF_AN_ITEM of them."""
 OF_AN_ITEM = 16
+_TEXTS = frozenset({str})
 CHECKED_EVERY = 256
 CHECKED_EACH = 64 * 1024
 """Characters that are gone through, between two looks at the clock; a call counts as OF_A_CALL of them."""
@@ -137,6 +138,10 @@ class Budget:
 
     def weigh(self, value: Any, is_written: bool = True) -> int:
         """How many parts a nested value has, each as often as it is there; PARTS_OF_A_STEP of them are a step."""
+        if type(value) is list and set(map(type, value)) <= _TEXTS:
+            self.walk(1 + len(value) // PARTS_OF_A_STEP)
+            self.wrote(sum(map(len, value)) if is_written else 0)
+            return 1 + len(value)
         parts, depth, level = 0, 0, [value]
         while level:
             parts, depth = parts + len(level), depth + 1

@@ -40,7 +40,10 @@ class Leaf:
             self.alone = self._compiled()
         budget = self.environment.budget = Budget(self.environment.deadline)
         budget.is_in_time()
-        value = settled(self.alone(given))
+        value = self.alone(given)
+        if type(value) is bool or type(value) is str:
+            return value
+        value = settled(value)
         budget.weigh(value)
         return checked(value)
 

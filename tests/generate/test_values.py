@@ -183,3 +183,66 @@ def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None
     assert "encoding: cp1252" in found.message
     desired = loaded(tmp_path, {"manifests/m.yaml": block % ", encoding: cp1252"})
     assert [r.body.fields["url"] for r in desired.resources.values()] == ["Müller", "x"]
+
+
+FILTERS = {
+    "words": ("a, b;a  c", "row.v | words(',; ') | join('|')", "a|b|c"),
+    "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
+    "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
+    "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
+    "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),
+    "date of another form": ("01/05/2024", "row.v | date(read='%d/%m/%Y')", "2024-05-01"),
+    "sum": ([1, 2, 3.5], "row.v | sum", "6.5"),
+    "rounded": (2.345, "row.v | round(1)", "2.3"),
+    "groups": (
+        [{"a": "x"}, {"a": "y"}, {"a": "X"}],
+        "row.v | groupby('a') | map(attribute='list') | map('length') | join('|')",
+        "2|1",
+    ),
+    "names of groups": ([{"a": "y"}, {"a": "x"}], "row.v | groupby('a') | map(attribute='grouper') | join", "xy"),
+    "a slice": ("abcdef", "row.v[1:3] ~ row.v[::-1]", "bcfedcba"),
+    "a sorted list": ([{"a": 2}, {"a": 1}], "(row.v | sort(attribute='a') | first).a", "1"),
+}
+
+
+@pytest.mark.parametrize(("value", "expression", "text"), FILTERS.values(), ids=FILTERS.keys())
+def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: str, text: str) -> None:
+    """In a block and in a file."""
+    block = f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: A, url: "<{{{{ {expression} }}}}>"}}]\n'
+    item = f"  - {{name: B, url: '<{{{{ {expression} }}}}>'}}"
+    file = f"tags:\n{{% for row in data('../r.json') %}}\n{item}\n{{% endfor %}}\n"
+    files = {"r.json": json.dumps([{"v": value}]), "manifests/a.yaml": block, "manifests/b.yaml.j2": file}
+    desired = loaded(tmp_path, files)
+    assert [r.body.fields["url"] for r in desired.resources.values()] == [f"<{text}>"] * 2
+
+
+def test_loops_of_groups_have_names(tmp_path: Path) -> None:
+    """`.grouper` and `.list`, as Jinja2 documents them."""
+    template = (
+        "tags:\n{% for g in data('../r.csv') | groupby('c') %}\n"
+        "  - {name: '{{ g.grouper }}', url: '{{ g.list | length }}'}\n{% endfor %}\n"
+    )
+    desired = loaded(tmp_path, {"r.csv": "c\nb\na\nb\n", "manifests/m.yaml.j2": template})
+    assert [(key.name, r.body.fields["url"]) for key, r in desired.resources.items()] == [("a", "1"), ("b", "2")]
+
+
+NUMBERS = ["12345678901234567890.123456789", "1e300", "1.50", "0.1", "100000000000000000000000", "-7", "2.5E-3"]
+
+
+def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
+    """Of numbers alone, in lists and in objects; texts, flags and nothing are what they are."""
+    numbers = ", ".join(NUMBERS)
+    rows = f'[{{"v": [{numbers}, true, null, "\u00e9\\"", {{"a b": 1.50, "c": []}}]}}]'
+    block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, description: '{{ row.v | tojson }}'}]\n"
+    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
+    text = str(made.body.fields["description"])
+    assert text == f'[{numbers}, true, null, "\\u00e9\\"", {{"a b": 1.50, "c": []}}]'
+    assert json.loads(text) == json.loads(rows)[0]["v"]
+
+
+@pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
+def test_a_row_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """And it is another one with each row."""
+    block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
+    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": block})
+    assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]
