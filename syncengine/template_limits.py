@@ -21,6 +21,8 @@ MAX_OF_BLOCK = 256 * 1024 * 1024
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
 """Characters or items of any one value."""
+MAX_CAPTURED = 10 * MAX_TEXT
+"""The same of what stands in `{% set %}` and `{% filter %}`: it may be most of a file."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
@@ -125,8 +127,8 @@ class Budget:
         kind = type(value)
         if kind is str or kind is list or kind is tuple or kind is dict:
             size = len(value)
-            if size > MAX_TEXT:
-                raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
+            if size > MAX_CAPTURED:
+                raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters or items")
             self._made += size if kind is str else OF_AN_ITEM * size
             if self._made > MAX_MADE:
                 raise TooMuch("the template makes too many large values")

@@ -183,6 +183,22 @@ TEMPLATES = {
         "# one\ntags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n\n    ulr: {{ r.v }}\n{% endfor %}\n",
         "unknown-field", 6, "did you mean `url`? (r.csv:3)",
     ),
+    "filter block": (
+        "tags:\n{% filter indent(2, true) %}\n- name: A\n- name: B\n  ulr: x\n{% endfilter %}\n",
+        "unknown-field", 5, "did you mean `url`?",
+    ),
+    "another filter block": (
+        "tags:\n  - name: A\n{% filter trim %}\n  - name: B\n    ulr: x\n{% endfilter %}\n",
+        "yaml-syntax", 3, "",
+    ),
+    "call block": (
+        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n  - name: A\n{% call f() %}\n  - name: B\n    ulr: x\n"
+        "{% endcall %}\n", "unknown-field", 4, "did you mean `url`?",
+    ),
+    "after a call block": (
+        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n{% call f() %}\n  - name: B\n{% endcall %}\n"
+        "  - name: C\n    ulr: x\n", "unknown-field", 7, "did you mean `url`?",
+    ),
     "after a loop": (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n",
         "unknown-field", 5, "`nam`",
@@ -206,6 +222,73 @@ def test_an_error_in_an_included_template_is_in_that_file(tmp_path: Path) -> Non
     }
     (found,) = errors(problems(tmp_path, files))
     assert (found.code, found.file, found.line) == ("unknown-field", "parts/tags.j2", 3)
+
+
+PROVENANCE = {
+    "include": ("{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}", [2, 3, 4]),
+    "include that looks ahead": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% if loop.last %}\n{% endif %}{% endfor %}",
+        [2, 3, 4],
+    ),
+    "include of an include": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/outer.j2' %}{% endfor %}", [2, 3, 4],
+    ),
+    "groups": (
+        "{% for c, rows in data('../r.csv') | groupby('c') %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3],
+    ),
+    "groups by name": (
+        "{% for g in data('../r.csv') | groupby('c') %}\n  - {name: '{{ g.grouper }}'}\n{% endfor %}", [2, 3],
+    ),
+    "rows of groups": (
+        "{% for c, rows in data('../r.csv') | groupby('c') %}{% for r in rows %}\n  - {name: '{{ r.n }}'}\n{% endfor %}"
+        "{% endfor %}", [2, 4, 3],
+    ),
+    "values": (
+        "{% for c in data('../r.csv') | map(attribute='c') | unique %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3],
+    ),
+    "values of values": (
+        "{% for c in data('../r.csv') | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\n"
+        "{% endfor %}", [2, 3],
+    ),
+    "parts of a value": (
+        "{% for row in data('../r.csv') %}{% for k in row.n | split('-') %}\n  - {name: '{{ k }}'}\n{% endfor %}"
+        "{% endfor %}", [2, 3, 4],
+    ),
+    "filter block": (
+        "{% filter indent(2, true) %}{% for row in data('../r.csv') %}\n- {name: '{{ row.n }}'}\n{% endfor %}"
+        "{% endfilter %}", [2, 3, 4],
+    ),
+    "after": ("{% for row in data('../r.csv') %}{% endfor %}\n  - {name: A}\n", [None]),
+    "after an include": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}\n  - {name: A}\n",
+        [2, 3, 4, None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "rows"), PROVENANCE.values(), ids=PROVENANCE.keys())
+def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
+    """In whatever way it goes through the rows; of a group, the first row."""
+    files = {
+        "r.csv": "n,c\nx,one\ny,two\nz,one\n",
+        "manifests/m.yaml.j2": f"tags:\n{template}\n",
+        "manifests/part.j2": "  - name: '{{ row.n }}'\n    url: u\n",
+        "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
+    }
+    made = loaded(tmp_path, files).resources.values()
+    assert [r.source.data and r.source.data.row for r in made] == rows
+
+
+def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
+    """Nothing of how lines are remembered is in it, wherever it comes from."""
+    template = (
+        "{% macro f() %}{% include 'manifests/part.j2' %}{% endmacro %}\n"
+        "{% set x %}{% include 'manifests/part.j2' %}{% endset %}\n"
+        "tags:\n  - {name: A, description: {{ x | tojson }}, url: {{ f() | tojson }}}\n"
+    )
+    files = {"manifests/m.yaml.j2": template, "manifests/part.j2": "text"}
+    (made,) = loaded(tmp_path, files).resources.values()
+    assert (made.body.fields["description"], made.body.fields["url"]) == ("text", "text")
 
 
 def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:
