@@ -46,8 +46,9 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
             )
         return text
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte, likely = data[error.start], likely_encoding(data, encoding)
+        read = error.object  # what comes behind a byte order mark
+        line = read.count(b"\n", 0, error.start) + 1
+        byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
         raise SourceTrouble(f"{name}:{line}: byte 0x{byte:02x} is not {encoding.upper()}{hint}") from None
 
@@ -68,9 +69,12 @@ def likely_encoding(data: bytes, tried: str) -> str | None:
 
 
 def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """Rows by the names of the header, or of `columns` where there is none; numbered by the line each starts in."""
+    """Rows by the names of the header, or of `columns` where there is none; numbered by the line each starts in.
+
+    A line break in a value is a line feed, whichever it is in the file.
+    """
     csv.field_size_limit(MAX_FIELD)
-    source = io.StringIO(text_of(data, name, form.encoding), newline="")
+    source = io.StringIO(text_of(data, name, form.encoding), newline=None)
     reader = csv.reader(source, delimiter=form.delimiter, strict=True)
     numbered = _csv_records(reader, name)
     names = form.columns or _header(next(numbered, (1, [])), name)

@@ -54,6 +54,11 @@ def plain_text(value: Any) -> str:
             raise FilterTrouble(f"it is of the type {type(value).__name__}, which is no text")
 
 
+def with_line_feeds(text: str) -> str:
+    """Lines that end with CRLF or CR, as in CSV of Windows and in databases, end with LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 def checked(value: Any) -> Any:
     """The value, if all that is in it can be written."""
     waiting = [value]

@@ -48,18 +48,31 @@ BLOCKS = {
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
+    "one key twice": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata:\n          A: x\n          '{{ row.n }}': y\n",
+        "duplicate-key", 7, 11, '"A" is given twice (r.csv:2)',
+    ),
+    "two keys that are the same": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata: {'{{ row.v }}': x, '{{ 0 }}': a, '1': y}\n",
+        "duplicate-key", 5, 52, '"1" is given twice (r.csv:2)',
+    ),
+    "one key of a mapping twice": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata: '{{ {1: row.v, \"1\": row.n} }}'\n",
+        "duplicate-key", 5, 19, '"1" is given twice (r.csv:2)',
+    ),
     "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "one character or"),
     "a form of a date": (
         "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "something twice",
     ),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
+    "unset environment": ("    tags: [{name: '{{ env.TEAM }}'}]\n", "bad-template", 3, 19, "TEAM is not set"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("block", "code", "line", "column", "words"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
     """The place in the manifest, and the row where there is one."""
-    settings = "version: 1\nvariables: {team: x}\n"
+    settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
     head = HEAD.replace("r.csv", "r.csv, delimiter: ;") if "delimiter" in words else HEAD
     found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": head + block})
     first = next(d for d in found if d.code == code)
@@ -81,6 +94,11 @@ SOURCES = {
 @pytest.mark.parametrize(
     ("content", "encoding", "words"),
     [
+        (
+            b"\xef\xbb\xbfn,v\nA," + "é\n".encode("cp1252"),
+            "utf-8",
+            "r.csv:2: byte 0xe9 is not UTF-8; the file is probably cp1252",
+        ),
         ("n,v\nA,Müller\n".encode("cp1252"), "utf-8", "r.csv:2: byte 0xfc is not UTF-8; the file is probably cp1252"),
         ("n,v\nA,Müller\n".encode("utf-16"), "utf-8", "r.csv:1: byte 0xff is not UTF-8; the file is probably utf-16"),
         ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not ASCII; the file is probably utf-8"),
@@ -171,6 +189,10 @@ def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> Non
 TEMPLATES = {
     "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is wrong"),
     "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
+    "variable": (
+        "tags:\n  - name: A\n    url: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
+    ),
+    "unset environment": ("tags:\n  - name: {{ env.TEAM }}\n", "bad-template", 2, "TEAM is not set"),
     "column": (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endfor %}\n",
         "bad-template", 4, "did you mean `v`? (r.csv:2)",
@@ -209,7 +231,8 @@ TEMPLATES = {
 @pytest.mark.parametrize(("template", "code", "line", "words"), TEMPLATES.values(), ids=TEMPLATES.keys())
 def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line: int, words: str) -> None:
     """In the template, in the rendered YAML, in a field: the template's own line."""
-    found = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml.j2": template}))
+    settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
+    found = errors(problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml.j2": template}))
     assert (found[0].code, found[0].file, found[0].line) == (code, "manifests/m.yaml.j2", line)
     assert any(words in d.message for d in found)
 

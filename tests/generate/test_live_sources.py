@@ -127,6 +127,21 @@ def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> 
             pass
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM m INTO OUTFILE '/tmp/x'",
+        "SELECT n FROM m into/**/dumpfile '/tmp/x'",
+        "SELECT n FROM m /*!50000 INTO OUTFILE '/tmp/x' */",
+        r"SELECT '\'' INTO OUTFILE '/tmp/x'",
+    ],
+)
+def test_a_query_writes_no_file(query: str) -> None:
+    """MySQL would, in a transaction that can only read as well."""
+    with pytest.raises(SourceTrouble, match="must not write files"):
+        list(sql_rows("pms", "pms.db", query, {}))
+
+
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
     """With the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message

@@ -166,9 +166,19 @@ def test_numbers_stay_bearable(tmp_path: Path) -> None:
     assert "a number would be too large" in found.message
 
 
-def compiled(text: str, when: str = "true") -> tuple[SandboxedEnvironment, Any, Any]:
+class Counting(SandboxedEnvironment):
+    """Knows how often something was compiled."""
+
+    compilations = 0
+
+    def compile(self, *given: Any, **named: Any) -> Any:
+        self.compilations += 1
+        return super().compile(*given, **named)
+
+
+def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     """A value of a block and its condition, as functions of a row."""
-    environment, findings = SandboxedEnvironment(), Findings("m.yaml")
+    environment, findings = Counting(), Findings("m.yaml")
     made = Compiled(environment, ("row", "var", "env"), findings)
     made.leaf(Scalar(text, Mark(0, 0), '"'))
     condition = made.condition(Scalar(when, Mark(0, 0), '"'))
@@ -182,6 +192,17 @@ class Mark(NamedTuple):
 
     line: int
     column: int
+
+
+def test_templates_are_compiled_once() -> None:
+    """Not for each row."""
+    environment, values, holds = compiled("{{ row.a }}", "row.a != 'x'")
+    assert (values({"row": {"a": "x"}}), holds({"row": {"a": "x"}})) == (("x",), False)
+    before = environment.compilations
+    assert before > 0
+    for n in range(100):
+        assert (values({"row": {"a": n}}), holds({"row": {"a": n}})) == ((n,), True)
+    assert environment.compilations == before
 
 
 def test_all_rows_of_a_block_have_one_deadline() -> None:
@@ -315,13 +336,14 @@ def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Pa
     assert problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""}) == ()
 
 
-@pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2"])
+@pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2", "link.j2"])
 def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
     """Only templates of the project are included."""
     folder = tmp_path / "project"
     folder.mkdir()
     (tmp_path / "outside.j2").write_text("x")
     (folder / ".hidden.j2").write_text("x")
+    (folder / "link.j2").symlink_to(tmp_path / "outside.j2")
     (found,) = problems(
         folder, {"syncengine.yaml": "version: 1\n", "manifests/n.yaml.j2": f"# a\n{{% include '{name}' %}}\n"}
     )
