@@ -21,9 +21,26 @@ MAX_OF_BLOCK = 256 * 1024 * 1024
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
 """Characters or items of any one value."""
+MAX_CAPTURED = 10 * MAX_TEXT
+"""The same of what stands in `{% set %}` and `{% filter %}`: it may be most of a file."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
+MAX_EXPONENT = 1000
+"""Of ten, in a fraction."""
+MAX_DEPTH = 200
+"""Of lists in lists."""
+MAX_SOUGHT = 1000
+"""Characters of a text that is looked for in another one."""
+MAX_MADE = 2 * MAX_CHARACTERS
+"""Characters that filters, methods and slices of one file may come to; an item counts as OF_AN_ITEM of them."""
+OF_AN_ITEM = 16
+_TEXTS = frozenset({str})
 CHECKED_EVERY = 256
+CHECKED_EACH = 64 * 1024
+"""Characters that are gone through, between two looks at the clock; a call counts as OF_A_CALL of them."""
+OF_A_CALL = 128
+PARTS_OF_A_STEP = 8
+"""Items of a list that are counted in the time of a turn of a loop."""
 STEPS_OF_A_FILTER = 4
 """What an item costs that goes through a filter, compared with a turn of a loop."""
 
@@ -52,13 +69,14 @@ class Budget:
     def __init__(self, deadline: float | None = None) -> None:
         self.steps = 0
         self.characters = 0
+        self._made = 0
+        self._work = 0
+        self._look_at = CHECKED_EVERY
         self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
 
     def walk(self, steps: int) -> None:
         """So many steps at once."""
         self.steps += steps - 1
-        if steps >= CHECKED_EVERY:
-            self.is_in_time()
         self.step()
 
     def is_in_time(self) -> None:
@@ -67,7 +85,8 @@ class Budget:
 
     def step(self) -> None:
         self.steps += 1
-        if self.steps % CHECKED_EVERY == 0:
+        if self.steps >= self._look_at:
+            self._look_at = self.steps + CHECKED_EVERY
             self.is_in_time()
         if self.steps > MAX_STEPS:
             raise TooMuch(f"the template needs more than {MAX_STEPS:,} turns of loops and calls")
@@ -96,25 +115,66 @@ class Budget:
             raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
         self.wrote(size)
 
-    def weigh(self, value: Any) -> None:
-        """Every part of a nested value is a step, as often as it is there."""
-        waiting = [value]
-        while waiting:
-            inner = waiting.pop()
-            if isinstance(inner, dict):
-                waiting.extend(inner)
-                waiting.extend(inner.values())
-            elif isinstance(inner, list | tuple):
-                waiting.extend(inner)
-            else:
-                if isinstance(inner, str):
-                    self.wrote(len(inner))
-                elif isinstance(inner, Undefined):
-                    str(inner)  # which is where an undefined value fails
-                continue
-            self.step()
-            if len(waiting) > MAX_TEXT:
-                raise TooMuch(f"a value would be larger than {MAX_TEXT:,} items")
+    def works(self, characters: int) -> None:
+        """One call, which goes through so many characters."""
+        self._work += characters + OF_A_CALL
+        if self._work > CHECKED_EACH:
+            self._work = 0
+            self.is_in_time()
+
+    def took(self, value: Any, characters: int = 0) -> Any:
+        """The value, which a filter, a method or a slice has made of so many characters."""
+        kind = type(value)
+        if kind is str or kind is list or kind is tuple or kind is dict:
+            size = len(value)
+            if size > MAX_CAPTURED:
+                raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters or items")
+            self._made += size if kind is str else OF_AN_ITEM * size
+            if self._made > MAX_MADE:
+                raise TooMuch("the template makes too many large values")
+            characters += size
+        else:
+            check_number(value)
+        self.works(characters)
+        return value
+
+    def weigh(self, value: Any, is_written: bool = True) -> int:
+        """How many parts a nested value has, each as often as it is there; PARTS_OF_A_STEP of them are a step."""
+        if type(value) is list and set(map(type, value)) <= _TEXTS:
+            self.walk(1 + len(value) // PARTS_OF_A_STEP)
+            self.wrote(sum(map(len, value)) if is_written else 0)
+            return 1 + len(value)
+        parts, depth, level = 0, 0, [value]
+        while level:
+            parts, depth = parts + len(level), depth + 1
+            if depth > MAX_DEPTH:
+                raise TooMuch("a value is nested too deeply")
+            inside: list[Any] = []
+            for part in level:
+                if isinstance(part, str):
+                    self.wrote(len(part) if is_written else 0)
+                elif isinstance(part, dict | list | tuple):
+                    self._into(part, inside)
+                elif isinstance(part, Undefined):
+                    str(part)  # which is where an undefined value fails
+            level = inside
+        return parts
+
+    def _into(self, value: Any, inside: list[Any]) -> None:
+        self.walk(1 + len(value) // PARTS_OF_A_STEP)
+        inside.extend(value)
+        if isinstance(value, dict):
+            inside.extend(value.values())
+        if len(inside) > MAX_TEXT:
+            raise TooMuch(f"a value would be larger than {MAX_TEXT:,} items")
+
+
+def check_number(value: Any) -> None:
+    """Refuse a number that takes long to write or to reckon with."""
+    if isinstance(value, int):
+        _bits(value.bit_length())
+    elif isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
+        raise TooMuch("a number would be too large")
 
 
 def bounded_range(*bounds: int) -> range:

@@ -28,6 +28,7 @@ from syncengine.manifest.generate_shape import KINDS, Generate
 from syncengine.manifest.given import Given
 from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
+from syncengine.manifest.source_templates import filled
 from syncengine.manifest.sources import distinct, read_source, variables_of
 from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
@@ -133,7 +134,7 @@ class _Making:
         if len(findings.found) > before:
             return None
         try:
-            source = read_source(self.given, folder, asked.for_each)
+            source = read_source(self.given, folder, filled(self.given, asked.for_each))
             rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
         except SourceTrouble as trouble:
             _at_source(node, "bad-source", str(trouble), findings)

@@ -14,7 +14,7 @@ from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate_parts import Fields, Uncertain, fields_of, is_dynamic
+from syncengine.manifest.generate_parts import Fields, Twice, Uncertain, fields_of, is_dynamic
 from syncengine.manifest.generate_shape import Generate
 from syncengine.manifest.records import Record
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
@@ -126,6 +126,9 @@ class Block:
         findings = Findings(self._file, found)
         if isinstance(error, WhenText):
             _tell(findings, self._when, "when-text", "`when` must be an expression that is true or false, not text")
+            return
+        if isinstance(error, Twice):
+            findings.at("duplicate-key", error.at.line + 1, error.at.column + 1, str(error))
             return
         told = len(found)
         for leaf in leaves:

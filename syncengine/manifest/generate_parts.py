@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, cast
 from jinja2 import Undefined
 
 from syncengine.document.findings import Findings
-from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence
+from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
 from syncengine.document.plain import Shape
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.template_filters import plain_text
+from syncengine.manifest.template_filters import plain_text, with_line_feeds
 from syncengine.manifest.template_values import Compiled, settled
 from syncengine.manifest.templates import is_template
 from syncengine.resource import Kind
@@ -28,6 +28,14 @@ Results = tuple[Any, ...]
 
 class Uncertain(Exception):
     """A value that must be read with its place."""
+
+
+class Twice(ValueError):
+    """Two keys of a mapping that come to the same; `at` is where the later one stands."""
+
+    def __init__(self, name: str, at: Mark) -> None:
+        super().__init__(f"{quoted(name)} is given twice")
+        self.at = at
 
 
 class Missing:
@@ -265,12 +273,14 @@ def _mapping(part: _Map, results: Results) -> Node:
         name = _node(key, results, '"')
         made = _node(value, results, '"')
         if isinstance(name, Scalar) and made is not None:
+            if name.text in keys:
+                raise Twice(name.text, key.mark)
             keys[name.text], values[name.text] = name, made
     return Mapping(list(keys.values()), list(values.values()), part.mark)
 
 
 def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
-    """A value as it would have been written. Text is quoted, so that it stays text."""
+    """A value as it would have been written. Text is quoted, so that it stays text; its lines end as YAML's do."""
     if value is None or (not style and value == ""):
         return None
     if isinstance(value, Undefined):
@@ -279,7 +289,11 @@ def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
         items = [_node_of(item, mark, '"') for item in value]
         return Sequence([item for item in items if item is not None and (item.text is None or item.text.strip())], mark)
     if isinstance(value, dict):
-        made = {plain_text(key): _node_of(inner, mark, '"') for key, inner in value.items()}
+        made: dict[str, Node | None] = {}
+        for key, inner in value.items():
+            if (name := plain_text(key)) in made:
+                raise Twice(name, mark)
+            made[name] = _node_of(inner, mark, '"')
         pairs = [(Scalar(key, mark, '"'), inner) for key, inner in made.items() if inner is not None]
         return Mapping([key for key, _ in pairs], [inner for _, inner in pairs], mark)
-    return Scalar(plain_text(value), mark, style)
+    return Scalar(with_line_feeds(plain_text(value)), mark, style)

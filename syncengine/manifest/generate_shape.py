@@ -135,8 +135,8 @@ class HttpFrom(Model, frozen=True):
     """A list that an HTTP service of the project file answers with, as JSON."""
 
     source: Annotated[Template, Meta(description="A source of the project file.")]
-    path: Annotated[Template | None, Meta(description="Below the source's URL.")] = None
-    query: Annotated[Params | None, Meta(description="Parameters behind the path.")] = None
+    path: Annotated[Template | None, Meta(description="Below the source's URL; a template sees var and env.")] = None
+    query: Annotated[Params | None, Meta(description="Parameters behind the path; templates see var and env.")] = None
     items: Annotated[Identity | None, Meta(description="Where in the answer the list is: `data.matters`.")] = None
     paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
 
@@ -146,12 +146,19 @@ class ForEach(Model, frozen=True):
 
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*KINDS)
 
-    csv: Annotated[File | None, Meta(description="A CSV file with a header, relative to this manifest.")] = None
-    json_: Annotated[File | None, Meta(description="A JSON file with a list of objects.")] = field(
-        default=None, name="json"
-    )
-    jsonl: Annotated[File | None, Meta(description="A file with one JSON object a line.")] = None
-    yaml: Annotated[File | None, Meta(description="A YAML file with a list of mappings.")] = None
+    csv: Annotated[
+        File | None,
+        Meta(description="A CSV file with a header, relative to this manifest; a template sees var and env."),
+    ] = None
+    json_: Annotated[
+        File | None, Meta(description="A JSON file with a list of objects; a template sees var and env.")
+    ] = field(default=None, name="json")
+    jsonl: Annotated[
+        File | None, Meta(description="A file with one JSON object a line; a template sees var and env.")
+    ] = None
+    yaml: Annotated[
+        File | None, Meta(description="A YAML file with a list of mappings; a template sees var and env.")
+    ] = None
     sql: Annotated[SqlFrom, Reads(one_of(SqlFrom, "`sql`", ("source", "file")))] | None = None
     http: HttpFrom | None = None
     delimiter: Annotated[

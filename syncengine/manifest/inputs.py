@@ -43,7 +43,16 @@ def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
             if isinstance(block, Mapping):
                 values = GENERATE_TABLE.read(block, Findings(""))
                 if "forEach" in values and INVALID not in values.values():
-                    yield source_digest(given, folder, constructed(Generate, values).for_each)
+                    yield _filled_digest(given, folder, constructed(Generate, values).for_each)
+
+
+def _filled_digest(given: Given, folder: Path, asked: ForEach) -> str:
+    from syncengine.manifest.source_templates import filled
+
+    try:
+        return source_digest(given, folder, filled(given, asked))
+    except SourceTrouble as trouble:
+        return str(trouble)
 
 
 def source_digest(given: Given, folder: Path, asked: ForEach) -> str:

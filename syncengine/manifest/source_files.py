@@ -20,7 +20,8 @@ Numbered = Iterator[tuple[int, Any]]
 
 MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
-_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|[0-9]{1001,})')
+_NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
+"""A text, or what may be no number that we take."""
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -45,8 +46,9 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
             )
         return text
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte, likely = data[error.start], likely_encoding(data, encoding)
+        read = error.object  # what comes behind a byte order mark
+        line = read.count(b"\n", 0, error.start) + 1
+        byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
         raise SourceTrouble(f"{name}:{line}: byte 0x{byte:02x} is not {encoding.upper()}{hint}") from None
 
@@ -67,9 +69,12 @@ def likely_encoding(data: bytes, tried: str) -> str | None:
 
 
 def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """Rows by the names of the header, or of `columns` where there is none; numbered by the line each starts in."""
+    """Rows by the names of the header, or of `columns` where there is none; numbered by the line each starts in.
+
+    A line break in a value is a line feed, whichever it is in the file.
+    """
     csv.field_size_limit(MAX_FIELD)
-    source = io.StringIO(text_of(data, name, form.encoding), newline="")
+    source = io.StringIO(text_of(data, name, form.encoding), newline=None)
     reader = csv.reader(source, delimiter=form.delimiter, strict=True)
     numbered = _csv_records(reader, name)
     names = form.columns or _header(next(numbered, (1, [])), name)
@@ -110,6 +115,8 @@ class Number(Decimal):
     text: str
 
     def __new__(cls, text: str) -> Number:
+        if _too_large(text):
+            raise NotJson(f"a number has more than {MAX_DIGITS} digits")
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -119,6 +126,12 @@ class Number(Decimal):
 
     def __repr__(self) -> str:
         return f"Number({self.text!r})"
+
+
+def _too_large(number: str) -> bool:
+    """Whether it would have more than MAX_DIGITS digits, written without an exponent."""
+    digits, _, exponent = number.lower().partition("e")
+    return len(digits) > MAX_DIGITS or abs(int(exponent[:9] or 0)) > MAX_DIGITS
 
 
 def _whole(text: str) -> int:
@@ -149,9 +162,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _is_refused(number: str) -> bool:
+    return number.endswith(("N", "y")) or _too_large(number)
+
+
 def _line_of_no_number(text: str) -> str:
     """Where NaN or Infinity stands, or the long number; empty for what is wrong elsewhere."""
-    found = next((match for match in _NO_NUMBER.finditer(text) if match[1]), None)
+    found = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
     return f":{text.count(chr(10), 0, found.start(1)) + 1}" if found else ""
 
 

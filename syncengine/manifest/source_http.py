@@ -22,6 +22,8 @@ MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
 """Of all pages, as MAX_SECONDS is the time for all of them."""
 ATTEMPTS = 3
+DECODED = 3
+"""How often a path may be decoded by those who read it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +127,17 @@ def _checked(base: str, address: str, name: str) -> str:
         same = (ours.scheme, ours.hostname, ours.port) == (theirs.scheme, theirs.hostname, theirs.port)
     except ValueError:
         same = False
-    segments = theirs.path.replace("%2e", ".").replace("%2E", ".").split("/") if same else [".."]
-    if ".." in segments or "@" in theirs.netloc or not (theirs.path + "/").startswith(ours.path.rstrip("/") + "/"):
+    is_below = same and (theirs.path + "/").startswith(ours.path.rstrip("/") + "/")
+    if not is_below or _goes_up(theirs.path) or "@" in theirs.netloc:
         raise SourceTrouble(f"{name}: the address leads out of the source's URL")
     return address
+
+
+def _goes_up(path: str) -> bool:
+    """Whether it does for anyone who reads it: decoded once or twice, with either slash, with parameters in it."""
+    for _ in range(DECODED):
+        path = unquote(path)
+    return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
 def _answer(
@@ -150,7 +159,7 @@ def _content(
 ) -> bytes:
     for attempt in range(ATTEMPTS):
         try:
-            with client.stream("GET", address, params=dict(query) or None) as response:
+            with client.stream("GET", httpx.URL(address).copy_merge_params(dict(query))) as response:
                 if response.status_code >= 500 and attempt < ATTEMPTS - 1:
                     continue
                 if not response.is_success:

@@ -24,6 +24,8 @@ MAX_VALUE = 10_000_000
 INSTRUCTIONS = 100_000
 """Of SQLite's machine, between two looks at the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
+_TO_A_FILE = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.IGNORECASE)
+"""Anywhere: MySQL's strings and comments end where those of others do not, and its read-only transaction lets it be."""
 _STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -32,6 +34,8 @@ def check_query(query: str) -> str:
     bare = query.strip().removesuffix(";")
     if not _QUERY.match(bare) or ";" in _STRING.sub("", bare):
         raise SourceTrouble("the query must be one SELECT")
+    if _TO_A_FILE.search(bare):
+        raise SourceTrouble("the query must not write files (`INTO OUTFILE`, `INTO DUMPFILE`)")
     if "set_config" in bare.lower():
         raise SourceTrouble("the query must not set anything (`set_config`)")
     return bare

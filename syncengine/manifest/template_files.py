@@ -1,14 +1,10 @@
-"""A `.yaml.j2` file → the YAML that it renders to, and for each of its lines where it comes from. Reads sources.
-
-Every piece of text is marked with its template's line and the data row at hand; the marks are taken out again, so that
-a line of the result knows both.
-"""
+"""A `.yaml.j2` file → the YAML that it renders to, and for each of its lines where it comes from. Reads sources."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +19,15 @@ from syncengine.manifest.given import Given, OutsideProject
 from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
+from syncengine.manifest.template_marks import Marking, mark_all
+from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, hint_of, trouble, unknown_names
 from syncengine.resource import Row
 from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
+LINE = "_line"
+"""What `data` is told besides: where it is called in the manifest's own template."""
 
 
 class Origin(NamedTuple):
@@ -73,70 +72,28 @@ class MarkingEnvironment(SandboxedEnvironment):
         super().__init__(Loader(given))
         self.token = f"\x02{secrets.randbits(60)}"
         self.files: list[str] = []
-        self.rows: list[Row] = []
         self.sources: list[tuple[Records, int, bool]] = []
-        self.lines_of_data: dict[str, int] = {}
+        self.marking = Marking(self.token)
         self._given, self._folder = given, folder
-        self.filters["_mark"] = self._mark
+        self.filters |= self.marking.filters(self.filters["map"])
         self.globals |= {**variables_of(given), "data": self._data}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
         self.files.append(name or "")
-        _mark_all(tree.body, len(self.files) - 1, ())
+        mark_all(tree.body, len(self.files) - 1)
         for call in tree.find_all(nodes.Call):
-            if isinstance(call.node, nodes.Name) and call.node.name == "data" and call.args:
-                first = call.args[0]
-                if isinstance(first, nodes.Const):
-                    self.lines_of_data.setdefault(str(first.value), call.lineno)
+            if isinstance(call.node, nodes.Name) and call.node.name == "data" and len(self.files) == 1:
+                call.kwargs.append(nodes.Keyword(LINE, nodes.Const(call.lineno), lineno=call.lineno))
         return tree
-
-    def _mark(self, line: int, file: int, at_hand: tuple[Any, ...]) -> str:
-        row = next((value.row for value in at_hand if type(value) is Record), None)
-        if row is not None and (not self.rows or self.rows[-1] is not row):
-            self.rows.append(row)
-        return f"{self.token}:{file}:{line}:{len(self.rows) - 1 if row else -1}\x03"
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
         """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
+        line = options.pop(LINE, 1)
         asked = asked_by(path, options)
         found, rows = read_data(self._given, self._folder, asked)
-        self.sources.append((found, self.lines_of_data.get(str(path), 1), bool(asked.allow_empty)))
+        self.sources.append((found, line, bool(asked.allow_empty)))
         return rows
-
-
-def _mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...]) -> None:
-    """Marks where text goes straight into the result: not in what is captured first, as the body of a macro is."""
-    for node in body:
-        match node:
-            case nodes.Output():
-                node.nodes = list(_marked(node, file, targets))
-            case nodes.For():
-                names = [n.name for n in node.target.find_all(nodes.Name)]
-                own = [node.target.name] if isinstance(node.target, nodes.Name) else names
-                _mark_all(node.body, file, (*own, *targets))
-                _mark_all(node.else_, file, targets)
-            case nodes.If():
-                for part in (node.body, list[nodes.Node](node.elif_), node.else_):
-                    _mark_all(part, file, targets)
-            case nodes.With() | nodes.Block() | nodes.Scope():
-                _mark_all(node.body, file, () if isinstance(node, nodes.Block) else targets)
-
-
-def _marked(node: nodes.Output, file: int, targets: tuple[str, ...]) -> Iterator[nodes.Expr]:
-    for part in node.nodes:
-        if not isinstance(part, nodes.TemplateData):
-            yield _mark_of(part.lineno, file, targets)
-            yield part
-            continue
-        for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):
-            yield _mark_of(number, file, targets)
-            yield nodes.TemplateData(line, lineno=number)
-
-
-def _mark_of(line: int, file: int, targets: tuple[str, ...]) -> nodes.Expr:
-    at_hand = nodes.Tuple([nodes.Name(name, "load", lineno=line) for name in targets], "load", lineno=line)
-    return filtered(nodes.Const(line, lineno=line), "_mark", nodes.Const(file), at_hand)
 
 
 def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
@@ -226,7 +183,7 @@ def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[st
         own: Origin | None = None
         for n in range(1, len(pieces), 4):
             file, number, row, piece = int(pieces[n]), int(pieces[n + 1]), int(pieces[n + 2]), pieces[n + 3]
-            at = Origin(environment.files[file] or name, number, environment.rows[row] if row >= 0 else None)
+            at = Origin(environment.files[file] or name, number, environment.marking.rows[row] if row >= 0 else None)
             if own is None or not said.strip() or (at.data and not own.data and at.file == own.file):
                 own = at
             said += piece

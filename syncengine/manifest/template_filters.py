@@ -1,28 +1,25 @@
-"""What templates can do with texts, lists and dates: ours, and those of Jinja2 that cannot be misused; pure."""
+"""What templates can do with texts, lists, numbers and dates, besides what Jinja2 gives them; pure."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import wraps
 from typing import Any
 from uuid import UUID
 
 from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
 
-from syncengine.template_limits import MAX_TEXT, Budget, TooMuch
+from syncengine.template_limits import MAX_SOUGHT, MAX_TEXT, TooMuch
 
-FROM_JINJA = (
-    *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int", "items", "last"),
-    *("length", "list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "round", "select"),
-    *("selectattr", "sort", "title", "trim", "truncate", "unique", "upper", "urlencode", "wordcount"),
-)
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
+LONGEST_DATE = 200
+MAX_PRECISION = 100
 _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
 
 
@@ -57,6 +54,11 @@ def plain_text(value: Any) -> str:
             raise FilterTrouble(f"it is of the type {type(value).__name__}, which is no text")
 
 
+def with_line_feeds(text: str) -> str:
+    """Lines that end with CRLF or CR, as in CSV of Windows and in databases, end with LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
 def checked(value: Any) -> Any:
     """The value, if all that is in it can be written."""
     waiting = [value]
@@ -81,6 +83,8 @@ def slug(value: Any, separator: str = "-") -> str:
 def words(value: Any, separators: str | None = None) -> list[str]:
     """The words of a text, between blanks, or between any of the separators; without empty ones and repeats."""
     text = plain_text(value)
+    if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
+        raise FilterTrouble("the separators of `words` are one character or more, like `words(',;')`")
     parts = text.split() if separators is None else re.split(f"[{re.escape(separators)}]", text)
     return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
 
@@ -104,19 +108,29 @@ def _instant(value: Any, format: str | None = None) -> datetime:
         return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if format is not None:
+        _check_format(format)
+    text = plain_text(value).strip()
     try:
-        text = plain_text(value).strip()
+        if len(text) > LONGEST_DATE:
+            raise ValueError
         if format is None:
             return datetime.fromisoformat(text)
         return datetime.strptime(text, format)  # noqa: DTZ007 - whether there is a zone is for the caller to judge
+    except re.error:
+        raise FilterTrouble(f"{format[:60]!r} is not a form of a date: it says something twice") from None  # type: ignore[index] # not None
     except ValueError:
         raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
 
 
-def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> str:
-    """A date in another form: `{{ m.opened | date('%d.%m.%Y') }}`; `read` is the form that it comes in."""
+def _check_format(format: str) -> None:
     if not _DATE_FORMAT.fullmatch(format):
         raise FilterTrouble(f"{format[:60]!r} is not a form of a date")
+
+
+def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> str:
+    """A date in another form: `{{ m.opened | date('%d.%m.%Y') }}`; `read` is the form that it comes in."""
+    _check_format(format)
     return _instant(value, read).strftime(format)
 
 
@@ -129,12 +143,26 @@ def utc(value: Any, read: str | None = None) -> str:
     return found.isoformat().replace("+00:00", "Z")
 
 
-def _json_value(value: Any) -> Any:
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return list(value)
-    return plain_text(value)
+def as_json(value: Any) -> str:
+    """A value as JSON; numbers have all their digits, and what JSON does not know is text."""
+    match value:
+        case str() | None | bool() | int():
+            return json.dumps(value)
+        case float() | Decimal():
+            if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
+                raise FilterTrouble(f"JSON has no number {value}")
+            return str(value)
+        case dict():
+            pairs = (f"{json.dumps(_json_name(key))}: {as_json(inner)}" for key, inner in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        case Iterable() if not isinstance(value, bytes | Undefined):
+            return "[" + ", ".join(map(as_json, value)) + "]"
+        case _:
+            return json.dumps(plain_text(value))
+
+
+def _json_name(key: Any) -> str:
+    return key if isinstance(key, str) else as_json(key)
 
 
 def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
@@ -148,70 +176,23 @@ def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
     return found
 
 
-def _weighed(budget: Callable[[], Budget], filter: Callable[..., Any]) -> Callable[..., Any]:
-    def wrapped(value: Any, *given: Any, **named: Any) -> Any:
-        budget().weigh(value)
-        return filter(value, *given, **named)
-
-    return wrapped
-
-
-def _walking(budget: Callable[[], Budget], filter: Callable[..., Any]) -> Callable[..., Any]:
-    """Each item that goes through it is a step."""
-    first = int(hasattr(filter, "jinja_pass_arg"))
-
-    @wraps(filter)
-    def wrapped(*given: Any, **named: Any) -> Any:
-        value = given[first] if len(given) > first else None
-        if isinstance(value, Iterator):
-            given = (*given[:first], budget().filtered(value), *given[first + 1 :])
-        elif isinstance(value, Sized) and not isinstance(value, str):
-            budget().walk(len(value))
-        return filter(*given, **named)
-
-    return wrapped
-
-
-def _indent(value: Any, width: int = 4, first: bool = False) -> str:
+def indented(value: Any, width: int = 4, first: bool = False) -> str:
+    """Blanks before each line of a text; before the first of them, too, if that is said."""
     text = plain_text(value)
     if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
         raise TooMuch("`indent` is for up to 100 blanks")
     return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
 
 
-def _tojson(value: Any) -> str:
-    str(value) if isinstance(value, Undefined) else None
-    return json.dumps(value, default=_json_value)
+def trimmed(value: Any, characters: str | None = None) -> str:
+    """Without blanks, or any of the characters, around it."""
+    if characters is not None and len(characters) > MAX_SOUGHT:
+        raise TooMuch(f"`trim` is for up to {MAX_SOUGHT:,} characters")
+    return plain_text(value).strip(characters)
 
 
-def regular(budget: Callable[[], Budget]) -> Mapping[str, Callable[..., Any]]:
-    """All filters, of an environment whose current budget `budget` tells."""
-
-    def replace(value: Any, old: str, new: str) -> str:
-        text = plain_text(value)
-        budget().fits(len(text) + (text.count(old) * len(new) if old else (len(text) + 1) * len(new)))
-        return text.replace(old, new)
-
-    def join(value: Iterable[Any], separator: str = "", attribute: str | None = None) -> str:
-        items = list(value)
-        budget().weigh(items)
-        parts = [plain_text(item[attribute] if attribute is not None else item) for item in items]
-        budget().fits(sum(map(len, parts)) + len(separator) * len(parts))
-        return separator.join(parts)
-
-    return {
-        **{name: _walking(budget, theirs.FILTERS[name]) for name in FROM_JINJA},
-        "slug": slug,
-        "words": words,
-        "split": split,
-        "lines": lines,
-        "ascii": as_ascii,
-        "date": as_date,
-        "utc": utc,
-        "sum": total,
-        "replace": replace,
-        "join": join,
-        "indent": _indent,
-        "tojson": _weighed(budget, _tojson),
-        "string": _weighed(budget, plain_text),
-    }
+def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
+    """A number with so many digits behind the point, as Jinja2 rounds it."""
+    if not -MAX_PRECISION <= precision <= MAX_PRECISION:
+        raise TooMuch(f"`round` is for up to {MAX_PRECISION} digits")
+    return theirs.do_round(value, precision, method)  # type: ignore[arg-type] # it refuses any other method

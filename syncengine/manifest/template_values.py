@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,8 @@ from syncengine.manifest.templates import SandboxedEnvironment, filtered, hint_o
 from syncengine.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
 
 MAX_TEMPLATE = 100_000
+RESULT = "_result"
+"""A name that no row can have."""
 ITEM = 200
 """What an item of a list counts as, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
@@ -36,9 +38,14 @@ class Leaf:
         """What it comes to: of an expression its own type, else text. An undefined value fails."""
         if self.alone is None:
             self.alone = self._compiled()
-        self.environment.budget = Budget(self.environment.deadline)
-        self.environment.budget.is_in_time()
-        return checked(settled(self.alone(given)))
+        budget = self.environment.budget = Budget(self.environment.deadline)
+        budget.is_in_time()
+        value = self.alone(given)
+        if type(value) is bool or type(value) is str:
+            return value
+        value = settled(value)
+        budget.weigh(value)
+        return checked(value)
 
     def expression(self) -> nodes.Expr:
         """A new tree of it, as one expression."""
@@ -81,7 +88,7 @@ def tuple_of(
     environment: SandboxedEnvironment, expressions: list[nodes.Expr]
 ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """One function of all expressions."""
-    target = nodes.Name("result", "store", lineno=1)
+    target = nodes.Name(RESULT, "store", lineno=1)
     body: list[nodes.Node] = [nodes.Assign(target, nodes.Tuple(expressions, "load", lineno=1), lineno=1)]
     template = environment.from_string(nodes.Template(body, lineno=1))
     render, context = template.root_render_func, template.new_context()
@@ -91,7 +98,7 @@ def tuple_of(
         names.update(given)
         for _ in render(context):
             pass
-        found: tuple[Any, ...] = context.vars["result"]
+        found: tuple[Any, ...] = context.vars[RESULT]
         return found
 
     return function
@@ -195,10 +202,11 @@ class Compiled:
             budget = environment.budget = Budget(environment.deadline)
             budget.is_in_time()
             found = function(given)
-            environment.written += budget.characters
             for value in found:
-                if type(value) is not str:
-                    environment.written += ITEM * len(value) if isinstance(value, Sized) else 0
+                kind = type(value)
+                if kind is not str and kind is not int:
+                    environment.written += ITEM * (budget.weigh(value) - 1)
+            environment.written += budget.characters
             if environment.written > environment.bound:
                 raise OutOfBounds("the block writes too much")
             return found

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateModule
+from jinja2.filters import _GroupTuple
 from jinja2.loaders import BaseLoader
 from jinja2.runtime import BlockReference, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -21,13 +22,22 @@ from jinja2.visitor import NodeTransformer
 
 from syncengine.document.findings import suggestion
 from syncengine.manifest.records import Named, Record
-from syncengine.manifest.template_filters import plain_text, regular
-from syncengine.template_limits import Budget, TooMuch, bounded_range, check_operation, size_of
+from syncengine.manifest.template_costs import comparable, filters_of, tests_of
+from syncengine.manifest.template_filters import plain_text
+from syncengine.template_limits import (
+    MAX_SOUGHT,
+    Budget,
+    TooMuch,
+    bounded_range,
+    check_number,
+    check_operation,
+    size_of,
+)
 
 MARKS = ("{{", "{%", "{#")
 SURPRISES = (
     *(TemplateError, TooMuch, ArithmeticError, TypeError, ValueError, LookupError, AttributeError),
-    *(RecursionError, MemoryError, AssertionError),
+    *(RecursionError, MemoryError, AssertionError, re.error),
 )
 """What a template can end in; of SyntaxError when it is compiled."""
 
@@ -44,6 +54,7 @@ _ATTRIBUTES: Mapping[type, frozenset[str]] = {
     dict: frozenset({"get", "items", "keys", "values"}),
     list: frozenset({"index", "count"}),
     tuple: frozenset({"index", "count"}),
+    _GroupTuple: frozenset({"grouper", "list"}),
     datetime: _TIME,
     date: _TIME,
     time: _TIME,
@@ -76,8 +87,18 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         self.written = 0
         self.bound = size_of(0)
         self.budget = Budget()
-        self.filters = {**regular(lambda: self.budget), "_turns": self._turns, "_joined": self._joined}
+        self.filters = {**filters_of(lambda: self.budget), **self._own_filters()}
+        self.tests.update(tests_of(lambda: self.budget))
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
+
+    def _own_filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "_turns": self._turns,
+            "_joined": self._joined,
+            "_kept": lambda value: self.budget.took(value),
+            "_part": self._slice,
+            "_comparable": lambda value: comparable(self.budget, value),
+        }
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree: nodes.Template = _Bounded().visit(super()._parse(source, name, filename))
@@ -90,6 +111,7 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         if isinstance(argument, str) and not isinstance(obj, str):
             return self._part(obj, argument)
         if isinstance(obj, dict | list | tuple | str):
+            comparable(self.budget, argument)
             try:
                 return obj[argument]
             except (LookupError, TypeError):
@@ -98,11 +120,26 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         check_operation(self.budget, operator, left, right)
-        return super().call_binop(context, operator, left, right)
+        found = super().call_binop(context, operator, left, right)
+        check_number(found)
+        return found
 
     def call(self, __context: Any, __obj: Any, *given: Any, **named: Any) -> Any:
         self.budget.step()
-        return super().call(__context, __obj, *given, **named)
+        if not isinstance(__obj, Macro):
+            self._check_call(getattr(__obj, "__self__", None), given)
+        return self.budget.took(super().call(__context, __obj, *given, **named))
+
+    def _check_call(self, owner: Any, given: tuple[Any, ...]) -> None:
+        """Of a method: it may compare what it is given with all that its owner holds."""
+        if isinstance(owner, str):
+            self.budget.works(len(owner))
+            if any(isinstance(text, str) and len(text) > MAX_SOUGHT for text in given):
+                raise TooMuch(f"a text to look for is longer than {MAX_SOUGHT:,} characters")
+        elif isinstance(owner, list | tuple):
+            self.budget.weigh(owner, is_written=False)
+        for value in given:
+            comparable(self.budget, value)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return not attr.startswith("_")
@@ -152,6 +189,11 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         self.budget.wrote(len(value))
         return str(value)
 
+    def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        if not isinstance(value, str | list | tuple | range):
+            raise TypeError("only texts and lists have parts like `[1:]`")
+        return self.budget.took(value[start:stop:step])
+
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
         if isinstance(items, Undefined):
             str(items)
@@ -176,9 +218,43 @@ class _Bounded(NodeTransformer):
         self.generic_visit(node)
         return filtered(nodes.List(node.nodes, lineno=node.lineno), "_joined")
 
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = (node.arg.start, node.arg.stop, node.arg.step)
+        return filtered(node.node, "_part", *(each or nodes.Const(None, lineno=node.lineno) for each in bounds))
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        sides = (node.expr, *(operand.expr for operand in node.ops))
+        if sum(not _is_constant(side) for side in sides) > 1:
+            node.expr = filtered(node.expr, "_comparable")
+            for operand in node.ops:
+                operand.expr = filtered(operand.expr, "_comparable")
+        return node
+
+    def visit_Pair(self, node: nodes.Pair) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        if not isinstance(node.key, nodes.Const):
+            node.key = filtered(node.key, "_comparable")
+        return node
+
+    def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:  # noqa: N802 - as above
+        self.generic_visit(node)
+        node.filter = filtered(cast("nodes.Node", node.filter), "_kept")
+        return node
+
+
+def _is_constant(node: nodes.Node) -> bool:
+    """Whether it is written out, so that a comparison with it ends soon."""
+    if isinstance(node, nodes.List | nodes.Tuple):
+        return all(isinstance(item, nodes.Const) for item in node.items)
+    return isinstance(node, nodes.Const)
+
 
 def filtered(node: nodes.Node, name: str, *given: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(cast("nodes.Expr", node), name, list(given), [], None, None, lineno=node.lineno)
+    return nodes.Filter(cast("nodes.Expr", node), name, list(given), [], None, None, lineno=getattr(node, "lineno", 1))
 
 
 def is_template(text: str) -> bool:

@@ -48,14 +48,31 @@ BLOCKS = {
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
+    "one key twice": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata:\n          A: x\n          '{{ row.n }}': y\n",
+        "duplicate-key", 7, 11, '"A" is given twice (r.csv:2)',
+    ),
+    "two keys that are the same": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata: {'{{ row.v }}': x, '{{ 0 }}': a, '1': y}\n",
+        "duplicate-key", 5, 52, '"1" is given twice (r.csv:2)',
+    ),
+    "one key of a mapping twice": (
+        "    tags:\n      - name: '{{ row.n }}'\n        metadata: '{{ {1: row.v, \"1\": row.n} }}'\n",
+        "duplicate-key", 5, 19, '"1" is given twice (r.csv:2)',
+    ),
+    "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "one character or"),
+    "a form of a date": (
+        "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "something twice",
+    ),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
+    "unset environment": ("    tags: [{name: '{{ env.TEAM }}'}]\n", "bad-template", 3, 19, "TEAM is not set"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("block", "code", "line", "column", "words"), BLOCKS.values(), ids=BLOCKS.keys())
 def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int, column: int, words: str) -> None:
     """The place in the manifest, and the row where there is one."""
-    settings = "version: 1\nvariables: {team: x}\n"
+    settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
     head = HEAD.replace("r.csv", "r.csv, delimiter: ;") if "delimiter" in words else HEAD
     found = problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml": head + block})
     first = next(d for d in found if d.code == code)
@@ -77,6 +94,11 @@ SOURCES = {
 @pytest.mark.parametrize(
     ("content", "encoding", "words"),
     [
+        (
+            b"\xef\xbb\xbfn,v\nA," + "é\n".encode("cp1252"),
+            "utf-8",
+            "r.csv:2: byte 0xe9 is not UTF-8; the file is probably cp1252",
+        ),
         ("n,v\nA,Müller\n".encode("cp1252"), "utf-8", "r.csv:2: byte 0xfc is not UTF-8; the file is probably cp1252"),
         ("n,v\nA,Müller\n".encode("utf-16"), "utf-8", "r.csv:1: byte 0xff is not UTF-8; the file is probably utf-16"),
         ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not ASCII; the file is probably utf-8"),
@@ -167,6 +189,10 @@ def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> Non
 TEMPLATES = {
     "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is wrong"),
     "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
+    "variable": (
+        "tags:\n  - name: A\n    url: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
+    ),
+    "unset environment": ("tags:\n  - name: {{ env.TEAM }}\n", "bad-template", 2, "TEAM is not set"),
     "column": (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endfor %}\n",
         "bad-template", 4, "did you mean `v`? (r.csv:2)",
@@ -179,6 +205,22 @@ TEMPLATES = {
         "# one\ntags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n\n    ulr: {{ r.v }}\n{% endfor %}\n",
         "unknown-field", 6, "did you mean `url`? (r.csv:3)",
     ),
+    "filter block": (
+        "tags:\n{% filter indent(2, true) %}\n- name: A\n- name: B\n  ulr: x\n{% endfilter %}\n",
+        "unknown-field", 5, "did you mean `url`?",
+    ),
+    "another filter block": (
+        "tags:\n  - name: A\n{% filter trim %}\n  - name: B\n    ulr: x\n{% endfilter %}\n",
+        "yaml-syntax", 3, "",
+    ),
+    "call block": (
+        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n  - name: A\n{% call f() %}\n  - name: B\n    ulr: x\n"
+        "{% endcall %}\n", "unknown-field", 4, "did you mean `url`?",
+    ),
+    "after a call block": (
+        "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n{% call f() %}\n  - name: B\n{% endcall %}\n"
+        "  - name: C\n    ulr: x\n", "unknown-field", 7, "did you mean `url`?",
+    ),
     "after a loop": (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n",
         "unknown-field", 5, "`nam`",
@@ -189,7 +231,8 @@ TEMPLATES = {
 @pytest.mark.parametrize(("template", "code", "line", "words"), TEMPLATES.values(), ids=TEMPLATES.keys())
 def test_a_template_that_is_wrong(tmp_path: Path, template: str, code: str, line: int, words: str) -> None:
     """In the template, in the rendered YAML, in a field: the template's own line."""
-    found = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml.j2": template}))
+    settings = "version: 1\nvariables: {team: x}\nallowEnv: [TEAM]\n"
+    found = errors(problems(tmp_path, {"syncengine.yaml": settings, "r.csv": ROWS, "manifests/m.yaml.j2": template}))
     assert (found[0].code, found[0].file, found[0].line) == (code, "manifests/m.yaml.j2", line)
     assert any(words in d.message for d in found)
 
@@ -202,6 +245,73 @@ def test_an_error_in_an_included_template_is_in_that_file(tmp_path: Path) -> Non
     }
     (found,) = errors(problems(tmp_path, files))
     assert (found.code, found.file, found.line) == ("unknown-field", "parts/tags.j2", 3)
+
+
+PROVENANCE = {
+    "include": ("{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}", [2, 3, 4]),
+    "include that looks ahead": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% if loop.last %}\n{% endif %}{% endfor %}",
+        [2, 3, 4],
+    ),
+    "include of an include": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/outer.j2' %}{% endfor %}", [2, 3, 4],
+    ),
+    "groups": (
+        "{% for c, rows in data('../r.csv') | groupby('c') %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3],
+    ),
+    "groups by name": (
+        "{% for g in data('../r.csv') | groupby('c') %}\n  - {name: '{{ g.grouper }}'}\n{% endfor %}", [2, 3],
+    ),
+    "rows of groups": (
+        "{% for c, rows in data('../r.csv') | groupby('c') %}{% for r in rows %}\n  - {name: '{{ r.n }}'}\n{% endfor %}"
+        "{% endfor %}", [2, 4, 3],
+    ),
+    "values": (
+        "{% for c in data('../r.csv') | map(attribute='c') | unique %}\n  - {name: '{{ c }}'}\n{% endfor %}", [2, 3],
+    ),
+    "values of values": (
+        "{% for c in data('../r.csv') | map(attribute='c') | map('upper') | unique | sort %}\n  - {name: '{{ c }}'}\n"
+        "{% endfor %}", [2, 3],
+    ),
+    "parts of a value": (
+        "{% for row in data('../r.csv') %}{% for k in row.n | split('-') %}\n  - {name: '{{ k }}'}\n{% endfor %}"
+        "{% endfor %}", [2, 3, 4],
+    ),
+    "filter block": (
+        "{% filter indent(2, true) %}{% for row in data('../r.csv') %}\n- {name: '{{ row.n }}'}\n{% endfor %}"
+        "{% endfilter %}", [2, 3, 4],
+    ),
+    "after": ("{% for row in data('../r.csv') %}{% endfor %}\n  - {name: A}\n", [None]),
+    "after an include": (
+        "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}\n  - {name: A}\n",
+        [2, 3, 4, None],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("template", "rows"), PROVENANCE.values(), ids=PROVENANCE.keys())
+def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str, rows: list[int | None]) -> None:
+    """In whatever way it goes through the rows; of a group, the first row."""
+    files = {
+        "r.csv": "n,c\nx,one\ny,two\nz,one\n",
+        "manifests/m.yaml.j2": f"tags:\n{template}\n",
+        "manifests/part.j2": "  - name: '{{ row.n }}'\n    url: u\n",
+        "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
+    }
+    made = loaded(tmp_path, files).resources.values()
+    assert [r.source.data and r.source.data.row for r in made] == rows
+
+
+def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
+    """Nothing of how lines are remembered is in it, wherever it comes from."""
+    template = (
+        "{% macro f() %}{% include 'manifests/part.j2' %}{% endmacro %}\n"
+        "{% set x %}{% include 'manifests/part.j2' %}{% endset %}\n"
+        "tags:\n  - {name: A, description: {{ x | tojson }}, url: {{ f() | tojson }}}\n"
+    )
+    files = {"manifests/m.yaml.j2": template, "manifests/part.j2": "text"}
+    (made,) = loaded(tmp_path, files).resources.values()
+    assert (made.body.fields["description"], made.body.fields["url"]) == ("text", "text")
 
 
 def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:

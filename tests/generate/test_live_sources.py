@@ -25,11 +25,11 @@ from syncengine.settings import load_project
 from tests.cli.program import Project
 from tests.manifest.loading import write
 
-ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db"}
+ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db", "TEAM": "blue"}
 
 
-def desired(folder: Path, settings: str, source: str) -> Desired:
-    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}', url: '{{{{ row.v }}}}'}}]\n"
+def desired(folder: Path, settings: str, source: str, url: str = "{{ row.v }}") -> Desired:
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}', url: '{url}'}}]\n"
     write(folder, {"syncengine.yaml": f"version: 1\n{settings}\n", "manifests/m.yaml": block})
     return load(load_project(folder=folder, environ=ENVIRON))
 
@@ -127,6 +127,21 @@ def test_rows_do_not_fill_the_memory(database: Path, query: str, words: str) -> 
             pass
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT n FROM m INTO OUTFILE '/tmp/x'",
+        "SELECT n FROM m into/**/dumpfile '/tmp/x'",
+        "SELECT n FROM m /*!50000 INTO OUTFILE '/tmp/x' */",
+        r"SELECT '\'' INTO OUTFILE '/tmp/x'",
+    ],
+)
+def test_a_query_writes_no_file(query: str) -> None:
+    """MySQL would, in a transaction that can only read as well."""
+    with pytest.raises(SourceTrouble, match="must not write files"):
+        list(sql_rows("pms", "pms.db", query, {}))
+
+
 def test_a_source_must_be_named_in_the_project_file(database: Path) -> None:
     """With the nearest name."""
     assert "did you mean `pms`?" in refused(database, SQL, "sql: {source: pns, query: SELECT 1}").message
@@ -140,6 +155,8 @@ class Crm(BaseHTTPRequestHandler):
             return self._say(200, [{"n": self.headers["Authorization"]}])
         if where.path == "/api/drip":
             return self._drip()
+        if where.path == "/api/html":
+            return self._send(200, b"<html>Sign in</html>")
         if self.headers["Authorization"] != "a-secret":
             return self._say(401, {})
         items = [{"n": f"P{page}-{n}", "v": 1} for n in range(2)] if page <= 2 else []
@@ -148,6 +165,9 @@ class Crm(BaseHTTPRequestHandler):
             "/api/list": (200, {"data": {"items": items}, "next": following}),
             "/api/elsewhere": (200, {"data": {"items": items}, "next": "http://example.com/x"}),
             "/api/moved": (302, {}),
+            "/api/echo": (200, [{"n": f"{where.path} {sorted(query.items())}"}] if page < 2 else []),
+            "/api/broken": (500, {}),
+            "/api/half": (200, {"data": {"items": items}, "next": "/api/broken"}),
             "/api/text": (200, "no list"),
             "/api/circle": (200, {"data": {"items": items}, "next": f"/api/circle?page={3 - page}"}),
             "/api/same": (200, {"data": {"items": [{"n": "A", "v": 1}]}}),
@@ -164,7 +184,9 @@ class Crm(BaseHTTPRequestHandler):
                 time.sleep(0.1)
 
     def _say(self, status: int, body: object) -> None:
-        content = json.dumps(body).encode()
+        self._send(status, json.dumps(body).encode())
+
+    def _send(self, status: int, content: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         if status == 302:
@@ -196,6 +218,81 @@ def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
     assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
     assert [r.body.fields["url"] for r in found] == ["1"] * 4
     assert found[2].source.data == ("crm", 3)
+
+
+@pytest.mark.parametrize(
+    ("source", "asked"),
+    [
+        ("path: '/echo?status=open&a=1', query: {b: 2}", "[('a', ['1']), ('b', ['2']), ('status', ['open'])]"),
+        ("path: '/echo?status=open', query: {status: all}", "[('status', ['all'])]"),
+        ("path: '/echo?status=open', paging: {page: page}", "[('page', ['1']), ('status', ['open'])]"),
+        ("path: '/{{ var.where }}', query: {b: '{{ env.TEAM }} & {{ var.where }}'}", "[('b', ['blue & echo'])]"),
+    ],
+)
+def test_a_path_may_have_parameters(tmp_path: Path, crm: str, source: str, asked: str) -> None:
+    """Those of `query` and `paging` come to them; all may be made of variables."""
+    settings = f"{crm}\nvariables: {{where: echo}}\nallowEnv: [TEAM]"
+    (found,) = desired(tmp_path, settings, f"http: {{source: crm, {source}}}", url="x").resources.values()
+    assert found.key.name == f"/api/echo {asked}"
+
+
+def test_a_query_has_variables_for_parameters(database: Path) -> None:
+    """A whole number stays one; a variable is text, and never a part of the query."""
+    settings = f"{SQL}\nvariables: {{closed: '1', name: \"C' OR 'a' = 'a\"}}"
+    query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c', params: {c: '{{ var.closed | int }}'}}"
+    assert [key.name for key in desired(database, settings, query).resources] == ["C"]
+    query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE n = :n', params: {n: '{{ var.name }}'}}"
+    assert not desired(database, settings, query).resources
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("sql: {source: pms, query: \"SELECT '{{ var.name }}' AS n\"}", "a query is no template: write `:name`"),
+        ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ var.nam }}'}}", "did you mean `name`?"),
+        ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ row.n }}'}}", "`row` is undefined"),
+        ("csv: '../{{ var.name'", "the template is wrong"),
+        ("csv: '../{{ var.up }}/x.csv'", "leads out of the project"),
+    ],
+)
+def test_a_source_that_is_asked_for_wrongly(database: Path, source: str, words: str) -> None:
+    """A query is no template; others see variables alone, and what they come to is checked as what is written."""
+    settings = f"{SQL}\nvariables: {{name: a, up: ../..}}"
+    assert words in refused(database, settings, source).message
+
+
+def test_a_file_is_named_by_a_variable(project: Project) -> None:
+    """What is in it counts for the cache, and so does the variable."""
+    block = "generate:\n  - forEach: {csv: '../{{ var.team }}.csv'}\n    tags: [{name: '{{ row.n }}'}]\n"
+    write(project.folder, {"manifests/m.yaml": block, "red.csv": "n\nA\n", "blue.csv": "n\nB\n"})
+
+    def planned(team: str) -> list[str]:
+        done = project.run("plan", "--format", "json", "--var", f"team={team}")
+        return [change["address"] for change in done.document["changes"]]
+
+    assert (planned("red"), planned("red"), planned("blue")) == (["tag/A"], ["tag/A"], ["tag/B"])
+    write(project.folder, {"red.csv": "n\nC\n"})
+    assert planned("red") == ["tag/C"]
+
+
+TEXT = "tags:\n{%% for row in data(%s) %%}\n  - name: {{ row.n | tojson }}\n{%% endfor %%}\n"
+
+
+def test_a_text_template_reads_live_sources(tmp_path: Path, database: Path, crm: str) -> None:
+    """`data(source=…)`, of a database with parameters and of a service; each resource knows its row."""
+    write(tmp_path, {"syncengine.yaml": f"version: 1\n{crm[:-1]}, pms: {{sql: {{env: PMS}}}}}}\n"})
+    sql = TEXT % "source='pms', query='SELECT n FROM m WHERE closed = :c ORDER BY n', params={'c': 0}"
+    http = TEXT % "source='crm', path='/list', items='data.items', page='page'"
+    write(tmp_path, {"manifests/a.yaml.j2": sql, "manifests/b.yaml.j2": http})
+    found = load(load_project(folder=tmp_path, environ=ENVIRON)).resources.values()
+    assert [(r.key.name, *(r.source.data or ())) for r in found] == [
+        *(("A", "pms", 1), ("B", "pms", 2)),
+        *(("P1-0", "crm", 1), ("P1-1", "crm", 2), ("P2-0", "crm", 3), ("P2-1", "crm", 4)),
+    ]
+    write(tmp_path, {"manifests/a.yaml.j2": TEXT % "source='pms', query='DELETE FROM m'"})
+    with pytest.raises(Problems) as refusal:
+        load(load_project(folder=tmp_path, environ=ENVIRON))
+    assert [(d.code, d.file, d.line) for d in refusal.value.found] == [("bad-source", "manifests/a.yaml.j2", 2)]
 
 
 def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path, crm: str) -> None:
@@ -230,6 +327,10 @@ def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
         ("/elsewhere", "leads out"),
         ("/../x", "leads out"),
         ("/%2e%2e/x", "leads out"),
+        *((f"/a/{way}/x", "leads out") for way in ("..%2f..", "..%2F..%2Fx", "%252e%252e", "..%5c..", "..;a=b")),
+        ("/html", "/api/html did not answer with JSON"),
+        ("/broken", "answered 500"),
+        ("/half", "/api/broken answered 500"),
         ("http://example.com", "not one below"),
         ("/moved", "answered 302"),
         ("/missing", "answered 404"),

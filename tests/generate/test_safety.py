@@ -83,6 +83,34 @@ def test_a_source_that_shrinks_little_by_little_asks_each_time(applied: Project)
     assert "r.csv shrank: 2 of 6" in done.out + done.err
 
 
+LOOPS = {
+    "rows": "{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}",
+    "values": "{% for n in data('../r.csv') | map(attribute='n') | unique %}\n  - name: {{ n }}\n{% endfor %}",
+    "groups": "{% for n, rows in data('../r.csv') | groupby('n') %}\n  - name: {{ n }}\n{% endfor %}",
+    "include": "{% for row in data('../r.csv') %}{% include 'manifests/tag.j2' %}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS.keys())
+def test_a_text_template_is_no_way_around(project: Project, loop: str) -> None:
+    """A source of a template that shrinks asks, and one that becomes empty is an error where it is read."""
+    write(project, [f"ROW-{n}" for n in range(10)])
+    (project.folder / "manifests" / "m.yaml").unlink()
+    (project.folder / "manifests" / "m.yaml.j2").write_text(f"tags:\n  - name: ALONE\n{loop}\n")
+    (project.folder / "manifests" / "tag.j2").write_text("  - name: {{ row.n }}\n")
+    done = project.run("apply", "-y")
+    assert done.code == 0, (done.out, done.err)
+    (project.folder / "r.csv").write_text("n\n" + "".join(f"ROW-{n}\n" for n in range(6)))
+    done = project.run("apply", "-y")
+    assert done.code == 4
+    assert "r.csv shrank: 4 of 10" in done.out + done.err
+    (project.folder / "r.csv").write_text("n\n")
+    done = project.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["source-empty"])
+    (found,) = done.document["diagnostics"]
+    assert (found["file"], found["line"]) == ("manifests/m.yaml.j2", 3)
+
+
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
     """Nothing is concluded from a file that cannot be read."""
     (applied.folder / "r.csv").unlink()

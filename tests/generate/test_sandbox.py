@@ -40,6 +40,9 @@ ESCAPES = {
     "environment": "{{ env.SYNCENGINE_API_KEY }}",
     "percent": "{{ '%1000000000d' % 1 }}",
 }
+NESTED = "{% set x = [[[[1]*1000]*1000]*1000]*1000 %}{% set y = [[[[1]*1000]*1000]*1000]*1000 %}"
+DOUBLED = "{% set n = namespace(x=1) %}{% for i in range(99) %}{% set n.x = (n.x, n.x) %}{% endfor %}"
+LARGE_TEXT = "{% set x = '😀' * 999999 %}"
 HUNGRY = {
     "range": "{{ range(1000000000)|list }}",
     "nested loops": "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -64,6 +67,35 @@ HUNGRY = {
     "sorted again and again": "{{ range(99999)|list" + "|sort|reverse|list" * 40 + "|length }}",
     "json of doubled": "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x, n.x] %}{% endfor %}"
     "{{ n.x|tojson }}",
+    "results that are kept": LARGE_TEXT + "{{ [" + "x|upper, " * 400 + "]|length }}",
+    "results of methods": LARGE_TEXT + "{{ [" + "x.upper(), " * 400 + "]|length }}",
+    "slices": LARGE_TEXT + "{{ [" + "x[1:], " * 400 + "]|length }}",
+    "lists of a text": LARGE_TEXT + "{{ [" + "x|list, " * 400 + "]|length }}",
+    "captures": "{% set x = 'é' * 99999 %}{% set n = namespace(l=[]) %}{% for i in range(9999) %}"
+    "{% set y %}{{ x[1:] }}{% endset %}{% set n.l = n.l + [y] %}{% endfor %}",
+    "small letters to sort by": "{{ (['X' * 999999] * 99999)|sort|length }}",
+    "small letters of an attribute": "{{ ([{'a': 'X' * 999999}] * 99999)|unique(attribute='a')|list|length }}",
+    "text of nested lists": NESTED + "{{ x|upper|length }}",
+    "nested lists that are compared": NESTED + "{{ x == y }}",
+    "nested lists that are looked for": NESTED + "{{ x in [y] }}",
+    "a test of nested lists": NESTED + "{{ [x]|select('eq', y)|list|length }}",
+    "nested lists that are counted": NESTED + "{{ [x].count(y) }}",
+    "nested lists that are sorted": NESTED + "{{ [x, y]|sort|length }}",
+    "nested lists that changed": NESTED + "{% for a in [x, y] %}{{ loop.changed(a) }}{% endfor %}",
+    "a key of doubled tuples": DOUBLED + "{{ {n.x: 1}|length }}",
+    "a place of doubled tuples": DOUBLED + "{{ {}[n.x] }}",
+    "a very deep tuple": "{% set n = namespace(x=1) %}{% for i in range(99999) %}{% set n.x = (n.x,) %}{% endfor %}"
+    "{{ {n.x: 1}|length }}",
+    "digits of a whole number": "{{ 1|round(-9999999999) }}",
+    "digits to round up to": "{{ 1.5|round(9999999999, 'ceil') }}",
+    "a long number of a text": "{{ ('1' * 999999)|int(0, 16) % 7 }}",
+    "what is looked for from behind": "{{ ('a' * 999999).rfind('b' ~ 'a' * 499999) }}",
+    "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
+}
+BARE = {
+    "nested lists": "{{ [[[1]*1000]*1000]*1000 }}",
+    "nested ranges": "{{ [range(99999)|list]*99999 }}",
+    "nested lists in a mapping": "{{ {'a': [[['x']*1000]*1000]*1000} }}",
 }
 BLOCK = "generate:\n  - forEach: {csv: ../rows.csv}\n    tags:\n      - name: T\n        description: |\n          %s\n"
 
@@ -92,9 +124,61 @@ def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, template:
     assert time.monotonic() - began < 60
 
 
-def compiled(text: str, when: str = "true") -> tuple[SandboxedEnvironment, Any, Any]:
+@pytest.mark.parametrize("template", BARE.values(), ids=BARE.keys())
+def test_a_bare_value_is_weighed(tmp_path: Path, template: str) -> None:
+    """It may be a list, whose parts count as often as they are there; in a condition as well."""
+    head = "generate:\n  - forEach: {csv: ../rows.csv}\n"
+    values = f'    tags:\n      - name: T\n        keywords: "{template}"\n'
+    (found,) = problems(tmp_path / "a", {"rows.csv": "a\n1\n", "manifests/m.yaml": head + values})
+    assert (found.code, found.line, found.column) == ("bad-template", 5, 19)
+    condition = f'    when: "{template}"\n    tags: [{{name: T}}]\n'
+    (found,) = problems(tmp_path / "b", {"rows.csv": "a\n1\n", "manifests/m.yaml": head + condition})
+    assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
+
+
+LARGE = {
+    "as a whole number": "{{ row.n|int }}",
+    "rounded": "{{ row.n|round(0, 'floor') }}",
+    "as JSON": "{{ row.n|tojson }}",
+}
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "-1E+999999999", "1e-999999999", "1e9999999999999999999"])
+@pytest.mark.parametrize("value", LARGE.values(), ids=LARGE.keys())
+def test_a_number_of_data_has_bearable_digits(tmp_path: Path, value: str, number: str) -> None:
+    """The source is refused, at the line of the number; what can be reckoned with is read."""
+    block = f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: "T{value}"}}]\n'
+    files = {"r.json": f'[\n{{"n": {number}}}]', "manifests/m.yaml": block}
+    (found,) = problems(tmp_path, files)
+    assert (found.code, found.line) == ("bad-source", 2)
+    assert "r.json:2: this is not JSON: a number has more than 1000 digits" in found.message
+    assert loaded(tmp_path, {"r.json": '[{"n": 1e300}]'}).resources
+
+
+def test_numbers_stay_bearable(tmp_path: Path) -> None:
+    """However they are multiplied."""
+    growing = (
+        "{% set n = namespace(x=row.n) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x|int }}"
+    )
+    block = f"generate:\n  - forEach: {{json: ../r.json}}\n    tags:\n      - name: '{growing}'\n"
+    (found,) = problems(tmp_path, {"r.json": '[{"n": 1e300}]', "manifests/m.yaml": block})
+    assert (found.code, found.line) == ("bad-template", 4)
+    assert "a number would be too large" in found.message
+
+
+class Counting(SandboxedEnvironment):
+    """Knows how often something was compiled."""
+
+    compilations = 0
+
+    def compile(self, *given: Any, **named: Any) -> Any:
+        self.compilations += 1
+        return super().compile(*given, **named)
+
+
+def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     """A value of a block and its condition, as functions of a row."""
-    environment, findings = SandboxedEnvironment(), Findings("m.yaml")
+    environment, findings = Counting(), Findings("m.yaml")
     made = Compiled(environment, ("row", "var", "env"), findings)
     made.leaf(Scalar(text, Mark(0, 0), '"'))
     condition = made.condition(Scalar(when, Mark(0, 0), '"'))
@@ -110,6 +194,17 @@ class Mark(NamedTuple):
     column: int
 
 
+def test_templates_are_compiled_once() -> None:
+    """Not for each row."""
+    environment, values, holds = compiled("{{ row.a }}", "row.a != 'x'")
+    assert (values({"row": {"a": "x"}}), holds({"row": {"a": "x"}})) == (("x",), False)
+    before = environment.compilations
+    assert before > 0
+    for n in range(100):
+        assert (values({"row": {"a": n}}), holds({"row": {"a": n}})) == ((n,), True)
+    assert environment.compilations == before
+
+
 def test_all_rows_of_a_block_have_one_deadline() -> None:
     """Once it has passed, neither a value nor a condition is begun, however small it is."""
     environment, values, holds = compiled("{{ row.a }}")
@@ -118,6 +213,15 @@ def test_all_rows_of_a_block_have_one_deadline() -> None:
     for function in (values, holds):
         with pytest.raises(OutOfBounds, match="too long"):
             function({"row": {"a": "x"}})
+
+
+@pytest.mark.parametrize("value", ["([row.a] * 9999) | map('slug') | list", "[" + "row.a | slug, " * 2000 + "]"])
+def test_the_deadline_holds_between_filters(value: str) -> None:
+    """Each of them takes a while, and all of them would take an hour."""
+    environment, values, _ = compiled(f"{{{{ {value} }}}}")
+    environment.deadline = time.monotonic() + 1
+    with pytest.raises(OutOfBounds, match="too long"):
+        values({"row": {"a": "é" * 999999}})
 
 
 def test_all_rows_of_a_block_have_one_bound_of_size() -> None:
@@ -232,13 +336,14 @@ def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Pa
     assert problems(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": ""}) == ()
 
 
-@pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2"])
+@pytest.mark.parametrize("name", ["../outside.j2", "/etc/passwd", "syncengine.yaml", ".hidden.j2", "link.j2"])
 def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
     """Only templates of the project are included."""
     folder = tmp_path / "project"
     folder.mkdir()
     (tmp_path / "outside.j2").write_text("x")
     (folder / ".hidden.j2").write_text("x")
+    (folder / "link.j2").symlink_to(tmp_path / "outside.j2")
     (found,) = problems(
         folder, {"syncengine.yaml": "version: 1\n", "manifests/n.yaml.j2": f"# a\n{{% include '{name}' %}}\n"}
     )

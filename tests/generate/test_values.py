@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from syncengine.resource import Row
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.manifest.loading import loaded, problems, tag
@@ -39,7 +40,6 @@ VALUES = [
         "{a: b}",
         "a\\nb",
         "two\nlines",
-        "two\r\nlines".replace("\r", ""),
         "tab\there",
         "é",
         "日本語",
@@ -70,16 +70,18 @@ BLOCK = """generate:
         description: "{{ row.v }}"
         metadata: {Value: "{{ row.v }}", Both: "<{{ row.v }}>"}
         externalId: "{{ row.line }}"
+        url: "{{ row.line }}"
+        keywords: ["key{{ row.n }}", "{{ row.word }}"]
 """
 
 
 def rows_of(values: list[str]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["n", "v", "line"])
+    writer.writerow(["n", "v", "line", "word"])
     for number, value in enumerate(values):
-        one_line = value if value.isprintable() else ""
-        writer.writerow([number, value, one_line])
+        one_line = value if value.isprintable() and value == value.strip() else ""
+        writer.writerow([number, value, one_line, f"k{number} {one_line} k" if one_line else ""])
     return out.getvalue()
 
 
@@ -94,6 +96,10 @@ def test_values_arrive_at_the_service_byte_by_byte(project: Project, service: Se
     for number, value in enumerate(VALUES):
         assert held[f"T{number}"]["description"] == value
         assert held[f"T{number}"]["metadata"] == {"Value": value, "Both": f"<{value}>"}
+        one_line = value if value.isprintable() and value == value.strip() else ""
+        assert (held[f"T{number}"].get("externalId", ""), held[f"T{number}"].get("url", "")) == (one_line, one_line)
+        words = {f"key{number}", *([f"k{number} {one_line} k"] if one_line else [])}
+        assert words <= set(held[f"T{number}"]["keywords"])
     assert project.run("plan", "--detailed-exitcode").code == 0
 
 
@@ -183,3 +189,125 @@ def test_other_encodings_delimiters_and_headerless_files(tmp_path: Path) -> None
     assert "encoding: cp1252" in found.message
     desired = loaded(tmp_path, {"manifests/m.yaml": block % ", encoding: cp1252"})
     assert [r.body.fields["url"] for r in desired.resources.values()] == ["Müller", "x"]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n"])
+def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
+    """A manifest has no carriage returns; rows are found in the lines that an editor shows."""
+    cells = f'n,v{end}A,"two{end}lines"{end}B,x{end}'
+    template = (
+        "tags:\n{% for row in data('../r.csv') %}\n  - name: J{{ row.n }}\n"
+        "    description: {{ row.v | tojson }}\n{% endfor %}\n"
+    )
+    block = "generate:\n  - forEach: {%s: ../r.%s}\n    tags: [{name: '%s{{ row.n }}', description: '{{ row.v }}'}]\n"
+    files = {
+        "r.csv": cells,
+        "r.json": json.dumps([{"n": "A", "v": f"two{end}lines"}]),
+        "manifests/a.yaml": block % ("csv", "csv", "C"),
+        "manifests/b.yaml": block % ("json", "json", "O"),
+        "manifests/c.yaml.j2": template,
+    }
+    desired = loaded(tmp_path, files)
+    found = {key.name: (r.body.fields["description"], r.source.data) for key, r in desired.resources.items()}
+    assert found["CA"] == found["JA"] == ("two\nlines", Row("r.csv", 2))
+    assert found["CB"] == found["JB"] == ("x", Row("r.csv", 4))
+    assert found["OA"][0] == "two\nlines"
+
+
+def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
+    """With its own names; numbers, flags and nothing as they are written."""
+    rows = '[{"m": {"Client: a": "no", "Number": 1.50, "Flag": true, "None": null, "{{ x }}": "{{ y }}"}}]'
+    block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, metadata: '{{ row.m }}'}]\n"
+    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
+    wanted = {"Client: a": "no", "Number": "1.50", "Flag": "true", "{{ x }}": "{{ y }}"}
+    assert dict(made.body.metadata) == wanted
+
+
+def test_defaults_lie_under_what_is_generated(tmp_path: Path) -> None:
+    """Those of the file over those of the project; what a row says is stronger."""
+    settings = "version: 1\ndefaults: {tags: {metadata: {P: project, F: project}, visibility: PRIVATE}}\n"
+    manifest = (
+        "defaults: {tags: {metadata: {F: file, R: file}}}\n"
+        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}', metadata: {R: '{{ row.n }}'}}]\n"
+        "    activityTypes: [{code: 'a-{{ row.n }}', label: '{{ row.n }}'}]\n"
+    )
+    desired = loaded(tmp_path, {"syncengine.yaml": settings, "r.csv": "n\nA\n", "manifests/m.yaml": manifest})
+    made = tag(desired, "A")
+    assert dict(made.body.metadata) == {"P": "project", "F": "file", "R": "A"}
+    assert made.body.fields["visibility"] == "PRIVATE"
+    assert sorted(map(str, desired.resources)) == ["activity-type/a-A", "tag/A"]
+
+
+def test_braces_of_other_files_are_text(tmp_path: Path) -> None:
+    """Only `generate` and files named .yaml.j2 have templates."""
+    manifest = "tags:\n  - {name: '{{ a }}', description: '{% if %}', keywords: ['{{ env.HOME }} x'], url: '{# u #}'}\n"
+    (made,) = loaded(tmp_path, {"manifests/m.yaml": manifest}).resources.values()
+    assert (made.key.name, made.body.fields["description"], made.body.fields["url"]) == (
+        "{{ a }}",
+        "{% if %}",
+        "{# u #}",
+    )
+    assert "{{ env.HOME }} x" in made.body.keywords
+
+
+FILTERS = {
+    "words": ("a, b;a  c", "row.v | words(',; ') | join('|')", "a|b|c"),
+    "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
+    "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
+    "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
+    "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),
+    "date of another form": ("01/05/2024", "row.v | date(read='%d/%m/%Y')", "2024-05-01"),
+    "sum": ([1, 2, 3.5], "row.v | sum", "6.5"),
+    "rounded": (2.345, "row.v | round(1)", "2.3"),
+    "groups": (
+        [{"a": "x"}, {"a": "y"}, {"a": "X"}],
+        "row.v | groupby('a') | map(attribute='list') | map('length') | join('|')",
+        "2|1",
+    ),
+    "names of groups": ([{"a": "y"}, {"a": "x"}], "row.v | groupby('a') | map(attribute='grouper') | join", "xy"),
+    "a slice": ("abcdef", "row.v[1:3] ~ row.v[::-1]", "bcfedcba"),
+    "a sorted list": ([{"a": 2}, {"a": 1}], "(row.v | sort(attribute='a') | first).a", "1"),
+}
+
+
+@pytest.mark.parametrize(("value", "expression", "text"), FILTERS.values(), ids=FILTERS.keys())
+def test_what_templates_do_with_values(tmp_path: Path, value: Any, expression: str, text: str) -> None:
+    """In a block and in a file."""
+    block = f'generate:\n  - forEach: {{json: ../r.json}}\n    tags: [{{name: A, url: "<{{{{ {expression} }}}}>"}}]\n'
+    item = f"  - {{name: B, url: '<{{{{ {expression} }}}}>'}}"
+    file = f"tags:\n{{% for row in data('../r.json') %}}\n{item}\n{{% endfor %}}\n"
+    files = {"r.json": json.dumps([{"v": value}]), "manifests/a.yaml": block, "manifests/b.yaml.j2": file}
+    desired = loaded(tmp_path, files)
+    assert [r.body.fields["url"] for r in desired.resources.values()] == [f"<{text}>"] * 2
+
+
+def test_loops_of_groups_have_names(tmp_path: Path) -> None:
+    """`.grouper` and `.list`, as Jinja2 documents them."""
+    template = (
+        "tags:\n{% for g in data('../r.csv') | groupby('c') %}\n"
+        "  - {name: '{{ g.grouper }}', url: '{{ g.list | length }}'}\n{% endfor %}\n"
+    )
+    desired = loaded(tmp_path, {"r.csv": "c\nb\na\nb\n", "manifests/m.yaml.j2": template})
+    assert [(key.name, r.body.fields["url"]) for key, r in desired.resources.items()] == [("a", "1"), ("b", "2")]
+
+
+NUMBERS = ["12345678901234567890.123456789", "1e300", "1.50", "0.1", "100000000000000000000000", "-7", "2.5E-3"]
+
+
+def test_tojson_keeps_every_digit(tmp_path: Path) -> None:
+    """Of numbers alone, in lists and in objects; texts, flags and nothing are what they are."""
+    numbers = ", ".join(NUMBERS)
+    rows = f'[{{"v": [{numbers}, true, null, "\u00e9\\"", {{"a b": 1.50, "c": []}}]}}]'
+    block = "generate:\n  - forEach: {json: ../r.json}\n    tags: [{name: A, description: '{{ row.v | tojson }}'}]\n"
+    (made,) = loaded(tmp_path, {"r.json": rows, "manifests/m.yaml": block}).resources.values()
+    text = str(made.body.fields["description"])
+    assert text == f'[{numbers}, true, null, "\\u00e9\\"", {{"a b": 1.50, "c": []}}]'
+    assert json.loads(text) == json.loads(rows)[0]["v"]
+
+
+@pytest.mark.parametrize("name", ["result", "context", "environment", "tag"])
+def test_a_row_may_have_any_name(tmp_path: Path, name: str) -> None:
+    """And it is another one with each row."""
+    block = f"generate:\n  - forEach: {{csv: ../r.csv}}\n    as: {name}\n    tags: [{{name: 'T{{{{ {name}.n }}}}'}}]\n"
+    desired = loaded(tmp_path, {"r.csv": "n\n1\n2\n3\n", "manifests/m.yaml": block})
+    assert [key.name for key in desired.resources] == ["T1", "T2", "T3"]
