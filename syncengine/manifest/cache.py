@@ -25,7 +25,7 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 4
+FORMAT = 5
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -74,7 +74,7 @@ _SETTLED = msgspec.msgpack.Decoder(Settled)
 class ManifestCache:
     """The cache of one project; entries are those of `defaults`. Errors of the database read as "not known"."""
 
-    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: bool = False) -> None:
+    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
         self._path = folder / FILE_NAME
         self.context = digest_of(__version__, FORMAT, defaults.values, parts)
         self._connection = self._quietly(self._connected)

@@ -231,14 +231,14 @@ def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
 # --- what is compared
 
 
-def compared(reading: Reading, *, parts: bool = False) -> Compared:
-    """What other files must be compared with."""
+def compared(reading: Reading, most: int = 0) -> Compared:
+    """What other files must be compared with; parts of keywords where there are `most` tags at most."""
     tags = [e.resource for e in reading.entries if e.resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
-    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if parts else "")
+    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if len(tags) <= most else "")
 
 
 def _words(tags: AnySequence[Resource]) -> str:

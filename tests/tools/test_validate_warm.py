@@ -93,6 +93,20 @@ def test_contained_keywords_are_looked_for_unasked_only_where_there_is_little(
     assert contained(estate)
 
 
+def test_what_is_generated_is_counted_by_what_it_comes_to(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few lines of a manifest may be as many tags as data has rows."""
+    (estate / "manifests/a.yaml").write_text(
+        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'Matter {{ row.n }}'}]\n"
+    )
+    (estate / "r.csv").write_text("n\n" + "".join(f"{n:05}\n" for n in range(MANY)))
+    (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
+    assert contained(estate)
+    monkeypatch.setattr(desired, "FEW_TAGS", MANY - 1)
+    assert not contained(estate)
+    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
+    assert contained(estate)
+
+
 def contained(project: Path) -> bool:
     found = validated(load_project(folder=project, environ={})).diagnostics
     return "keyword-contained" in {diagnostic.code for diagnostic in found}
