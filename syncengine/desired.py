@@ -66,8 +66,8 @@ class Emptied(Struct, frozen=True, gc=False):
 
 FEW_BYTES = 2_000_000
 """Of manifests, up to which contained keywords are looked for unasked: beyond, that costs a fifth of a cold plan."""
-FEW_TAGS = 5_000
-"""The same for one file, which may be short and generate many."""
+FEW_KEYWORDS = 20_000
+"""The same of one file, which may be short and generate many."""
 
 
 class ManifestSet(NamedTuple):
@@ -96,7 +96,7 @@ def _comparing_parts(files: Sequence[ManifestFile], given: Given) -> Sequence[Ma
     """The files, told to compare the parts of keywords where there is not much to read."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
-    compares = replace(given, compares_parts=FEW_TAGS)
+    compares = replace(given, compares_parts=FEW_KEYWORDS)
     return [replace(file, given=compares) for file in files]
 
 

@@ -27,8 +27,8 @@ class OutsideProject(Exception):
 class Given:
     """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
 
-    `compares_parts`: of how many tags of a file at most the parts of keywords are asked for, which costs a third of
-    reading (`containment`).
+    `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
+    (`containment`).
     `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
     """
 
@@ -64,7 +64,7 @@ class Given:
         if any(part.startswith(".") for part in real.relative_to(root).parts):
             raise OutsideProject("hidden files and folders are no sources")
         if real in self.secret_files:
-            raise OutsideProject("the project file says that a secret, or the state, is in there")
+            raise OutsideProject("the project file says that a secret, or posted time, is in there")
         return real
 
     def name_of(self, path: Path) -> str:

@@ -232,13 +232,14 @@ def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
 
 
 def compared(reading: Reading, most: int = 0) -> Compared:
-    """What other files must be compared with; parts of keywords where there are `most` tags at most."""
+    """What other files must be compared with; parts of keywords where there are `most` at most."""
     tags = [e.resource for e in reading.entries if e.resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
-    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if len(tags) <= most else "")
+    parts = compared_parts(tags, words) if words.count("\n") < most else ""
+    return Compared(_folded_lines("\n".join(names)), words, parts)
 
 
 def _words(tags: AnySequence[Resource]) -> str:

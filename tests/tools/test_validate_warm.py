@@ -101,7 +101,7 @@ def test_what_is_generated_is_counted_by_what_it_comes_to(estate: Path, monkeypa
     (estate / "r.csv").write_text("n\n" + "".join(f"{n:05}\n" for n in range(MANY)))
     (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
     assert contained(estate)
-    monkeypatch.setattr(desired, "FEW_TAGS", MANY - 1)
+    monkeypatch.setattr(desired, "FEW_KEYWORDS", MANY - 1)
     assert not contained(estate)
     (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
     assert contained(estate)
