@@ -34,6 +34,15 @@ def is_older(folder: Path, commit: str, than: str) -> bool | None:
     return None if answer is None or answer.returncode not in (0, 1) else answer.returncode == 0
 
 
+def may_keep(folder: Path, *names: str) -> bool:
+    """Whether one of these files is under Git; True as well where it may be and Git does not say."""
+    folder = folder.resolve()
+    if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+        return False
+    answer = _git(folder, "ls-files", "--", *names)
+    return answer is None or answer.returncode != 0 or bool(answer.stdout)
+
+
 def _git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str] | None:
     command = ["git", "-C", str(folder), *arguments]
     try:

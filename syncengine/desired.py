@@ -66,6 +66,8 @@ class Emptied(Struct, frozen=True, gc=False):
 
 FEW_BYTES = 2_000_000
 """Of manifests, up to which contained keywords are looked for unasked: beyond, that costs a fifth of a cold plan."""
+FEW_KEYWORDS = 20_000
+"""The same of one file, which may be short and generate many."""
 
 
 class ManifestSet(NamedTuple):
@@ -94,7 +96,7 @@ def _comparing_parts(files: Sequence[ManifestFile], given: Given) -> Sequence[Ma
     """The files, told to compare the parts of keywords where there is not much to read."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
-    compares = replace(given, compares_parts=True)
+    compares = replace(given, compares_parts=FEW_KEYWORDS)
     return [replace(file, given=compares) for file in files]
 
 
@@ -141,7 +143,7 @@ class _Places:
 
     def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
         """Where the value of a field stands, else the resource."""
-        node = self.node(key, source.file)
+        node = self.node(key, source.file) or self.template(source)
         return (source.line, 1) if node is None else place(node.get(part) or node)
 
     def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
@@ -211,13 +213,13 @@ class _Gathering:
             if former == key:
                 at = self.places.of_item(key, source, "previously", name)
                 message = f"{key} cannot have been renamed from itself"
-                self._error("previously-own-name", source.file, at, message, key)
+                self._error("previously-own-name", source.file, at, message, key, source.data)
                 continue
             other, there = self.renamed.setdefault(former, (key, source))
             if other != key:
                 at = self.places.of_item(key, source, "previously", name)
                 message = f"{former} is already a former name of {other} ({there})"
-                self._error("previously-claimed", source.file, at, message, key)
+                self._error("previously-claimed", source.file, at, message, key, source.data)
 
     def _leaves(self, line: RemovedEntry, file: str) -> None:
         self.leaving.setdefault(line.key, (file, line))
@@ -232,11 +234,11 @@ class _Gathering:
             if (declared := self.keys.get(former)) is not None:
                 at = self.places.of_item(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
-                self._error("previously-declared", source.file, at, message, key)
+                self._error("previously-declared", source.file, at, message, key, source.data)
         for key, (file, line) in self.leaving.items():
             if (declared := self.keys.get(key)) is not None:
-                message = f"{key} is in `removed`, and declared at {declared}"
-                self._error("removed-and-declared", file, (line.line, line.column), message, key)
+                message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
+                self._error("removed-and-declared", file, (line.line, line.column), message, key, declared.data)
         if self.whole:
             self._unknown_categories()
         if self._may_share():

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from syncengine.aims import may_be_held
 from syncengine.diff import Action, Change, Difference
+from syncengine.origins import origins, template_of
 from syncengine.project_file import Limit
-from syncengine.resource import Key, Kind, Recorded, Status
+from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 
 class Gate(Struct, frozen=True, gc=False):
@@ -67,6 +68,7 @@ def gate(
     differences: Iterable[Difference],
     recorded: Mapping[Key, Recorded],
     limits: Mapping[str, Limit],
+    desired: Mapping[Key, Resource],
     *,
     sweep: SweepRisk | None,
     team: str | None,
@@ -88,7 +90,7 @@ def gate(
         if _trips(of, count, totals[of], limits)
     ]
     if totals_of_all is None:
-        reasons += shrunk(losses, recorded)
+        reasons += shrunk(losses, recorded, desired)
     if sweep is not None and sweep.first:
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
     if sweep is not None and sweep.empty:
@@ -99,26 +101,32 @@ def gate(
 
 
 SHRINKS = Limit(percent=25)
-"""How much of what came from one source may go (engine.md 2.7)."""
+"""How much of what came from one source, or from one template of it, may go (engine.md 2.7)."""
 
 
-def shrunk(losses: Iterable[Loss], recorded: Mapping[Key, Recorded]) -> list[str]:
-    """Sources of data from which a large part of what was made of them is leaving."""
-    going = Counter(
-        row.source.data.file
-        for loss in losses
-        if loss.of in LEAVES_AS.values() and (row := recorded.get(loss.key)) and row.source and row.source.data
-    )
+def shrunk(losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource]) -> Iterator[str]:
+    """Sources of data from which a large part of what was made of them is leaving, or a large part of one template's.
+
+    A template is told of where its source as a whole did not shrink.
+    """
+    leaving = {loss.key for loss in losses if loss.of in LEAVES_AS.values()}
+    going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
     if not going:
-        return []
-    totals = Counter(
-        row.source.data.file for row in recorded.values() if row.source and row.source.data and _is_ours(row)
-    )
-    return [
-        f"{file} shrank: {count} of {totals[file]} resources that were made of it go (limit {SHRINKS})"
-        for file, count in going.items()
-        if SHRINKS.is_exceeded(count, totals[file])
-    ]
+        return
+    made = origins((row for row in recorded.values() if _is_ours(row) or row.key in going), desired).by
+    sources = {key: template.data for key in made if (template := template_of(recorded[key].source))}
+    totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
+    told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
+    for data in sorted(told):
+        yield f"{data} shrank: {gone[data]} of {totals[data]} resources that were made of it go (limit {SHRINKS})"
+    parts = Counter(template for templates in made.values() for template in templates)
+    for template, count in sorted(Counter(template for key in going for template in made[key]).items()):
+        if template.data not in told and SHRINKS.is_exceeded(count, parts[template]):
+            where = f"{template.file}:{template.line}"
+            yield (
+                f"{template.data} shrank: {count} of {parts[template]} resources"
+                f" that {where} made of it go (limit {SHRINKS})"
+            )
 
 
 def losses_of(change: Change) -> Iterator[Loss]:

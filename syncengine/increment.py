@@ -8,7 +8,6 @@ the cache; the judgement is pure.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -18,7 +17,7 @@ from msgspec.structs import replace
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
-from syncengine.gate import SHRINKS, Gate
+from syncengine.gate import Gate
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
@@ -142,17 +141,15 @@ def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -
 
 
 def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
-    """Whether much of what was made of any source of data goes: whether too much, the whole tells (engine.md 2.7)."""
+    """Whether more than one thing that was made of data goes: whether too much of it, the whole tells (engine.md 2.7).
+
+    What stands for a share is what the state records of a template, which is not asked for here.
+    """
     if any(read.reading.emptied for read in after):
         return True
     kept = {entry.resource.key for read in after for entry in read.reading.entries}
-    was, gone = Counter[str](), Counter[str]()
-    for read in before:
-        for entry in read.reading.entries:
-            if (data := entry.resource.source.data) is not None:
-                was[data.file] += 1
-                gone[data.file] += entry.resource.key not in kept
-    return any(SHRINKS.is_exceeded(count, was[name]) for name, count in gone.items())
+    made = (e.resource for read in before for e in read.reading.entries if e.resource.source.data is not None)
+    return sum(resource.key not in kept for resource in made) > 1
 
 
 class _Window(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from syncengine.aims import Aim, may_be_held
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 RENAME_SUSPECTED = "rename-suspected"
@@ -73,11 +73,13 @@ def suspicions(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
 
 
 def _found(resource: Resource, code: str, message: str, severity: Severity = Severity.ERROR) -> Diagnostic:
+    source = resource.source
     return Diagnostic(
         severity=severity,
         code=code,
-        message=message,
-        file=resource.source.file,
-        line=resource.source.line,
+        message=with_row(message, source.data),
+        file=source.file,
+        line=source.line,
         address=str(resource.key),
+        data=source.data,
     )

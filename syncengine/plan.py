@@ -169,9 +169,8 @@ def plan(
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)
     found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
-    needed = list(_needed(found.differences, aimed))
     numbering = Numbering()
-    stages = _stages(_riding(needed, found.differences), numbering)
+    stages = _stages(_riding(list(_needed(found.differences, aimed)), found.differences), numbering)
     sweep = _sweep(aimed, found, rows, options, basis, numbering)
     changes = tuple(difference.change for difference in found.differences)
     return Plan(
@@ -181,6 +180,7 @@ def plan(
             found.differences,
             recorded,
             options.limits,
+            desired.resources,
             sweep=_risk(sweep),
             team=basis.team,
             lineage=basis.lineage,

@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from syncengine.aims import Aim, Leaving, Note, Rules, Way, may_be_held, standing
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.project_file import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
 from syncengine.scope import Scope
@@ -336,12 +336,17 @@ def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Way | N
 
 def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
     source = statement.source if statement else row.source
+    message = (
+        "deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
+        " or let the tag leave as `retire` or `forget`"
+    )
+    data = source.data if source else None
     return Diagnostic(
         severity=Severity.ERROR,
         code="delete-unsupported",
-        message="deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
-        " or let the tag leave as `retire` or `forget`",
+        message=with_row(message, data),
         file=source.file if source else None,
         line=source.line if source else None,
         address=str(row.key),
+        data=data,
     )

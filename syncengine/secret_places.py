@@ -17,7 +17,7 @@ ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
 
 
 class SecretPlaces(NamedTuple):
-    """Environment variables, and files as they are written; the state's own file holds posted time, so it is one."""
+    """Environment variables, and files as they are written; the state and what sinks write hold posted time."""
 
     names: frozenset[str] = ALWAYS
     files: frozenset[str] = frozenset()
@@ -33,6 +33,7 @@ def secret_places(parts: Iterable[Node]) -> SecretPlaces:
                 files |= state_files(node.text)
             for kind, text in _references(node):
                 (names if kind == "env" else files).add(text)
+        files |= set(_written_by_sinks(part))
     return SecretPlaces(frozenset(names), frozenset(files))
 
 
@@ -46,6 +47,17 @@ def _references(root: Node | None) -> Iterator[tuple[str, str]]:
             waiting += node.values
             if len(node.keys) == 1 and node.keys[0].text in REFERENCE_KEYS and isinstance(node.values[0], Scalar):
                 yield node.keys[0].text, node.values[0].text
+
+
+def _written_by_sinks(part: Node) -> Iterator[str]:
+    """`postedTime.deliver[].jsonl.path`."""
+    posted = part.get("postedTime") if isinstance(part, Mapping) else None
+    sinks = posted.get("deliver") if isinstance(posted, Mapping) else None
+    for sink in sinks.items if isinstance(sinks, Sequence) else ():
+        lines = sink.get("jsonl") if isinstance(sink, Mapping) else None
+        path = lines.get("path") if isinstance(lines, Mapping) else None
+        if isinstance(path, Scalar):
+            yield path.text
 
 
 def state_files(state: str) -> set[str]:

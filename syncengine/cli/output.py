@@ -39,7 +39,14 @@ class Output:
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
             verbose=bool(self.given.verbose),
             lines=self._lines if terminal else None,
+            prefix=self._prefix(),
         )
+
+    def _prefix(self) -> str:
+        """The project's folder as seen from the folder that Git knows: nothing where they are the same, or is none."""
+        root = self.root.resolve()
+        repository = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+        return "" if root == repository else root.relative_to(repository).as_posix()
 
     def _lines(self, file: str) -> Sequence[str] | None:
         """The lines of a manifest; never the project file's, where a secret may stand (engine.md 4.11)."""

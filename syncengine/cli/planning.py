@@ -13,7 +13,7 @@ import click
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.collection import no_collection
-from syncengine.errors import Diagnostic, ExitCode, Problems, SyncengineError
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
 from syncengine.render.words import counted
 
@@ -44,17 +44,22 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
 @with_globals
 @no_collection()
 def validate(given: Globals, paths: Sequence[str], format: str) -> int:
-    """Load and check everything, offline. All manifests are loaded; PATHS narrow what is reported."""
+    """Load and check everything, offline.
+
+    All manifests are loaded; PATHS narrow what is reported. Errors are reported wherever they are if there are none
+    in PATHS.
+    """
     output = Output(given, given.folder)
+    only: list[str] = []
     try:
         project = given.project()
         output = Output(given, project.root)
-        only = relative_paths(paths, given.folder, project.root)
+        only = list(relative_paths(paths, given.folder, project.root))
         valid = _validated(project)
     except SyncengineError as error:
-        output.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), output.look()))
+        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()))
         return error.exit_code
-    found = [d for d in (*project.warnings, *valid.diagnostics) if not only or _is_in(d.file, only)]
+    found = _narrowed((*project.warnings, *valid.diagnostics), only)
     output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
     if format == "text":
         output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
@@ -80,6 +85,14 @@ def _validated(project: Project) -> Valid:
     if found:
         raise Problems(found)
     return valid
+
+
+def _narrowed(found: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
+    """What is found in `paths`; errors that are all elsewhere are told, since something keeps it from being valid."""
+    inside = [d for d in found if not paths or _is_in(d.file, paths)]
+    if any(d.severity is Severity.ERROR for d in inside):
+        return inside
+    return [d for d in found if d.severity is Severity.ERROR or d in inside]
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:

@@ -160,8 +160,7 @@ def read_one(asked: Reread, defaults: DefaultValues) -> Fresh:
         return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
     with no_collection():
         reading = _read(file, data, defaults, former)
-    parts = file.given is not None and file.given.compares_parts
-    packed = Packed(_encode(reading), *compared(reading, parts=parts))
+    packed = Packed(_encode(reading), *compared(reading, file.given.compares_parts if file.given else 0))
     return Fresh(packed, _digest(file, data), of_rows=bool(reading.rows), reading=reading)
 
 

@@ -19,16 +19,18 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from syncengine import __version__, own_folder
+from syncengine import __version__, commits, own_folder
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 4
+FORMAT = 5
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
+BESIDE = ("", "-journal", "-wal", "-shm")
+"""What SQLite reads with a database, and the database."""
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"
@@ -74,7 +76,7 @@ _SETTLED = msgspec.msgpack.Decoder(Settled)
 class ManifestCache:
     """The cache of one project; entries are those of `defaults`. Errors of the database read as "not known"."""
 
-    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: bool = False) -> None:
+    def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
         self._path = folder / FILE_NAME
         self.context = digest_of(__version__, FORMAT, defaults.values, parts)
         self._connection = self._quietly(self._connected)
@@ -175,6 +177,7 @@ class ManifestCache:
 
     def _connected(self, _: object) -> sqlite3.Connection:
         own_folder.make(self._path.parent)
+        self._trust()
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -191,6 +194,19 @@ class ManifestCache:
                 self._path.unlink(missing_ok=True)
             raise
         return connection
+
+    def _trust(self) -> None:
+        """Drop what is not private, as whatever is written here is; OSError if it came with the repository.
+
+        Who proposes a change to manifests could say by a cache that there is nothing wrong with them.
+        """
+        beside = [self._path.with_name(f"{self._path.name}{suffix}") for suffix in BESIDE]
+        real = self._path.resolve()
+        if real.exists() and commits.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+            raise OSError(f"{self._path} is under Git")
+        if not self._path.is_file() or self._path.stat().st_mode & 0o077:
+            for path in beside:
+                path.unlink(missing_ok=True)
 
     def _quietly(self, what: Callable[..., T]) -> T | None:
         connection = getattr(self, "_connection", None)

@@ -1,14 +1,16 @@
 """keywords → their parts, and the keywords of one tag that stand in another's; pure.
 
 A tag applies where one of its keywords is found in a text, so a keyword that is a part of another tag's takes that
-tag's time too. Parts are whole words, and a keyword without its first or last word. They are taken file by file and
-kept (`reading.Compared`), so that files are compared as sets.
+tag's time too. Parts are whole words, runs of words, and what is left where a number ends early: `ACME-4` of `ACME-42`.
+They are taken file by file and kept (`reading.Compared`), so that files are compared as sets.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from syncengine.document.nodes import quoted
 from syncengine.manifest.lints import CONTAINED, Shared, folded
@@ -18,12 +20,33 @@ _WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|\w{3,}+(?=[^\n\w])")
 """Of a line that has more than this word."""
 _ALL_BUT_LAST = re.compile(r"^(.*\w)[^\w\n]+\w+[^\w\n]*$", re.MULTILINE)
 _ALL_BUT_FIRST = re.compile(r"^[^\w\n]*\w+[^\w\n]+(\w.*)$", re.MULTILINE)
+_OF_MANY_WORDS = re.compile(r"^(?:[^\w\n]*\w++){4}.*$", re.MULTILINE)
+_NUMBERED = re.compile(r"^.*?[^\W_]\d.*$", re.MULTILINE)
+_NUMBER = re.compile(r"(?<=[^\W_])\d")
+LONGEST_RUN = 5
+"""Words of a part that is neither one word nor all but one."""
+MOST_DIGITS = 12
+"""Places at which numbers in one keyword are thought to end early."""
+TOLD_OF_A_SERIES = 3
+"""Keywords that are numbered alike, of which each is told; of the others how many they are."""
 
 
 def parts_of(lines: str) -> set[str]:
     """The parts of keywords, one a line; shorter ones than three letters are suspected anyway."""
     found = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
+    for line in _OF_MANY_WORDS.findall(lines):
+        found.update(_runs(line))
+    for line in _NUMBERED.findall(lines):
+        found.update(line[: at.start()] for at in islice(_NUMBER.finditer(line), MOST_DIGITS))
     return {part for part in found if len(part) > 2}
+
+
+def _runs(line: str) -> Iterator[str]:
+    """Two words that follow each other, or more."""
+    words = [word.span() for word in re.finditer(r"\w+", line)]
+    for length in range(2, min(len(words) - 2, LONGEST_RUN) + 1):
+        for n in range(len(words) - length + 1):
+            yield line[words[n][0] : words[n + length - 1][1]]
 
 
 def compared_parts(tags: Sequence[Resource], words: str) -> str:
@@ -43,7 +66,10 @@ def _parts_of_tag(tag: Resource) -> set[str]:
 
 
 def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterator[Shared]:
-    """Each keyword among `suspected` that is a part of one of another tag's; each is told once, where it stands."""
+    """Each keyword among `suspected` that is a part of one of another tag's; each is told once, where it stands.
+
+    Where numbers are counted up without leading zeros, many begin others: a few of each series are told.
+    """
     holders: dict[str, tuple[Resource, str]] = {}
     wholes: dict[str, tuple[Resource, str]] = {}
     for tag in tags:
@@ -52,11 +78,23 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
                 holders.setdefault(same, (tag, word))
         for part in _parts_of_tag(tag) & suspected:
             wholes.setdefault(part, (tag, _whole(tag, part)))
+    series: dict[str, list[Shared]] = defaultdict(list)
     for same, (tag, word) in holders.items():
         other, whole = wholes.get(same, (tag, ""))
         if other is not tag:
             message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and catches that time too"
-            yield Shared(CONTAINED, tag.key, tag.source, message, word)
+            series[_series(same, folded(whole))].append(Shared(CONTAINED, tag.key, tag.source, message, word))
+    for alike in series.values():
+        *told, last = alike[:TOLD_OF_A_SERIES]
+        yield from told
+        more = len(alike) - TOLD_OF_A_SERIES
+        yield last if more < 1 else last._replace(message=f"{last.message}; {more:,} more numbered like it do so too")
+
+
+def _series(word: str, whole: str) -> str:
+    """What numbers stand behind; the word itself where it is not the beginning of a longer number."""
+    is_cut = word[-1:].isdigit() and whole.startswith(word) and whole[len(word) : len(word) + 1].isdigit()
+    return word.rstrip("0123456789") + "\n" if is_cut else word
 
 
 def _whole(tag: Resource, part: str) -> str:

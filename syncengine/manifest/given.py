@@ -6,6 +6,7 @@ Manifests are untrusted code where pull requests are planned: whatever is not li
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,8 @@ class OutsideProject(Exception):
 class Given:
     """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
 
-    `compares_parts`: the parts of keywords are asked for, which costs a third of reading (`containment`).
+    `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
+    (`containment`).
     `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
     """
 
@@ -38,7 +40,7 @@ class Given:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_files: frozenset[Path] = frozenset()
     data_folders: tuple[str, ...] = ()
-    compares_parts: bool = False
+    compares_parts: int = 0
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class Given:
         if any(part.startswith(".") for part in real.relative_to(root).parts):
             raise OutsideProject("hidden files and folders are no sources")
         if real in self.secret_files:
-            raise OutsideProject("the project file says that a secret, or the state, is in there")
+            raise OutsideProject("the project file says that a secret, or posted time, is in there")
         return real
 
     def name_of(self, path: Path) -> str:
@@ -89,7 +91,7 @@ def given_by(project: Project) -> Given:
         secrets=dict(project.environ),  # os.environ itself cannot be sent to another process
         secret_files=frozenset(project.secret_files()),
         data_folders=project.data_folders,
-        compares_parts=project.policy.diagnostics.get(CONTAINED, Level.OFF) is not Level.OFF,
+        compares_parts=0 if project.policy.diagnostics.get(CONTAINED, Level.OFF) is Level.OFF else sys.maxsize,
     )
 
 

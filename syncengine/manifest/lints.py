@@ -34,7 +34,7 @@ LINTS: Mapping[str, str] = {
 COMMON = frozenset(
     "the and for you not are all any can has was one our out new old get use see day now who "  # noqa: SIM905 - words
     "mail email call meeting inbox outlook word excel teams chrome microsoft google http https www com "
-    "document file draft home open untitled window".split()
+    "document file draft home open untitled window project review report test client admin matter case".split()
 )
 """Words that stand in the titles of everyone's windows all day."""
 

@@ -231,14 +231,15 @@ def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
 # --- what is compared
 
 
-def compared(reading: Reading, *, parts: bool = False) -> Compared:
-    """What other files must be compared with."""
+def compared(reading: Reading, most: int = 0) -> Compared:
+    """What other files must be compared with; parts of keywords where there are `most` at most."""
     tags = [e.resource for e in reading.entries if e.resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
-    return Compared(_folded_lines("\n".join(names)), words, compared_parts(tags, words) if parts else "")
+    parts = compared_parts(tags, words) if words.count("\n") < most else ""
+    return Compared(_folded_lines("\n".join(names)), words, parts)
 
 
 def _words(tags: AnySequence[Resource]) -> str:

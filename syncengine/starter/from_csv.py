@@ -24,6 +24,10 @@ EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", "matterid")
 URLS = ("url", "link", "href")
 KEYWORDS = ("keywords", "keyword")
 """What columns are called that say this, without blanks and signs, the likeliest first."""
+LONGEST_HEADER = 1 << 16
+"""Letters in which the header ends."""
+_QUOTED = re.compile(r'"[^"]*+"')
+"""What stands in quotes separates nothing, and may hold line breaks."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
@@ -74,7 +78,7 @@ def table_of(file: Path) -> Table:
     except OSError as error:
         raise SyncengineError(f"{file}: cannot be read: {error.strerror}", code="unreadable-file") from None
     encoding, text = _decoded(data, file)
-    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
+    delimiter = max(DELIMITERS, key=_QUOTED.sub("", text[:LONGEST_HEADER]).partition("\n")[0].count)
     try:
         header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
     except csv.Error as error:

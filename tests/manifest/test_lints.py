@@ -108,7 +108,7 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
 @pytest.mark.parametrize(
     "text",
     [
-        "tags:\n  - {name: Alpha, keywords: [Matter, matter]}\n",
+        "tags:\n  - {name: Alpha, keywords: [Handle, handle]}\n",
         "tags:\n  - name: Alpha  # the first\n    protect: true #why\n",
         'tags:\n  - name: "Alpha #12"\n',
         "tags:\n  - {name: Apache Kafka, keywords: [kafka]}\n  - {name: Kafkaesque, keywords: [on Kafkas time]}\n",
@@ -125,7 +125,7 @@ def test_what_is_meant_is_not_suspected(text: str, tmp_path: Path) -> None:
     assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
 
 
-@pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook"])
+@pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook", "Project", "review", "Matter"])
 def test_short_and_common_words_are_broad(word: str) -> None:
     """One or two letters, up to three digits, words of everyone's day."""
     assert is_broad(word)
@@ -135,3 +135,44 @@ def test_short_and_common_words_are_broad(word: str) -> None:
 def test_words_that_say_something_are_not_broad(word: str) -> None:
     """Two signs are a word where signs are words."""
     assert not is_broad(word)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole"),
+    [
+        ("ACME-4", "ACME-42"),
+        ("EP 123", "EP 1234567"),
+        ("acme", "ACME42"),
+        ("ACME-4", "ACME-42 Merger"),
+        ("Smith Jones", "The Smith Jones Company"),
+        ("Smith & Jones", "The Smith & Jones Company of York"),
+        ("The Smith", "The Smith Jones Company"),
+    ],
+)
+def test_beginnings_of_numbers_and_runs_of_words_are_parts(tmp_path: Path, part: str, whole: str) -> None:
+    """Of names as of keywords; within one tag they are meant."""
+    text = f'tags:\n  - name: "{part}"\n  - {{name: Other Matter, keywords: ["{whole}"]}}\n'
+    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    assert (found.code, found.address, found.line) == ("keyword-contained", f"tag/{part}", 2)
+    assert f'"{whole}" of tag/Other Matter' in found.message
+    text = f'tags:\n  - {{name: "{part}", keywords: ["{whole}"]}}\n'
+    assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("ACME-04", "ACME-42"), ("ACME-4", "XACME-42"), ("Smith Jones", "Smith and Jones Company")],
+)
+def test_what_only_looks_alike_is_no_part(tmp_path: Path, one: str, other: str) -> None:
+    """Another number, another word, another order."""
+    assert loaded(tmp_path, {"manifests/m.yaml": f"tags: [{{name: {one}}}, {{name: {other}}}]\n"}).diagnostics == ()
+
+
+def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> None:
+    """The first nine begin the others; a second series is told of by itself."""
+    tags = "".join(f"  - name: {series}-{n}\n" for series in ("ACME", "BETA") for n in range(1, 100))
+    found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
+    assert [d.address for d in found] == [f"tag/{series}-{n}" for series in ("ACME", "BETA") for n in (1, 2, 3)]
+    assert found[2].message.endswith("catches that time too; 6 more numbered like it do so too")
+    padded = "".join(f"  - name: ACME-{n:02}\n" for n in range(1, 100))
+    assert loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()

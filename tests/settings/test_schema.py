@@ -193,9 +193,12 @@ def test_every_field_of_a_block_is_described_and_may_be_a_template() -> None:
             jsonschema.Draft202012Validator({"$defs": definitions, **shape}).validate("{{ row.a }}")
 
 
-@pytest.mark.parametrize("name", ["manifest.schema.json", "project.schema.json"])
-def test_every_field_that_people_write_is_described(name: str) -> None:
-    """By itself or by what it refers to, so that an editor has something to tell."""
+DESCRIBED = ("manifest", "project", "plan", "report", "diagnostics")
+
+
+@pytest.mark.parametrize("name", [f"{name}.schema.json" for name in DESCRIBED])
+def test_every_field_is_described(name: str) -> None:
+    """By itself or by what it refers to, so that an editor, or whoever reads our output, is told."""
     schema = SCHEMAS[name]
     definitions = schema["$defs"]
     bare = [

@@ -9,6 +9,7 @@ import pytest
 
 from syncengine.errors import ExitCode, Problems
 from syncengine.settings import Project, load_project
+from tests.manifest.loading import problems
 
 SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident
 
@@ -103,3 +104,14 @@ def test_a_bad_url_in_the_environment_is_not_repeated(url: str, tmp_path: Path) 
         project(tmp_path, "version: 1\n", SYNCENGINE_BASE_URL=url)
     assert "SYNCENGINE_BASE_URL" in refused.value.found[0].message
     assert SECRET not in repr(refused.value.found)
+
+
+@pytest.mark.parametrize("environment", ["", "prod"])
+def test_what_sinks_write_is_no_source(tmp_path: Path, environment: str) -> None:
+    """Posted time says who did what for whom, and what is generated is shown in plans; in any environment."""
+    sinks = "postedTime: {deliver: [{name: a, jsonl: {path: out/time.jsonl}}]}"
+    given = f"environments: {{prod: {{{sinks}}}}}" if environment else sinks
+    block = "generate:\n  - forEach: {jsonl: ../out/time.jsonl}\n    tags: [{name: '{{ row.n }}'}]\n"
+    files = {"syncengine.yaml": f"version: 1\n{given}\n", "out/time.jsonl": '{"n": "A"}\n'}
+    (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block})
+    assert (found.code, "a secret, or posted time, is in there" in found.message) == ("bad-source", True)

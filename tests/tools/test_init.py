@@ -139,6 +139,16 @@ def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, enco
     assert set(metadata) <= set(names)
 
 
+@pytest.mark.parametrize("header", ['Nummer;"a, b, c, d";z', 'Nummer;"a,\n b, c ""d"", e";z'])
+def test_what_stands_in_quotes_separates_nothing(tmp_path: Path, header: str) -> None:
+    """Nor does a line that ends in them."""
+    (tmp_path / "m.csv").write_text(f"{header}\nA-0001;b;c\n")
+    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
+    assert "delimiter: ';'" in (tmp_path / "manifests/matters.yaml").read_text().replace('"', "'")
+    (made,) = json.loads(run(tmp_path, "render", "--format", "json").stdout)["tags"]
+    assert made["name"] == "A-0001"
+
+
 @pytest.mark.parametrize(("text", "words"), [("", "no header"), ("a,a\n1,2\n", "no name of its own")])
 def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, words: str) -> None:
     """With its place, and nothing is written."""

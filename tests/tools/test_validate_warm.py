@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from syncengine import desired
+from syncengine.manifest.cache import Settled, opened, sealed
 from syncengine.planner import validated
 from syncengine.settings import load_project
 
@@ -93,6 +97,67 @@ def test_contained_keywords_are_looked_for_unasked_only_where_there_is_little(
     assert contained(estate)
 
 
+def test_what_is_generated_is_counted_by_what_it_comes_to(estate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few lines of a manifest may be as many tags as data has rows."""
+    (estate / "manifests/a.yaml").write_text(
+        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'Matter {{ row.n }}'}]\n"
+    )
+    (estate / "r.csv").write_text("n\n" + "".join(f"{n:05}\n" for n in range(MANY)))
+    (estate / "manifests/b.yaml").write_text("tags:\n  - name: Beta\n    keywords: ['00007']\n")
+    assert contained(estate)
+    monkeypatch.setattr(desired, "FEW_KEYWORDS", MANY - 1)
+    assert not contained(estate)
+    (estate / "syncengine.yaml").write_text("version: 1\npolicy: {diagnostics: {keyword-contained: warning}}\n")
+    assert contained(estate)
+
+
 def contained(project: Path) -> bool:
     found = validated(load_project(folder=project, environ={})).diagnostics
     return "keyword-contained" in {diagnostic.code for diagnostic in found}
+
+
+def git(folder: Path, *arguments: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def known_good(estate: Path) -> Path:
+    """A cache that says of these manifests that nothing is wrong with them, which is not so."""
+    validate(estate)
+    cache = estate / ".syncengine" / "cache.db"
+    with closing(sqlite3.connect(cache)) as connection, connection:
+        for name, content in connection.execute("SELECT name, content FROM basis").fetchall():
+            found = msgspec.msgpack.decode(opened(content) or b"", type=Settled)
+            silent = sealed(msgspec.msgpack.encode(msgspec.structs.replace(found, diagnostics=())))
+            connection.execute("UPDATE basis SET content = ? WHERE name = ?", (silent, name))
+    assert "keyword-too-broad" not in validate(estate)[1]
+    return estate
+
+
+def test_a_cache_that_is_committed_is_not_believed(known_good: Path) -> None:
+    """Who proposes a change to manifests cannot hide what is wrong with it, nor is the work tree changed."""
+    git(known_good, "init")
+    assert "keyword-too-broad" not in validate(known_good)[1]
+    git(known_good, "add", "--force", ".")
+    committed = (known_good / ".syncengine" / "cache.db").read_bytes()
+    assert "keyword-too-broad" in validate(known_good)[1]
+    assert (known_good / ".syncengine" / "cache.db").read_bytes() == committed
+
+
+@pytest.mark.parametrize("linked", ["", "cache.db"])
+def test_a_cache_that_is_reached_by_a_link_is_not_believed_either(known_good: Path, linked: str) -> None:
+    """Git keeps the folder, or the file, under another name."""
+    git(known_good, "init")
+    place = known_good / ".syncengine" / linked
+    place.rename(known_good / "other")
+    place.symlink_to(known_good / "other")
+    git(known_good, "add", "--force", ".")
+    assert "keyword-too-broad" in validate(known_good)[1]
+
+
+def test_a_cache_that_others_may_read_is_none_of_ours(known_good: Path) -> None:
+    """As it comes out of an archive of the repository, which knows no private files."""
+    (known_good / ".syncengine" / "cache.db").chmod(0o644)
+    assert "keyword-too-broad" in validate(known_good)[1]
+    assert (known_good / ".syncengine" / "cache.db").stat().st_mode & 0o077 == 0

@@ -1,0 +1,80 @@
+"""recorded rows, desired resources → the templates of `generate` that each row was made by, as they are now; pure.
+
+A row records the line of its template as it was when the row was written last, and lines move. So what a row was made
+by is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
+still wanted say where that is now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from syncengine.resource import Key, Recorded, Resource, Source
+
+
+class Template(NamedTuple):
+    """What makes resources of rows: its manifest, its line there, and what its source is called."""
+
+    file: str
+    line: int
+    data: str
+
+
+class Origins(NamedTuple):
+    """What each row was made by; more than one template where that is uncertain. `lost` are by none of today's."""
+
+    by: Mapping[Key, frozenset[Template]]
+    lost: frozenset[Key]
+
+
+def template_of(source: Source | None) -> Template | None:
+    """None for what is written out."""
+    return Template(source.file, source.line, source.data.file) if source and source.data else None
+
+
+def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
+    """Of the rows that were made of data."""
+    made = [(row, template) for row in rows if (template := template_of(row.source))]
+    now = {row.key: found for row, _ in made if (found := _now(row.key, desired))}
+    neighbours = _Neighbours()
+    for row, template in made:
+        if row.key in now:
+            neighbours.meet(row.run, template, now[row.key])
+    by: dict[Key, frozenset[Template]] = {}
+    lost = set()
+    for row, template in made:
+        makers = frozenset({now[row.key]}) if row.key in now else neighbours.of(row.run, template)
+        by[row.key] = makers or frozenset({template})
+        if not makers:
+            lost.add(row.key)
+    return Origins(by, frozenset(lost))
+
+
+def _now(key: Key, desired: Mapping[Key, Resource]) -> Template | None:
+    return template_of(desired[key].source) if key in desired else None
+
+
+class _Neighbours:
+    """Which templates of today made rows that are recorded at a line, in one run and in any."""
+
+    def __init__(self) -> None:
+        self._in_run: dict[tuple[str | None, Template], set[Template]] = defaultdict(set)
+        self._ever: dict[Template, set[Template]] = defaultdict(set)
+        self._lines: dict[tuple[str | None, Template], set[Template]] = defaultdict(set)
+
+    def meet(self, run: str | None, was: Template, now: Template) -> None:
+        self._in_run[run, was].add(now)
+        self._ever[was].add(now)
+        self._lines[run, now].add(was)
+
+    def of(self, run: str | None, was: Template) -> frozenset[Template]:
+        """Empty where nothing that stood there is left.
+
+        What stood at another line in the same run was not at this one, whatever has been there in other runs.
+        """
+        near = self._in_run.get((run, was)) or {
+            now for now in self._ever.get(was, ()) if not self._lines.get((run, now))
+        }
+        return frozenset(near)

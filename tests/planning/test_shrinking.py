@@ -1,0 +1,133 @@
+"""A block that loses its rows is noticed beside larger ones of the same source, wherever it stands in its file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import pytest
+
+from tests.cli.program import Ended, Project
+from tests.manifest.loading import write
+
+QUERY = """  - forEach: {sql: {source: pms, query: "SELECT n FROM m WHERE kind = '%s'"}}
+    tags: [{name: '{{ row.n }}'}]
+"""
+CSV = "  - forEach: {csv: ../r.csv}\n    when: row.kind == '%s'\n    tags: [{name: '{{ row.n }}'}]\n"
+HAND = "tags:\n" + "".join(f"  - name: HAND-{n}\n" for n in range(400))
+
+
+def rows(project: Project, **counts: int) -> None:
+    """So many rows of each kind, in a database and in a file."""
+    found = [(f"{kind}-{n}", kind) for kind, count in counts.items() for n in range(count)]
+    (project.folder / "r.csv").write_text("n,kind\n" + "".join(f"{n},{kind}\n" for n, kind in found))
+    connection = sqlite3.connect(project.folder / "pms.db")
+    with connection:
+        connection.execute("DROP TABLE IF EXISTS m")
+        connection.execute("CREATE TABLE m (n TEXT, kind TEXT)")
+        connection.executemany("INSERT INTO m VALUES (?, ?)", found)
+    connection.close()
+
+
+def blocks(project: Project, block: str, kinds: Sequence[str], above: str = "") -> None:
+    text = above + "generate:\n" + "".join(block % kind for kind in kinds)
+    write(project.folder, {"manifests/m.yaml": text, "manifests/hand.yaml": HAND})
+
+
+@pytest.fixture
+def sources(project: Project) -> Project:
+    project.settings("sources: {pms: {sql: pms.db}}")
+    return project
+
+
+def applied(project: Project) -> None:
+    done = project.run("apply", "-y")
+    assert done.code == 0, (done.out, done.err)
+
+
+def reasons(project: Project) -> list[str]:
+    """What the gate says; the short way of planning is taken where there is one."""
+    done: Ended = project.run("plan", "--format", "json")
+    assert done.code == 0, (done.out, done.err)
+    found: list[str] = done.document["gate"]["reasons"]
+    return found
+
+
+def test_a_query_that_never_had_rows_is_no_error_beside_one_that_has(sources: Project) -> None:
+    """They share their source's name. The other may lose a row."""
+    rows(sources, A=10)
+    blocks(sources, QUERY, "AB")
+    applied(sources)
+    assert reasons(sources) == []
+    rows(sources, A=9)
+    assert reasons(sources) == []
+    applied(sources)
+
+
+def test_a_query_without_rows_is_an_error_beside_one_that_has_some(sources: Project) -> None:
+    """It had ten."""
+    rows(sources, A=100, B=10)
+    blocks(sources, QUERY, "AB")
+    applied(sources)
+    rows(sources, A=100)
+    done = sources.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["source-empty"])
+    (found,) = done.document["diagnostics"]
+    assert (found["line"], "10 resources were made of it" in found["message"]) == (4, True)
+
+
+def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
+    """9 of its 10 are far from a quarter of what its source made."""
+    rows(sources, A=200, B=10)
+    blocks(sources, QUERY, "AB")
+    applied(sources)
+    rows(sources, A=200, B=1)
+    said = "pms shrank: 9 of 10 resources that manifests/m.yaml:5 made of it go (limit 25%)"
+    assert reasons(sources) == [said]
+    rows(sources, A=198, B=8)
+    assert reasons(sources) == []
+
+
+def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
+    """One of four blocks over one file makes nothing any more; one that is edited makes the same."""
+    rows(sources, A=40, B=10, C=40, D=40)
+    blocks(sources, CSV, "ABCD")
+    applied(sources)
+    blocks(sources, CSV.replace("== ", "in ['', ").replace("'%s'\n", "'%s']\n"), "ABCD")
+    assert reasons(sources) == []
+    blocks(sources, CSV, ["A", "b", "C", "D"])
+    said = "r.csv shrank: 10 of 10 resources that manifests/m.yaml:7 made of it go (limit 25%)"
+    assert reasons(sources) == [said]
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_a_block_is_the_same_where_it_has_moved(sources: Project, lines: int) -> None:
+    """Rows that came after the move record another line than those before: by three, that of the block below."""
+    rows(sources, A=100, B=8)
+    blocks(sources, CSV, "AB")
+    applied(sources)
+    blocks(sources, CSV, "AB", "# a line\n" * lines)
+    assert reasons(sources) == []
+    rows(sources, A=104, B=8)
+    applied(sources)
+    rows(sources, A=100, B=8)
+    assert reasons(sources) == []
+    rows(sources, A=104, B=7)
+    assert reasons(sources) == []
+    rows(sources, A=104, B=2)
+    assert ["6 of 8" in reason for reason in reasons(sources)] == [True]
+    rows(sources, A=104)
+    assert ["8 of 8" in reason for reason in reasons(sources)] == [True]
+
+
+def test_a_manifest_may_be_renamed(sources: Project) -> None:
+    """What it made is known again by what it makes."""
+    rows(sources, A=100, B=8)
+    blocks(sources, CSV, "AB")
+    applied(sources)
+    path = sources.folder / "manifests" / "m.yaml"
+    path.rename(path.with_name("other.yaml"))
+    rows(sources, A=98, B=7)
+    assert reasons(sources) == []
+    rows(sources, A=98, B=5)
+    assert ["3 of 8" in reason for reason in reasons(sources)] == [True]

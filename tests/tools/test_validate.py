@@ -1,0 +1,70 @@
+"""What `validate` tells, and where: the PATHS that are asked for, as the repository's pages expect them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.manifest.loading import write
+
+BROAD = "tags:\n  - {name: Alpha, keywords: [ab]}\n"
+WRONG = "tags:\n  - {nam: Beta}\n"
+
+
+def validate(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "syncengine", "validate", *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout
+
+
+def found(folder: Path, *arguments: str) -> tuple[int, list[tuple[str, str]]]:
+    code, out = validate(folder, "--format", "json", *arguments)
+    return code, [(d["file"], d["code"]) for d in json.loads(out)["diagnostics"]]
+
+
+def test_paths_narrow_errors_as_they_narrow_warnings(tmp_path: Path) -> None:
+    """What is wrong elsewhere is not told, as long as the reason for the exit code is."""
+    write(tmp_path, {f"manifests/{name}": WRONG for name in ("a.yaml", "b.yaml")})
+    write(tmp_path, {"manifests/c.yaml": BROAD})
+    code, every = found(tmp_path)
+    assert (code, {file for file, _ in every}) == (8, {"manifests/a.yaml", "manifests/b.yaml", "manifests/c.yaml"})
+    code, some = found(tmp_path, "manifests/a.yaml")
+    assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml"})
+
+
+def test_errors_that_are_elsewhere_are_told(tmp_path: Path) -> None:
+    """Nothing would be an odd reason for exit 8."""
+    write(tmp_path, {"manifests/a.yaml": WRONG, "manifests/c.yaml": BROAD})
+    write(tmp_path, {"manifests/d.yaml": "tags: [{name: Gamma, keywords: [cd]}]\n"})
+    code, some = found(tmp_path, "manifests/c.yaml")
+    assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml", "manifests/c.yaml"})
+
+
+@pytest.mark.parametrize("git", ["folder", "file"])
+def test_places_are_seen_from_the_repository(tmp_path: Path, git: str) -> None:
+    """Where annotations are shown; a work tree has a file `.git`."""
+    project = tmp_path / "time" / "project"
+    write(project, {"manifests/c.yaml": BROAD})
+    if git == "folder":
+        (tmp_path / ".git").mkdir()
+    else:
+        (tmp_path / ".git").write_text("gitdir: elsewhere\n")
+    assert "file=time/project/manifests/c.yaml," in validate(project, "--format", "github")[1]
+    (issue,) = json.loads(validate(project, "--format", "gitlab")[1])
+    assert issue["location"]["path"] == "time/project/manifests/c.yaml"
+    assert '"time/project/manifests/c.yaml"' in validate(project, "--format", "sarif")[1]
+    assert "time/project" not in validate(project, "--format", "text")[1]
+    (project / ".git").mkdir()
+    assert "file=manifests/c.yaml," in validate(project, "--format", "github")[1]
