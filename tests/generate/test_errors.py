@@ -167,7 +167,7 @@ def test_a_text_template_writes_text_only(tmp_path: Path, value: str) -> None:
 
 def test_many_warnings_are_no_error(tmp_path: Path) -> None:
     """What is not told one by one is as severe as what is."""
-    rows = "n\n" + "".join(f"{n}\n" for n in range(300))
+    rows = "n\n" + "".join(f"{n:03}\n" for n in range(300))
     block = "    tags: [{name: 'matter {{ row.n }}', keywords: ['{{ row.n }}']}]\n"
     found = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
     assert [d.code for d in found if d.code != "keyword-too-broad"] == ["more-findings"]
