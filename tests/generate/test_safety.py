@@ -115,7 +115,8 @@ def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
     """Nothing is concluded from a file that cannot be read."""
     (applied.folder / "r.csv").unlink()
     done = applied.run("plan", "--format", "json")
-    assert (done.code, done.codes) == (8, ["bad-source"])
+    errors = [found["code"] for found in done.document["diagnostics"] if found["severity"] == "error"]
+    assert (done.code, errors) == (8, ["bad-source"])
 
 
 def test_what_changes_in_the_data_is_planned(applied: Project) -> None:
