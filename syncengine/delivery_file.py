@@ -31,7 +31,7 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node
 from syncengine.document.shapes import Flag, Reader, Reads, choice, whole_number
 from syncengine.document.tables import model_reader
-from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, web_url
+from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, or_off, web_url
 
 
 class Mode(StrEnum):
@@ -261,7 +261,10 @@ class WebhookSection(Model, frozen=True):
 class PostedTimeSection(Model, frozen=True):
     """Where posted time comes from and goes to."""
 
-    mode: Annotated[Annotated[Mode, Reads(choice(Mode))] | None, Meta(description="fetch by default.")] = None
+    mode: Annotated[
+        Annotated[Mode, Reads(or_off(Mode)), JsonSchema({"enum": [*Mode, False]})] | None,
+        Meta(description="fetch by default."),
+    ] = None
     webhook: WebhookSection | None = None
     fetch_limit: Annotated[
         Annotated[int, Reads(whole_number(1, 10_000)), Meta(ge=1, le=10_000)] | None,

@@ -19,7 +19,7 @@ from syncengine.document.model import JsonSchema, Model
 from syncengine.document.shapes import Filled, Names, Reads, Texts, choice, whole_number, words
 from syncengine.document.tables import unexamined
 from syncengine.resource import Removal
-from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, SecretReference, UrlPath, parsed
+from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, SecretReference, UrlPath, or_off, parsed
 
 
 class Ownership(StrEnum):
@@ -132,7 +132,7 @@ class PolicySection(Model, frozen=True):
     ] = None
     max_deletes: MaxDeletes | None = None
     diagnostics: Annotated[
-        dict[str, Annotated[Level, Reads(choice(Level))]] | None,
+        dict[str, Annotated[Level, Reads(or_off(Level)), JsonSchema({"enum": [*Level, False]})]] | None,
         Meta(description="Warnings by code: off, warning or error."),
     ] = None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -171,6 +172,22 @@ def span(text: str) -> float | None:
     """Seconds, or none."""
     match = _DURATION.fullmatch(text)
     return float(match[1]) * _SECONDS[match[2]] if match else None
+
+
+def or_off(values: type[StrEnum]) -> Callable[[str], Reader]:
+    """One of values that `off` is among. Readers of YAML 1.1, as editors may have them, take that for false."""
+    one_of = choice(values)
+
+    def make(name: str) -> Reader:
+        read_one = one_of(name)
+
+        def read(node: Node, findings: Findings) -> Any:
+            is_false = isinstance(node, Scalar) and node.text == "false"
+            return values("off") if is_false else read_one(node, findings)
+
+        return read
+
+    return make
 
 
 def path(text: str) -> str | None:

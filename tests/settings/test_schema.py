@@ -58,6 +58,8 @@ GOOD = {
         "protect: '{{ row.b }}', keywords: '{{ row.c }}', visibility: '{{ row.d }}', metadata: {A: '{{ row.e }}'}}]}]",
     ],
     "project.schema.json": [
+        "version: 1\npolicy: {diagnostics: {similar-name: off}}\npostedTime: {mode: off}",
+        "version: 1\npolicy: {diagnostics: {similar-name: 'off'}}\npostedTime: {mode: false}",
         "version: 1",
         "version: 1\nservice: {baseUrl: sandbox, apiKey: {env: A}, timeout: 30s, concurrency: 8}\nstate: {file: a}",
         "version: 1\npolicy: {maxDeletes: {tags: 3, keywords: 25%}}\nenvironments: {prod: {state: x}}",
