@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import runpy
+import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 
-from syncengine.desired import Desired, load
-from syncengine.resource import Row
-from syncengine.settings import load_project
+from tests.cli.program import REPOSITORY, Project
 
-REPOSITORY = Path(__file__).parents[2]
 FOLDER = REPOSITORY / "manifests" / "from-data"
 
 
-@pytest.fixture(scope="module")
-def examples() -> Desired:
-    return load(load_project(folder=REPOSITORY, environ={}))
+@pytest.fixture
+def examples(project: Project) -> Project:
+    shutil.copytree(REPOSITORY / "manifests", project.folder / "manifests")
+    return project
 
 
 @pytest.mark.parametrize(
-    ("manifest", "names", "first_row"),
+    ("manifest", "made"),
     [
-        ("from-csv.yaml", ["EX-CSV-1001", "EX-CSV-1002"], Row("manifests/from-data/matters.csv", 2)),
-        ("from-sql.yaml", ["EX-SQL-2001", "EX-SQL-2002"], Row("manifests/from-data/matters.db", 1)),
+        ("from-csv.yaml", {"tag/EX-CSV-1001": ("matters.csv", 2), "tag/EX-CSV-1002": ("matters.csv", 3)}),
+        ("from-sql.yaml", {"tag/EX-SQL-2001": ("matters.db", 1), "tag/EX-SQL-2002": ("matters.db", 2)}),
         (
             "from-template.yaml.j2",
-            ["client-mueller-soehne-gmbh", "client-example-trading-ltd"],
-            Row("manifests/from-data/matters.csv", 2),
+            {
+                "category/client-mueller-soehne-gmbh": ("matters.csv", 2),
+                "category/client-example-trading-ltd": ("matters.csv", 3),
+            },
         ),
     ],
 )
-def test_each_example_is_planned(examples: Desired, manifest: str, names: list[str], first_row: Row) -> None:
-    """What it makes, and where the first of it comes from."""
-    made = [r for r in examples.resources.values() if r.source.file == f"manifests/from-data/{manifest}"]
-    assert [r.key.name for r in made] == names
-    assert made[0].source.data == first_row
+def test_each_example_is_planned(examples: Project, manifest: str, made: dict[str, tuple[str, int]]) -> None:
+    """What is to be created of it, each with its row; the document is as its schema has it."""
+    done = examples.run("plan", "--format", "json")
+    assert done.code == 0, (done.out, done.err)
+    found = {
+        change["address"]: (change["source"]["data"]["file"], change["source"]["data"]["row"])
+        for change in done.document["changes"]
+        if change["source"]["file"] == f"manifests/from-data/{manifest}"
+    }
+    folder = "manifests/from-data"
+    assert found == {address: (f"{folder}/{file}", row) for address, (file, row) in made.items()}
+    assert_fits("plan", done.document)
+
+
+def test_reports_of_generated_resources_are_as_their_schema_has_them(examples: Project) -> None:
+    """With the rows in them."""
+    done = examples.run("apply", "-y", "--format", "json")
+    assert done.code == 0, (done.out, done.err)
+    rows = [result["source"]["data"] for result in done.document["results"] if "data" in result["source"]]
+    assert {"file": "manifests/from-data/matters.csv", "row": 2} in rows
+    assert_fits("report", done.document)
+
+
+def assert_fits(name: str, document: Any) -> None:
+    schema = json.loads((REPOSITORY / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(document)
 
 
 def test_the_database_is_what_its_script_makes(tmp_path: Path) -> None:
