@@ -125,6 +125,16 @@ def test_what_is_meant_is_not_suspected(text: str, tmp_path: Path) -> None:
     assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
 
 
+@pytest.mark.parametrize(
+    ("tag", "is_told"),
+    [("{name: Draft}", True), ("{name: Draft, excludeTagNameKeyword: true, keywords: [Alpha]}", False)],
+)
+def test_a_name_is_a_keyword_unless_it_is_excluded(tag: str, is_told: bool, tmp_path: Path) -> None:
+    """And as broad as any."""
+    found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - {tag}\n"}).diagnostics
+    assert [(d.code, d.line, d.column) for d in found] == [("keyword-too-broad", 2, 12)] * is_told
+
+
 @pytest.mark.parametrize("word", ["ab", "x", "123", "2024", "The", "Outlook", "Project", "review", "Matter"])
 def test_short_and_common_words_are_broad(word: str) -> None:
     """One or two letters, up to three digits, words of everyone's day."""
