@@ -169,7 +169,7 @@ def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
         raise SyncengineError(f"{source} cannot be read: {error.strerror}", code="unreadable-file") from None
     if text is None:
         with open_inbox(project.state, write=False) as inbox:
-            return _known(inbox, source).raw()
+            return _known(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -182,10 +182,11 @@ def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
     return found
 
 
-def _known(inbox: Inbox, group_id: str) -> Entry:
+def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> Entry:
+    """The group; SyncengineError with the sentence `unless` where there is none."""
     entry = inbox.entry(group_id)
     if entry is None:
-        raise SyncengineError(f"{group_id} is neither a file nor a group in the inbox", code="unknown-group")
+        raise SyncengineError(unless or f"there is no group {group_id} in the inbox", code="unknown-group")
     return entry
 
 
