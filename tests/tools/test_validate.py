@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.manifest.loading import write
+from tests.tools.validating import validate
 
 BROAD = "tags:\n  - {name: Alpha, keywords: [ab]}\n"
 WRONG = "tags:\n  - {nam: Beta}\n"
-
-
-def validate(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", "validate", *arguments],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout
 
 
 def found(folder: Path, *arguments: str) -> tuple[int, list[tuple[str, str]]]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -17,21 +15,9 @@ from syncengine import desired
 from syncengine.manifest.cache import Settled, opened, sealed
 from syncengine.planner import validated
 from syncengine.settings import load_project
+from tests.tools.validating import validate
 
 MANY = 4_000
-
-
-def validate(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", "validate", *arguments],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout
 
 
 @pytest.fixture
