@@ -42,4 +42,5 @@ def _made_at(row: Recorded, manifests: Container[str]) -> tuple[str, str] | None
 
 
 def _lost(each: Emptied, made: Mapping[tuple[str, str], int]) -> int:
-    return made[each.data, each.file] + made[each.data, ""]
+    """What was made of the source; of a text template also what it made of no row that is known."""
+    return made[each.data, each.file] + made[each.data, ""] + made[each.file, each.file]

@@ -21,6 +21,7 @@ from syncengine.gate import Gate
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
+from syncengine.origins import template_of
 from syncengine.plan import Basis, Options, Plan, Summary, plan
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.settings import levelled
@@ -148,7 +149,7 @@ def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
     if any(read.reading.emptied for read in after):
         return True
     kept = {entry.resource.key for read in after for entry in read.reading.entries}
-    made = (e.resource for read in before for e in read.reading.entries if e.resource.source.data is not None)
+    made = (e.resource for read in before for e in read.reading.entries if template_of(e.resource.source))
     return sum(resource.key not in kept for resource in made) > 1
 
 

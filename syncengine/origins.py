@@ -29,13 +29,20 @@ class Origins(NamedTuple):
     lost: frozenset[Key]
 
 
+TEXT_TEMPLATE = ".j2"
+
+
 def template_of(source: Source | None) -> Template | None:
-    """None for what is written out."""
-    return Template(source.file, source.line, source.data.file) if source and source.data else None
+    """None for what is written out. A text template stands for its sources where the row of a resource is not known."""
+    if source is None:
+        return None
+    if source.data:
+        return Template(source.file, source.line, source.data.file)
+    return Template(source.file, 0, source.file) if source.file.lower().endswith(TEXT_TEMPLATE) else None
 
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
-    """Of the rows that were made of data."""
+    """Of the rows that templates made."""
     made = [(row, template) for row in rows if (template := template_of(row.source))]
     now = {row.key: found for row, _ in made if (found := _now(row.key, desired))}
     neighbours = _Neighbours()

@@ -85,9 +85,7 @@ _COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength":
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
-Delimiter = Annotated[
-    str, Reads(_delimiter_reader), JsonSchema({"type": "string", "pattern": r"^([^\r\n\"]|tab|\\t)$"})
-]
+Delimiter = Annotated[str, Reads(_delimiter_reader), JsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'})]
 Encoding = Annotated[
     str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), JsonSchema({"type": "string"})
 ]

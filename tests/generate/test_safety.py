@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import Project
+from tests.cli.program import Ended, Project
 
 BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
 
@@ -109,6 +109,36 @@ def test_a_text_template_is_no_way_around(project: Project, loop: str) -> None:
     assert (done.code, done.codes) == (8, ["source-empty"])
     (found,) = done.document["diagnostics"]
     assert (found["file"], found["line"]) == ("manifests/m.yaml.j2", 3)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "tags: {{ data('../r.csv') | tojson }}",
+        "{% set rows = data('../r.csv') %}\ntags:\n"
+        "{% for i in range(rows | length) %}\n  - {name: {{ rows[i].name }}}\n{% else %}\n  []\n{% endfor %}",
+        "tags: [{% set q = data('../r.csv') | map(attribute='name') | join('},{name: ') %}"
+        "{% if q %}{name: {{ q }}}{% endif %}]",
+    ],
+    ids=["at once", "by number", "as text"],
+)
+def test_what_a_text_template_makes_of_no_known_row_is_guarded_too(project: Project, body: str) -> None:
+    """The template stands for its source."""
+    write(project, [])
+    manifests = project.folder / "manifests"
+    (manifests / "m.yaml").unlink()
+    (manifests / "m.yaml.j2").write_text(body + "\n")
+
+    def apply(rows: int, *arguments: str) -> Ended:
+        names = "".join(f"ROW-{n:02}\n" for n in range(rows))
+        (project.folder / "r.csv").write_text(f"name\n{names}")
+        return project.run("apply", "-y", *arguments)
+
+    assert apply(10).code == 0
+    shrunk = apply(6)
+    assert (shrunk.code, "manifests/m.yaml.j2 shrank: 4 of 10" in shrunk.out + shrunk.err) == (4, True)
+    emptied = apply(0, "--format", "json")
+    assert (emptied.code, emptied.codes) == (8, ["source-empty"])
 
 
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
