@@ -12,6 +12,7 @@ from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.settings import Project
 from syncengine.store.lock import LockLost
+from syncengine.store.mechanism import bind
 from syncengine.store.state import State, open_state
 
 
@@ -61,10 +62,16 @@ def check_team(team: str, project: Project, known: str | None) -> None:
 
 
 async def prove_team(client: Client, project: Project) -> None:
-    """Another team's time is neither asked for nor delivered: WrongTeam, AuthFailed, Unreachable."""
+    """Another team's time is neither asked for nor delivered: WrongTeam, AuthFailed, Unreachable.
+
+    A state of no team yet is this team's from now on.
+    """
     team = await team_of(client)
     with open_state(project.state, write=False) as state:
-        check_team(team, project, state.facts().team)
+        known = state.facts().team
+    check_team(team, project, known)
+    if known is None:
+        await asyncio.to_thread(bind, project.state, team)
 
 
 def prove_lease(state: State, timeout: float) -> None:

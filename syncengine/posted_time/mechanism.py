@@ -51,7 +51,7 @@ class NotRegistered(SyncengineError):
 
 @dataclass(slots=True)
 class CallerKey:
-    """The key that the service was told, or is being told: it calls with that one, whatever the project file says."""
+    """The key that the service took last: it calls with that one, whatever the project file says. None: not now."""
 
     known: str | None = None
 
@@ -114,14 +114,16 @@ class Registrar:
         key = callback.key.read()
         before = await self._mechanism()
         kept = before is not None and before.callback_url == callback.url and before.has_key(key)
-        if not kept:
+        if kept:
+            self._caller_key.known = key
+        else:
             await self._make_room(before)
-        self._caller_key.known = key  # from now on: a service may call before it has answered
         answer = await (self._subscribed if kept else self._subscribed_anew)(callback, key)
         if answer.status == 409 and not kept:
             raise self._foreign(answer)
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_WEBHOOK, self._client, answer)
+        self._caller_key.known = key
         self._say(f"a webhook is registered{'' if answer.ok else ' already'}: {callback.url}")
 
     async def end(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which way of delivering posted time this state registered last: fetch or webhook. Reads and writes.
+"""Which way of delivering posted time this state registered last, fetch or webhook, and for whom. Reads and writes.
 
 The service cannot be asked (specification §4), and ending somebody else's webhook would lose that one's time: only
 what was registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from syncengine.store.database import open_database
 from syncengine.store.inbox_tables import MECHANISM
 from syncengine.store.state import new_lineage
+from syncengine.store.tables import FACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,16 @@ def registered(url: str) -> Mechanism | None:
             columns = (MECHANISM.c.mechanism, MECHANISM.c.base_url, MECHANISM.c.callback_url, MECHANISM.c.key_digest)
             row = connection.execute(sa.select(*columns)).one_or_none()
             return None if row is None else Mechanism(*row)
+    finally:
+        database.close()
+
+
+def bind(url: str, team: str) -> None:
+    """The state is of this team from now on, unless it is of one already."""
+    database = open_database(url, write=True, new_lineage=new_lineage)
+    try:
+        with database.alone() as connection:
+            connection.execute(sa.update(FACTS).where(FACTS.c.team.is_(None)).values(team=team))
     finally:
         database.close()
 

@@ -85,6 +85,19 @@ def test_another_teams_time_is_left_alone(estate: World, words: tuple[str, ...])
     assert estate.ledger() == []
 
 
+@pytest.mark.parametrize("words", [("pull",), ("register",)])
+def test_a_project_that_only_carries_time_has_a_team_too(estate: World, words: tuple[str, ...]) -> None:
+    """The first one that it met: another one's time is left alone."""
+    estate.project.run("time", "register")
+    estate.post("a")
+    assert estate.project.run("time", *words).code == 0
+    estate.service.choose(teamName="Others")
+    estate.post("b")
+    done = estate.project.run("time", "pull")
+    assert (done.code, "Others" in done.err) == (7, True)
+    assert "b" not in estate.ledger()
+
+
 @pytest.mark.parametrize(
     "fault",
     [{"status": 204}, {"status": 200, "body": ""}, {"status": 200, "body": ["odd"]}, {"status": 400}, {"status": 500}],
