@@ -195,4 +195,6 @@ def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
     """A number with so many digits behind the point, as Jinja2 rounds it."""
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
         raise TooMuch(f"`round` is for up to {MAX_PRECISION} digits")
+    if isinstance(value, str):
+        raise FilterTrouble("`round` is for numbers: write `| float | round` for a text")
     return theirs.do_round(value, precision, method)  # type: ignore[arg-type] # it refuses any other method

@@ -64,6 +64,7 @@ BLOCKS = {
     "a form of a date": (
         "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "something twice",
     ),
+    "a text that is rounded": ("    tags: [{name: '{{ row.n|round }}'}]\n", "bad-template", 3, 19, "is for numbers"),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
     "unset environment": ("    tags: [{name: '{{ env.TEAM }}'}]\n", "bad-template", 3, 19, "TEAM is not set"),
 }  # fmt: skip
