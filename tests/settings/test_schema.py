@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +288,11 @@ def test_what_machines_read_is_described(name: str) -> None:
     judge(name).validate(MACHINE[name])
     without = {key: value for key, value in MACHINE[name].items() if key != "diagnostics"}
     assert not judge(name).is_valid(without)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.name)
+def test_patterns_escape_nothing_that_ecma_validators_do_not_know(path: Path) -> None:
+    """They read patterns in Unicode mode (ECMA-262), where only what means something may be escaped."""
+    patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', path.read_text(encoding="utf-8"))
+    escaped = {name for pattern in patterns for name in re.findall(r"\\(.)", json.loads(pattern))}
+    assert escaped <= set("dDsSwWbBnrtfvu^$\\.*+?()[]{}|/-")
