@@ -1,4 +1,4 @@
-"""recorded rows, desired resources → the templates of `generate` that each row was made by, as they are now; pure.
+"""recorded rows, desired resources → the templates that each row was made by, as they are now; pure.
 
 A row records the line of its template as it was when the row was written last, and lines move. So what a row was made
 by is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
@@ -15,7 +15,7 @@ from syncengine.resource import Key, Recorded, Resource, Source
 
 
 class Template(NamedTuple):
-    """What makes resources of rows: its manifest, its line there, and what its source is called."""
+    """What makes resources: its manifest, its line there (0: all of a text template), and what its source is called."""
 
     file: str
     line: int
