@@ -166,10 +166,10 @@ class _Gathering:
         self.found: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.leaving: dict[Key, tuple[str, RemovedEntry]] = {}
+        self.leaving: dict[Key, RemovedEntry] = {}
         self.compared: list[Compared] = []
         self.categories = Categories()
-        self.default_categories: dict[str, tuple[DefaultCategory, ...]] = {}
+        self.default_categories: list[DefaultCategory] = []
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
         self.emptied: list[Emptied] = []
@@ -194,12 +194,11 @@ class _Gathering:
             else:
                 self.unsound.append(resource)
         for line in reading.removed:
-            self._leaves(line, reading.file)
+            self._leaves(line)
         self.emptied += [Emptied(each.data, reading.file, (each.line, each.column)) for each in reading.emptied]
         self.compared.append(read.compared)
         self.digests[reading.file] = read.sha256
-        if reading.default_categories:
-            self.default_categories[reading.file] = reading.default_categories
+        self.default_categories += reading.default_categories
 
     def _repeated(self, entry: Entry, first: Source) -> None:
         key, source = entry.resource.key, entry.resource.source
@@ -221,12 +220,12 @@ class _Gathering:
                 message = f"{former} is already a former name of {other} ({there})"
                 self._error("previously-claimed", source.file, at, message, key, source.data)
 
-    def _leaves(self, line: RemovedEntry, file: str) -> None:
-        self.leaving.setdefault(line.key, (file, line))
-        removed = Removed(line.key, line.how, Source(file, line.line), line.reason)
+    def _leaves(self, line: RemovedEntry) -> None:
+        self.leaving.setdefault(line.key, line)
+        removed = Removed(line.key, line.how, Source(line.file, line.line), line.reason)
         if (first := self.removed.setdefault(line.key, removed)) is not removed:
             message = f"{line.key} already leaves at {first.source}"
-            self._error("duplicate-resource", file, (line.line, line.column), message, line.key)
+            self._error("duplicate-resource", line.file, (line.line, line.column), message, line.key)
 
     def finish(self) -> None:
         """What can be judged only when every file has been read."""
@@ -235,10 +234,10 @@ class _Gathering:
                 at = self.places.of_item(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
                 self._error("previously-declared", source.file, at, message, key, source.data)
-        for key, (file, line) in self.leaving.items():
+        for key, line in self.leaving.items():
             if (declared := self.keys.get(key)) is not None:
                 message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
-                self._error("removed-and-declared", file, (line.line, line.column), message, key, declared.data)
+                self._error("removed-and-declared", line.file, (line.line, line.column), message, key, declared.data)
         if self.whole:
             self._unknown_categories()
         if self._may_share():
@@ -277,11 +276,9 @@ class _Gathering:
                 yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
             elif (value := node.get("category")) is not None:
                 yield _Reference(str(category), source.file, place(value), resource.key, source.data)
-        for file, referred in self.default_categories.items():
-            yield from (_Reference(d.category, file, (d.line, d.column)) for d in referred if d.category not in known)
-        for d in default_categories(self.project_defaults):
+        for d in (*self.default_categories, *default_categories(self.project_defaults)):
             if d.category not in known:
-                yield _Reference(d.category, self.project_defaults.file, (d.line, d.column))
+                yield _Reference(d.category, d.file, (d.line, d.column))
 
     def _may_share(self) -> bool:
         """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""

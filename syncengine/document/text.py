@@ -21,7 +21,8 @@ CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\u
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 """What text of ASCII alone is made of."""
-_LINE_END = re.compile("\r\n|\r|\n")
+LINE_END = re.compile("\r\n|\r|\n")
+"""As libyaml and editors see it."""
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -68,7 +69,7 @@ def _place(before: str) -> tuple[int, int]:
 
 def lines_of(text: str) -> list[str]:
     """Lines as libyaml and editors count them."""
-    return _LINE_END.split(text)
+    return LINE_END.split(text)
 
 
 class Repaired(NamedTuple):

@@ -25,7 +25,7 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 5
+FORMAT = 6
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"

@@ -87,7 +87,7 @@ def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) ->
     except (_Unknown, TemplateError, SourceTrouble, RecursionError):
         findings = Findings(file.name)
         found = render(data, file.name, given, findings)
-        yield repr(findings.found) if found is None else repr((found.text, found.origins))
+        yield repr(findings.found) if found is None else repr((found.text, found.places.marks))
 
 
 class _Unknown(Exception):

@@ -37,10 +37,11 @@ SMALL = 8_000
 
 
 class RemovedEntry(Struct, frozen=True, gc=False, array_like=True):
-    """A line of a `removed` section and its column."""
+    """A line of a `removed` section; `file` differs from its reading's where a template includes others."""
 
     key: Key
     how: Removal
+    file: str
     line: int
     column: int
     reason: str | None = None
@@ -50,6 +51,7 @@ class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
     """A category that a default refers to, and where."""
 
     category: str
+    file: str
     line: int
     column: int
 
@@ -174,7 +176,7 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
     return Reading(
         file=file,
         entries=(*entries, *made.entries),
-        removed=tuple(RemovedEntry(r.key, r.how, *place(r.node), r.reason) for r in declared.removed),
+        removed=tuple(RemovedEntry(r.key, r.how, file, *place(r.node), r.reason) for r in declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
@@ -225,7 +227,7 @@ def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
     for node in defaults.nodes.get(Kind.TAG, ()):
         value = node.get("category")
         if isinstance(value, Scalar) and not value.is_null and value.text:
-            yield DefaultCategory(value.text, *place(value))
+            yield DefaultCategory(value.text, defaults.file, *place(value))
 
 
 # --- what is compared

@@ -1,8 +1,7 @@
-"""A `.yaml.j2` file → the YAML that it renders to, and for each of its lines where it comes from. Reads sources."""
+"""A `.yaml.j2` file → the YAML that it renders to, and what wrote each part of it. Reads sources."""
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,8 +19,8 @@ from syncengine.manifest.records import Record, Records, SourceTrouble
 from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
 from syncengine.manifest.template_marks import Marking, mark_all
+from syncengine.manifest.template_places import Places, unmarked
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, hint_of, trouble, unknown_names
-from syncengine.resource import Row
 from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -30,19 +29,11 @@ LINE = "_line"
 """What `data` is told besides: where it is called in the manifest's own template."""
 
 
-class Origin(NamedTuple):
-    """Where a line of the result comes from."""
-
-    file: str
-    line: int
-    data: Row | None = None
-
-
 class Rendered(NamedTuple):
-    """The result, an origin for each line, the sources that were read, and where."""
+    """The result, what wrote it, the sources that were read, and where."""
 
     text: str
-    origins: Sequence[Origin]
+    places: Places
     sources: Sequence[tuple[Records, int, bool]]
 
 
@@ -70,10 +61,9 @@ class MarkingEnvironment(SandboxedEnvironment):
 
     def __init__(self, given: Given, folder: Path) -> None:
         super().__init__(Loader(given))
-        self.token = f"\x02{secrets.randbits(60)}"
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
-        self.marking = Marking(self.token)
+        self.marking = Marking(f"\x02{secrets.randbits(60)}")
         self._given, self._folder = given, folder
         self.filters |= self.marking.filters(self.filters["map"])
         self.globals |= {**variables_of(given), "data": self._data}
@@ -119,7 +109,8 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
-    return Rendered(*_unmarked("".join(found), environment, name), environment.sources)
+    marks = environment.marking
+    return Rendered(*unmarked("".join(found), marks.pattern, environment.files, marks.rows), environment.sources)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Findings) -> Template | None:
@@ -170,24 +161,3 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
     Findings(file, findings.found).at(code, line, 1, message, data=row)
-
-
-def _unmarked(text: str, environment: MarkingEnvironment, name: str) -> tuple[str, list[Origin]]:
-    mark = re.compile(re.escape(environment.token) + r":(\d+):(\d+):(-?\d+)\x03")
-    origins: list[Origin] = []
-    lines: list[str] = []
-    last = Origin(name, 1)
-    for line in text.split("\n"):
-        pieces = mark.split(line)
-        said = pieces[0]
-        own: Origin | None = None
-        for n in range(1, len(pieces), 4):
-            file, number, row, piece = int(pieces[n]), int(pieces[n + 1]), int(pieces[n + 2]), pieces[n + 3]
-            at = Origin(environment.files[file] or name, number, environment.marking.rows[row] if row >= 0 else None)
-            if own is None or not said.strip() or (at.data and not own.data and at.file == own.file):
-                own = at
-            said += piece
-            last = at
-        origins.append(own or last)
-        lines.append(said)
-    return "\n".join(lines), origins

@@ -29,6 +29,7 @@ class Marking:
 
     def __init__(self, token: str) -> None:
         self.rows: list[Row] = []
+        self.pattern = re.compile(re.escape(token) + r":(\d+):(\d+):(-?\d+)\x03")
         self._token = token
         self._included: list[Record | None] = []
         self._captured = 0

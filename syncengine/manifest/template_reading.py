@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from syncengine.document.findings import Findings
 from syncengine.errors import Diagnostic, with_row
 from syncengine.manifest.declarations import DefaultValues
+from syncengine.manifest.entries import Entry
 from syncengine.manifest.given import Given
-from syncengine.manifest.reading import Emptied, Reading, read_manifest
-from syncengine.manifest.template_files import Origin, Rendered, render
+from syncengine.manifest.reading import DefaultCategory, Emptied, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.template_files import Rendered, render
+from syncengine.manifest.template_places import Origin
 from syncengine.resource import Source
 
+Placed = TypeVar("Placed", RemovedEntry, DefaultCategory)
 _IN_LINE = re.compile(r"\bin line (\d+)$")
 
 
@@ -31,33 +35,36 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given)
 def relocated(reading: Reading, rendered: Rendered, texts: Mapping[str, Sequence[str]]) -> Reading:
     """A reading of the result as one of the template."""
 
-    def origin(line: int) -> Origin:
-        return rendered.origins[min(max(line, 1), len(rendered.origins)) - 1]
+    places = rendered.places
 
-    def source(old: Source) -> Source:
-        at = origin(old.line)
-        return Source(at.file, at.line, old.data or at.data)
+    def declared(entry: Entry) -> Entry:
+        old = entry.resource.source
+        at = places.at(old.line, entry.column)
+        source = Source(at.file, at.line, old.data or at.data)
+        return replace(entry, resource=replace(entry.resource, source=source), column=_column(texts, at))
+
+    def moved(each: Placed) -> Placed:
+        at = places.at(each.line, each.column)
+        return replace(each, file=at.file, line=at.line, column=_column(texts, at))
 
     def told(d: Diagnostic) -> Diagnostic:
         if d.line is None:
             return d
-        at = origin(d.line)
-        message = _IN_LINE.sub(lambda m: f"in line {origin(int(m[1])).line}", d.message)
-        column = _column(texts, at)
+        at = places.at(d.line, d.column or 1)
+        message = _IN_LINE.sub(lambda m: f"in line {places.line(int(m[1]))}", d.message)
         if d.data is None:
             message = with_row(message, at.data)
-        return replace(d, file=at.file, line=at.line, column=column, message=message, data=d.data or at.data)
+        return replace(
+            d, file=at.file, line=at.line, column=_column(texts, at), message=message, data=d.data or at.data
+        )
 
     emptied = tuple(Emptied(s.name, line, 1) for s, line, allowed in rendered.sources if not s.rows and not allowed)
     return replace(
         reading,
-        entries=tuple(
-            replace(entry, resource=replace(entry.resource, source=source(entry.resource.source)))
-            for entry in reading.entries
-        ),
-        removed=tuple(replace(line, line=origin(line.line).line) for line in reading.removed),
-        default_categories=tuple(replace(c, line=origin(c.line).line) for c in reading.default_categories),
-        found=tuple(told(d) for d in reading.found),
+        entries=tuple(map(declared, reading.entries)),
+        removed=tuple(map(moved, reading.removed)),
+        default_categories=tuple(map(moved, reading.default_categories)),
+        found=tuple(map(told, reading.found)),
         emptied=(*reading.emptied, *emptied),
     )
 

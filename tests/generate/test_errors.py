@@ -282,6 +282,16 @@ PROVENANCE = {
         "{% filter indent(2, true) %}{% for row in data('../r.csv') %}\n- {name: '{{ row.n }}'}\n{% endfor %}"
         "{% endfilter %}", [2, 3, 4],
     ),
+    "one line": (
+        "  [{% for row in data('../r.csv') %}{name: '{{ row.n }}'}, {% endfor %}{name: A}]", [2, 3, 4, None],
+    ),
+    "one line, joined": (
+        "  [{% for row in data('../r.csv') -%}\n  {name: '{{ row.n }}'},\n  {%- endfor %}]", [2, 3, 4],
+    ),
+    "one line, with columns of several bytes": (
+        "  [{name: 'Ünïcödé 😀'}, {% for row in data('../r.csv') %}{name: '😀{{ row.n }}'}, {% endfor %}]",
+        [None, 2, 3, 4],
+    ),
     "after": ("{% for row in data('../r.csv') %}{% endfor %}\n  - {name: A}\n", [None]),
     "after an include": (
         "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}\n  - {name: A}\n",
@@ -301,6 +311,26 @@ def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str,
     }
     made = loaded(tmp_path, files).resources.values()
     assert [r.source.data and r.source.data.row for r in made] == rows
+
+
+def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None:
+    """Of each resource, of lines that leave, and of what an included template wrote."""
+    files = {
+        "r.csv": "n,c\nx,one\ny,two\n",
+        "manifests/m.yaml.j2": (
+            "tags: [{name: A}, {% for row in data('../r.csv') %}\n"
+            "  {#- -#} {name: {{ row.n }}, colour: red}, {% endfor %}\n  {name: Z, ulr: z}]\n"
+            "removed: [{% include 'parts/r.j2' %}]\n"
+        ),
+        "parts/r.j2": "# those\n{tag: A, as: forget}",
+    }
+    found = errors(problems(tmp_path, files))
+    assert [(d.code, d.file, d.line, d.data and d.data.row) for d in found] == [
+        ("unknown-field", "manifests/m.yaml.j2", 2, 2),
+        ("unknown-field", "manifests/m.yaml.j2", 2, 3),
+        ("unknown-field", "manifests/m.yaml.j2", 3, None),
+        ("removed-and-declared", "parts/r.j2", 2, None),
+    ]
 
 
 def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:

@@ -141,6 +141,23 @@ def test_what_a_text_template_makes_of_no_known_row_is_guarded_too(project: Proj
     assert (emptied.code, emptied.codes) == (8, ["source-empty"])
 
 
+def test_each_source_of_one_line_is_guarded(project: Project) -> None:
+    """Of two that a text template writes to one line, each is missed on its own."""
+    write(project, [f"ROW-{n}" for n in range(4)])
+    (project.folder / "s.csv").write_text("n\nOTHER-1\n")
+    (project.folder / "manifests" / "m.yaml").unlink()
+    loops = "".join(
+        f"{{% for row in data('../{name}.csv') %}}{{name: '{{{{ row.n }}}}'}}, {{% endfor %}}" for name in "rs"
+    )
+    (project.folder / "manifests" / "m.yaml.j2").write_text(f"tags: [{loops}]\n")
+    done = project.run("apply", "-y")
+    assert done.code == 0, (done.out, done.err)
+    (project.folder / "s.csv").write_text("n\n")
+    done = project.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["source-empty"])
+    assert "s.csv has no rows, and 1 resources" in done.err + done.out
+
+
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:
     """Nothing is concluded from a file that cannot be read."""
     (applied.folder / "r.csv").unlink()

@@ -1,0 +1,84 @@
+"""The result of a text template with marks in it → the text without them, and what wrote each character of it; pure."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from syncengine.document.text import LINE_END
+from syncengine.resource import Row
+
+
+class Origin(NamedTuple):
+    """A line of a template, and the data row that was at hand there."""
+
+    file: str
+    line: int
+    data: Row | None = None
+
+
+class Mark(NamedTuple):
+    """From this offset of the text on, it is `origin` that wrote."""
+
+    offset: int
+    origin: Origin
+
+
+_VISIBLE = re.compile(r"\S")
+
+
+class Places:
+    """What wrote each character of `text`: `marks` in their order, the first of them at its beginning."""
+
+    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
+        self.marks = marks
+        self._text = text
+        self._offsets = [mark.offset for mark in marks]
+        self._lines = [0, *(end.end() for end in LINE_END.finditer(text)), len(text) + 1]
+
+    def _offset(self, line: int, column: int) -> int:
+        """Of what is visible there or later on that line; both count from 1."""
+        begin, end = self._line(line)
+        offset = min(begin + column - 1, end - 1)
+        visible = _VISIBLE.search(self._text, offset, end)
+        return visible.start() if visible else offset
+
+    def line(self, line: int) -> int:
+        """The template's line that wrote the beginning of a line."""
+        return self.at(line, 1).line
+
+    def at(self, line: int, column: int) -> Origin:
+        """What wrote what is there."""
+        return self.marks[bisect_right(self._offsets, self._offset(line, column)) - 1].origin
+
+    def _line(self, line: int) -> tuple[int, int]:
+        """Where it begins and ends; the last one for those that come after it."""
+        n = min(max(line, 1), len(self._lines) - 1)
+        return self._lines[n - 1], self._lines[n]
+
+
+def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Sequence[Row]) -> tuple[str, Places]:
+    """What is left of the text. `mark` finds the number of a file, its line, and a row's number: -1 where none is.
+
+    The first of the files is the one that the text begins with.
+    """
+    pieces = mark.split(text)
+    said = "".join(pieces[::4])
+    return said, Places(said, list(_marks(pieces, files, rows)))
+
+
+def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[Mark]:
+    """One where text by another line or row begins."""
+    last, offset = Mark(0, Origin(files[0], 1)), len(pieces[0])
+    for n in range(1, len(pieces), 4):
+        file, line, row, said = pieces[n : n + 4]
+        if said:
+            origin = Origin(files[int(file)], int(line), rows[int(row)] if row != "-1" else None)
+            if origin != last.origin:
+                if offset:
+                    yield last
+                last = Mark(offset, origin)
+            offset += len(said)
+    yield last
