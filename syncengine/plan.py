@@ -12,50 +12,22 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, Note, Rules, Way, may_be_held
-from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
+from syncengine.aims import Note, Rules, may_be_held
+from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
-from syncengine.diff import Action, Change, Diff, Difference, diff, is_new
+from syncengine.diff import Action, Change, Diff, Difference, diff
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.policy import aim
 from syncengine.project_file import Level, Limit, Ownership
-from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.resource import Key, Kind, Recorded
 from syncengine.scope import Scope
-from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
 from syncengine.settings import levelled
+from syncengine.stages import Numbering, Stage, stages_of
 from syncengine.store.codec import digest
-
-RIDE_ALONG = 10
-"""From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
-
-
-class Sweep(Struct, frozen=True, gc=False):
-    """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
-
-    `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
-    tags that must have let go of a code before (engine.md 3.4). `first`: no sweep of this state was approved before.
-    """
-
-    known: tuple[str, ...]
-    uploads: tuple[Call, ...]
-    complete: Call
-    needs: tuple[Key, ...] = ()
-    first: bool = False
-
-    @property
-    def requests(self) -> int:
-        """Start, uploads, completion."""
-        return len(self.uploads) + 2
-
-
-class Stage(Struct, frozen=True, gc=False):
-    """Calls that do not depend on each other."""
-
-    step: Step
-    calls: tuple[Call, ...]
+from syncengine.sweep import Sweep, is_type, sweep_of
 
 
 class Summary(Struct, frozen=True, gc=False):
@@ -170,8 +142,9 @@ def plan(
         raise Problems(problems)
     found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
     numbering = Numbering()
-    stages = _stages(_riding(list(_needed(found.differences, aimed)), found.differences), numbering)
-    sweep = _sweep(aimed, found, rows, options, basis, numbering)
+    stages = stages_of(found.differences, aimed, numbering)
+    anyway = options.scope.whole and _sweeps_anyway(found, options)
+    sweep = sweep_of(aimed, rows, numbering, anyway=anyway, first=not basis.swept_before)
     changes = tuple(difference.change for difference in found.differences)
     return Plan(
         basis=basis,
@@ -227,47 +200,16 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
     return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
 
 
-# --- items into stages
+# --- what else a plan holds
 
 
-class Numbering:
-    """Numbers calls through one plan, so that the same inputs give the same ids."""
-
-    def __init__(self) -> None:
-        self._next = 0
-
-    def call(self, operation: str, items: Sequence[Item]) -> Call:
-        """The next call."""
-        self._next += 1
-        return Call(f"c{self._next}", operation, tuple(items))
+def _sweeps_anyway(found: Diff, options: Options) -> bool:
+    touched = any(is_type(difference.change.key) for difference in found.differences)
+    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
 
 
-def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
-    for difference in differences:
-        key = difference.change.key
-        yield from calls_for(difference, aimed.cascades.get(key, ()), aimed.movers.get(key, ()))
-
-
-def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
-    """Where many tags only gain keywords, put them on batch upserts (engine.md 2.2)."""
-    adds = {item.key for step, item in needed if step is Step.KEYWORD_ADDS}
-    if len(adds) < RIDE_ALONG:
-        return needed
-    whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
-    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in needed]
-
-
-def _stages(needed: Iterable[Needed], numbering: Numbering) -> tuple[Stage, ...]:
-    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
-    for step, item in needed:
-        by_step[step].append(item)
-    return tuple(Stage(step, tuple(_pack(step, items, numbering))) for step, items in by_step.items() if items)
-
-
-def _pack(step: Step, items: Sequence[Item], numbering: Numbering) -> Iterator[Call]:
-    operation = OPERATION_OF[step]
-    for start in range(0, len(items), operation.limit):
-        yield numbering.call(operation.id, items[start : start + operation.limit])
+def _risk(sweep: Sweep | None) -> SweepRisk | None:
+    return None if sweep is None else SweepRisk(first=sweep.first, empty=not sweep.uploads)
 
 
 def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:
@@ -277,70 +219,6 @@ def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[
         for d in differences
         if d.resource is not None and d.change.key.kind is Kind.TAG and d.change.key not in upserted
     }
-
-
-# --- the sweep
-
-
-def _sweep(
-    aimed: Aim, found: Diff, recorded: Mapping[Key, Recorded], options: Options, basis: Basis, numbering: Numbering
-) -> Sweep | None:
-    going = [leaving for leaving in aimed.leaving.values() if leaving.way is Way.SWEEP]
-    if not (going or (options.scope.whole and _sweeps_anyway(found, options))):
-        return None
-    known = tuple(leaving.row.key.name for leaving in going)
-    staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if _is_type(key)]
-    staying += [_held(row) for row in aimed.held]
-    limit = UPLOAD_ACTIVITY_TYPES.limit
-    uploads = [
-        numbering.call(UPLOAD_ACTIVITY_TYPES.id, staying[start : start + limit])
-        for start in range(0, len(staying), limit)
-    ]
-    leaves = tuple(Leave(key=leaving.row.key, status=Status.DELETED) for leaving in going)
-    complete = numbering.call(COMPLETE_SYNC_SESSION.id, [Item(leaves=leaves)] if leaves else [])
-    return Sweep(known, tuple(uploads), complete, _still_carrying(known, aimed, recorded), not basis.swept_before)
-
-
-def _risk(sweep: Sweep | None) -> SweepRisk | None:
-    return None if sweep is None else SweepRisk(first=sweep.first, empty=not sweep.uploads)
-
-
-def _sweeps_anyway(found: Diff, options: Options) -> bool:
-    touched = any(_is_type(difference.change.key) for difference in found.differences)
-    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
-
-
-def _is_type(key: Key) -> bool:
-    return key.kind is Kind.ACTIVITY_TYPE
-
-
-def _staying(resource: Resource, row: Recorded | None) -> Item:
-    leave = Leave(
-        key=resource.key,
-        fields=resource.body.fields,
-        cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
-        status=Status.ACTIVE,
-        whole=True,
-        source=resource.source,
-        protect=resource.protect,
-    )
-    return Item(leaves=(leave,), new=is_new(row))
-
-
-def _held(row: Recorded) -> Item:
-    return Item(leaves=(Leave(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
-
-
-def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
-    """Wanted tags whose rows carry a code that goes, or may do so (engine.md 3.4)."""
-    going = set(codes)
-    if not going:
-        return ()
-    rows = ((key, recorded[key]) for key in aimed.wanted if key.kind is Kind.TAG and key in recorded)
-    return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)
-
-
-# --- counting and digesting
 
 
 def _summary(changes: Sequence[Change], found: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
@@ -371,7 +249,7 @@ def _prior(
     touched |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
     touched |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
     if sweep is not None:
-        touched |= {key: None for key, row in recorded.items() if _is_type(key) and may_be_held(row)}
+        touched |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}
     return {key: digest(recorded.get(key)) for key in touched}
 
 

@@ -12,10 +12,11 @@ from syncengine.apply.events import ItemEnded, StageStarted
 from syncengine.apply.run import FLUSH_AT, Run, leaves_of
 from syncengine.calls import Call, Item, Step
 from syncengine.diff import Action
-from syncengine.plan import Plan, Stage
+from syncengine.plan import Plan
 from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
+from syncengine.stages import Stage
 
 Job = Callable[[], Awaitable[None]]
 

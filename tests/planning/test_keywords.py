@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from syncengine.calls import Step, fold
-from syncengine.plan import RIDE_ALONG
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
+from syncengine.stages import RIDE_ALONG
 
 from .applying import applied
 from .estate import actions, calls, change_of, items, planned, row, sent, steps

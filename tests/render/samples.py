@@ -9,9 +9,10 @@ from syncengine.calls import Call
 from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
 from syncengine.gate import Gate
-from syncengine.plan import Basis, Plan, Summary, Sweep
+from syncengine.plan import Basis, Plan, Summary
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
+from syncengine.sweep import Sweep
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'
 """Everything that has a meaning somewhere: escapes, markup, line ends, workflow commands, mentions."""

@@ -1,0 +1,62 @@
+"""differences → stages of calls: what each one needs, packed into batches; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from syncengine.aims import Aim
+from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
+from syncengine.diff import Difference
+from syncengine.service.operations import Operation
+
+RIDE_ALONG = 10
+"""From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
+
+
+class Stage(Struct, frozen=True, gc=False):
+    """Calls that do not depend on each other."""
+
+    step: Step
+    calls: tuple[Call, ...]
+
+
+class Numbering:
+    """Numbers calls through one plan, so that the same inputs give the same ids."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def call(self, operation: Operation, items: Sequence[Item]) -> Call:
+        """The next call."""
+        self._next += 1
+        return Call(f"c{self._next}", operation.id, tuple(items))
+
+    def batches(self, operation: Operation, items: Sequence[Item]) -> tuple[Call, ...]:
+        """As few calls as carry all items."""
+        starts = range(0, len(items), operation.limit)
+        return tuple(self.call(operation, items[start : start + operation.limit]) for start in starts)
+
+
+def stages_of(differences: Sequence[Difference], aimed: Aim, numbering: Numbering) -> tuple[Stage, ...]:
+    """All calls but the sweep's, in the order of stages."""
+    by_step: dict[Step, list[Item]] = {step: [] for step in Step}
+    for step, item in _riding(list(_needed(differences, aimed)), differences):
+        by_step[step].append(item)
+    return tuple(Stage(step, numbering.batches(OPERATION_OF[step], items)) for step, items in by_step.items() if items)
+
+
+def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
+    for difference in differences:
+        key = difference.change.key
+        yield from calls_for(difference, aimed.cascades.get(key, ()), aimed.movers.get(key, ()))
+
+
+def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
+    """Where many tags only gain keywords, put them on batch upserts (engine.md 2.2)."""
+    adds = {item.key for step, item in needed if step is Step.KEYWORD_ADDS}
+    if len(adds) < RIDE_ALONG:
+        return needed
+    whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
+    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in needed]

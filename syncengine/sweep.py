@@ -1,0 +1,80 @@
+"""what is wanted, what leaves → the sync session that makes it so, if one is to be completed (engine.md §3); pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from syncengine.aims import Aim, Way
+from syncengine.calls import Call, Item
+from syncengine.diff import is_new
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
+from syncengine.stages import Numbering
+
+
+class Sweep(Struct, frozen=True, gc=False):
+    """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
+
+    `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
+    tags that must have let go of a code before (engine.md 3.4). `first`: no sweep of this state was approved before.
+    """
+
+    known: tuple[str, ...]
+    uploads: tuple[Call, ...]
+    complete: Call
+    needs: tuple[Key, ...] = ()
+    first: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Start, uploads, completion."""
+        return len(self.uploads) + 2
+
+
+def sweep_of(
+    aimed: Aim, recorded: Mapping[Key, Recorded], numbering: Numbering, *, anyway: bool, first: bool
+) -> Sweep | None:
+    """None where nothing leaves by a session, unless one is to be completed `anyway`."""
+    going = [leaving for leaving in aimed.leaving.values() if leaving.way is Way.SWEEP]
+    if not (going or anyway):
+        return None
+    known = tuple(leaving.row.key.name for leaving in going)
+    staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if is_type(key)]
+    staying += [_held(row) for row in aimed.held]
+    uploads = numbering.batches(UPLOAD_ACTIVITY_TYPES, staying)
+    leaves = tuple(Leave(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    complete = numbering.call(COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
+    return Sweep(known, uploads, complete, _still_carrying(known, aimed, recorded), first)
+
+
+def is_type(key: Key) -> bool:
+    return key.kind is Kind.ACTIVITY_TYPE
+
+
+def _staying(resource: Resource, row: Recorded | None) -> Item:
+    leave = Leave(
+        key=resource.key,
+        fields=resource.body.fields,
+        cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
+        status=Status.ACTIVE,
+        whole=True,
+        source=resource.source,
+        protect=resource.protect,
+    )
+    return Item(leaves=(leave,), new=is_new(row))
+
+
+def _held(row: Recorded) -> Item:
+    return Item(leaves=(Leave(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
+
+
+def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
+    """Wanted tags whose rows carry a code that goes, or may do so (engine.md 3.4)."""
+    going = set(codes)
+    if not going:
+        return ()
+    rows = ((key, recorded[key]) for key in aimed.wanted if key.kind is Kind.TAG and key in recorded)
+    return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)
