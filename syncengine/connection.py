@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
+from syncengine.project import Project
 from syncengine.service.client import Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
-from syncengine.settings import Project
 from syncengine.store.lock import LockLost
 from syncengine.store.mechanism import bind
 from syncengine.store.state import State, open_state

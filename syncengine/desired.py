@@ -34,10 +34,11 @@ from syncengine.manifest.reading import (
     default_categories,
     nodes_of,
 )
+from syncengine.project import Project
 from syncengine.project_file import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.resource import Row as RowOfData
-from syncengine.settings import Project, levelled
+from syncengine.settings import levelled
 
 SUGGESTIONS = 25
 """Unknown categories for which a similar one is looked for; each costs a comparison with all."""

@@ -20,11 +20,11 @@ from syncengine.connection import check_team, client_of, prove_lease, stopping_o
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
 from syncengine.plan import Plan
 from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
+from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import Project
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.state import State, open_state

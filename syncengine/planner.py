@@ -24,11 +24,11 @@ from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.project import Project
 from syncengine.project_file import Level
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
-from syncengine.settings import Project
 from syncengine.store.facts import Facts, Recollection
 from syncengine.store.glance import recollection
 

@@ -23,12 +23,12 @@ from syncengine.collection import rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan import Plan
+from syncengine.project import Project
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
 from syncengine.request import Request, Surroundings
 from syncengine.setting_shapes import duration
-from syncengine.settings import Project
 
 
 class Seconds(click.ParamType[float]):

@@ -14,7 +14,7 @@ import click
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
-    from syncengine.settings import Project
+    from syncengine.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,10 +14,10 @@ import click
 
 from syncengine.cli.options import Globals
 from syncengine.errors import Diagnostic, SyncengineError
+from syncengine.project import FILE_NAME
 from syncengine.render.formats import DIAGNOSTIC_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import visible
-from syncengine.settings import FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)

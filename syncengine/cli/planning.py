@@ -19,7 +19,7 @@ from syncengine.render.words import counted
 
 if TYPE_CHECKING:
     from syncengine.planner import Valid
-    from syncengine.settings import Project
+    from syncengine.project import Project
 
 SELECTION = (
     click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs)."),

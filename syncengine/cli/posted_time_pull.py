@@ -19,8 +19,8 @@ from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
     from syncengine.posted_time.events import Event, Taken
+    from syncengine.project import Project
     from syncengine.service.client import Client
-    from syncengine.settings import Project
 
 
 @click.command("pull")

@@ -19,8 +19,8 @@ from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
     from syncengine.posted_time.listing import Listing
+    from syncengine.project import Project
     from syncengine.service.client import Client
-    from syncengine.settings import Project
 
 MECHANISMS = ("fetch", "webhook")
 

@@ -10,10 +10,10 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
+from syncengine.project import Project
 from syncengine.project_file import APPROVAL
 from syncengine.request import Request
 from syncengine.scope import Scope
-from syncengine.settings import Project
 
 SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 

@@ -12,8 +12,8 @@ from syncengine.cli.output import Output
 from syncengine.errors import AuthFailed, SyncengineError, WrongTeam
 
 if TYPE_CHECKING:
+    from syncengine.project import Project
     from syncengine.service.client import Client
-    from syncengine.settings import Project
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from syncengine.project import Project
 from syncengine.request import Surroundings
-from syncengine.settings import Project
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.state import State, open_state

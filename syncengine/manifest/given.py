@@ -14,7 +14,8 @@ from typing import Any
 
 from syncengine.delivery_file import Source
 from syncengine.manifest.lints import CONTAINED
-from syncengine.settings import Level, Project
+from syncengine.project import Project
+from syncengine.project_file import Level
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 

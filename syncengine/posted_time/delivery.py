@@ -29,7 +29,7 @@ from syncengine.posted_time.sql_errors import sentence
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
-from syncengine.settings import Project
+from syncengine.project import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
 from syncengine.store.inbox_entries import DOUBTFUL, UNDECIDED, Status
 

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.project import Project
+from syncengine.references import Secret, secret_at
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.operations import (
@@ -21,7 +23,6 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.service.posted_time import refusal
-from syncengine.settings import Project, Secret, secret_at
 from syncengine.store import mechanism as store
 from syncengine.store.mechanism import Mechanism
 

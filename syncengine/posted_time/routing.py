@@ -31,8 +31,9 @@ from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.verdict import TroubleKind
+from syncengine.project import Project
+from syncengine.references import located, secret_at
 from syncengine.setting_shapes import Reference
-from syncengine.settings import Project, located, secret_at
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
 """What a database may suffer from at start without the project being wrong."""

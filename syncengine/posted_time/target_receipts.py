@@ -15,7 +15,8 @@ from syncengine.posted_time.audit import Taken
 from syncengine.posted_time.databases import Database, open_engine
 from syncengine.posted_time.sql_errors import FAILURES, meaning, sentence
 from syncengine.posted_time.verdict import TroubleKind
-from syncengine.settings import Project, located, secret_at
+from syncengine.project import Project
+from syncengine.references import located, secret_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError, Usage
 from syncengine.posted_time.webhook import LATER
+from syncengine.project import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
 from syncengine.serve.standing import Standing
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import Project, load_project
+from syncengine.settings import load_project
 
 
 @dataclass(slots=True)

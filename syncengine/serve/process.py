@@ -21,12 +21,12 @@ from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import said
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.project import Project
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.shift import Shift
 from syncengine.serve.standing import Standing
 from syncengine.serve.watching import LOOK_SECONDS, fingerprint
-from syncengine.settings import Project
 from syncengine.store.lock import LockLost
 
 

@@ -16,12 +16,12 @@ from syncengine.apply.events import Event, Remark, Retrying
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.posted_time.pace import slept
+from syncengine.project import Project
 from syncengine.render.diagnostics import message, where
 from syncengine.report import Outcome
 from syncengine.request import Request, Surroundings
 from syncengine.serve.log import Log
 from syncengine.serve.standing import Standing
-from syncengine.settings import Project
 
 LOCK_PATIENCE = 30.0
 """Seconds that the lock of another run is waited for; after that there is a next time."""

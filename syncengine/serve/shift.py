@@ -24,6 +24,7 @@ from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
+from syncengine.project import Project
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
@@ -32,7 +33,6 @@ from syncengine.serve.reconcile import Reconciling
 from syncengine.serve.standing import STANDBY, STARTING, Standing
 from syncengine.serve.told import Telling
 from syncengine.service.client import Client, Conduct
-from syncengine.settings import Project
 from syncengine.store.holder import Holder
 from syncengine.store.lock import Lease, LockLost
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
-from syncengine.settings import FILE_NAME
+from syncengine.project import FILE_NAME
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""

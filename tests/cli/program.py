@@ -13,9 +13,9 @@ from typing import Any
 
 from syncengine.plan import Plan
 from syncengine.planner import make_plan
+from syncengine.project import Project as Settings
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded
-from syncengine.settings import Project as Settings
 from syncengine.settings import load_project
 from syncengine.store.state import open_state
 

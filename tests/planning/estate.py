@@ -19,10 +19,10 @@ from syncengine.leaves import Leave
 from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.project import Policy
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 from syncengine.scope import Scope
-from syncengine.settings import Policy
 
 Rows = Mapping[Key, Recorded]
 Manifests = str | Mapping[str, str]

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems
 from syncengine.plan import Plan
 from syncengine.planner import make_plan
+from syncengine.project import Project
 from syncengine.request import Request, Surroundings
-from syncengine.settings import Project
 
 Planned = Plan | tuple[Diagnostic, ...]
 

@@ -17,7 +17,8 @@ from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Settings
 from syncengine.posted_time.routing import build
 from syncengine.posted_time.templates import Compiler
-from syncengine.settings import Project, load_project
+from syncengine.project import Project
+from syncengine.settings import load_project
 
 LEDGER = """
 CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE);

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from syncengine.settings import Project, load_project
+from syncengine.project import Project
+from syncengine.settings import load_project
 
 from .in_process import work
 from .world import LEDGER, World, eventually

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from syncengine.delivery_file import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.delivery_shapes import Written
+from syncengine.project import Project
+from syncengine.references import secret_at
 from syncengine.setting_shapes import Reference
-from syncengine.settings import Project, load_project, secret_at
+from syncengine.settings import load_project
 
 WHOLE = """\
 version: 1

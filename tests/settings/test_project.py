@@ -9,9 +9,11 @@ import pytest
 
 from syncengine.delivery_file import Mode
 from syncengine.errors import Problems
+from syncengine.project import Project
+from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Removal
 from syncengine.setting_shapes import Reference
-from syncengine.settings import Level, Limit, Ownership, Project, load_project
+from syncengine.settings import load_project
 
 OPERATIONS = ("upsertTags", "deleteTag")
 WHOLE = """\

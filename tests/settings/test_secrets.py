@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import ExitCode, Problems
-from syncengine.settings import Project, load_project
+from syncengine.project import Project
+from syncengine.settings import load_project
 from tests.manifest.loading import problems
 
 SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident

@@ -1,0 +1,146 @@
+"""A project as values: the service, the policy, where everything is. Secrets are read only when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncengine.delivery_file import PostedTimeSection, Source
+from syncengine.document.nodes import Node
+from syncengine.errors import Diagnostic, Problems
+from syncengine.project_file import Level, Limit, Ownership
+from syncengine.references import MISSING, Secret, located, setting_problem
+from syncengine.resource import Removal
+from syncengine.secret_places import SecretPlaces, state_files
+
+FILE_NAME = "syncengine.yaml"
+SANDBOX = "sandbox"
+SANDBOX_KEY = "sandbox"
+"""The key that the embedded service accepts (product.md §5)."""
+LIMITS = {
+    "tags": Limit(percent=25),
+    "activityTypes": Limit(percent=25),
+    "keywords": Limit(percent=50),
+    "metadata": Limit(percent=50),
+    "fields": Limit(percent=50),
+}
+"""engine.md §5."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointOverride:
+    """Where an operation is; None: at its usual place."""
+
+    path: str | None = None
+    method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The time-recording service. `timeout` in seconds."""
+
+    base_url: str | None = None
+    api_key: Secret | None = None
+    team: str | None = None
+    endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
+    timeout: float = 30.0
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a plan may do. `max_deletes` by what is counted, as in the project file."""
+
+    tag_removal: Removal = Removal.FORGET
+    activity_types: Ownership = Ownership.OWNED
+    max_deletes: Mapping[str, Limit] = field(default_factory=lambda: dict(LIMITS))
+    diagnostics: Mapping[str, Level] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Serve:
+    """The long-running connector: seconds between two reconciliations, and where its own HTTP listens."""
+
+    every: float = 300.0
+    listen: tuple[str, int] = ("127.0.0.1", 9100)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
+
+    `warnings` are findings about the project file that did not keep it from being read.
+    """
+
+    root: Path
+    config: Path | None
+    environment: str | None
+    service: Service
+    manifests: tuple[Path, ...]
+    is_sandbox: bool = False
+    policy: Policy = field(default_factory=Policy)
+    approvals: tuple[str, ...] = ()
+    allow_env: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    defaults: Node | None = field(default=None, repr=False)
+    sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
+    posted_time: PostedTimeSection | None = field(default=None, repr=False)
+    serve: Serve = field(default_factory=lambda: Serve())
+    warnings: tuple[Diagnostic, ...] = ()
+    data_folders: tuple[str, ...] = ()
+    _state: str | Secret = field(default=".syncengine/state.db", repr=False)
+    _secrets: SecretPlaces = field(default_factory=SecretPlaces, repr=False)
+
+    @property
+    def config_name(self) -> str:
+        """The project file as diagnostics name it: relative to the project's folder."""
+        return self.config.name if self.config else FILE_NAME
+
+    @property
+    def state(self) -> str:
+        """Where the state is: an absolute path, or a URL that may hold a password. Problems when it cannot be told."""
+        if self.is_sandbox:
+            return str(self.root / ".syncengine" / "sandbox" / "state.db")
+        return located(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
+
+    @property
+    def sandbox_data(self) -> Path:
+        """The embedded service's own file."""
+        return self.root / ".syncengine" / "sandbox" / "service.db"
+
+    def secret_files(self) -> set[Path]:
+        """Files that hold secrets, or posted time: nothing that a template may read."""
+        names = self._secrets.files | state_files(self.environ.get("SYNCENGINE_STATE", ""))
+        return {(self.root / Path(name).expanduser()).resolve() for name in names}
+
+    def base_url(self) -> str:
+        """The service's URL, `sandbox` for the embedded one; Problems when none is set."""
+        if self.is_sandbox:
+            return SANDBOX
+        if self.service.base_url is None:
+            raise _unset("the service's URL is not set", "service.baseUrl", "SYNCENGINE_BASE_URL")
+        return self.service.base_url
+
+    def api_key(self) -> str:
+        """The key, looked up anew at every call; Problems when there is none."""
+        if self.is_sandbox:
+            return SANDBOX_KEY
+        if self.service.api_key is None:
+            raise _unset("the API key is not set", "service.apiKey ({env: NAME} or {file: PATH})", "SYNCENGINE_API_KEY")
+        return _sendable(self.service.api_key)
+
+
+def _unset(what: str, setting: str, variable: str) -> Problems:
+    return setting_problem(MISSING, f"{what}: set `{setting}` in {FILE_NAME}, or the environment variable {variable}")
+
+
+def _sendable(key: Secret) -> str:
+    """A key that an HTTP header can carry; the refusal never shows it."""
+    text = key.read()
+    if not (text.isascii() and text.isprintable()):
+        held = "has characters that no HTTP header can carry: is it one line of ASCII?"
+        raise setting_problem("bad-key", f"the API key from {key.origin} {held}")
+    return text

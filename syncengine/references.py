@@ -1,0 +1,64 @@
+"""References of the project file → the secrets and places that they stand for, looked up only when asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.setting_shapes import URL, Reference
+
+MISSING = "missing-setting"
+"""The code of what is not set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Where a secret stands: `origin` in words; `read` looks every time, so that a file may change."""
+
+    origin: str
+    _look: Callable[[], str] = field(repr=False, compare=False)
+
+    def read(self) -> str:
+        """The secret; Problems when it is not there."""
+        return self._look()
+
+
+def secret_at(reference: Reference, root: Path, environ: Mapping[str, str], what: str) -> Secret:
+    """The secret that a reference stands for; `what` names it in the message when it is not there."""
+    if reference.env is not None:
+        name = reference.env
+        return Secret(f"environment variable {name}", lambda: _from_environment(name, environ, what))
+    path = root / (reference.file or "")
+    return Secret(f"file {reference.file}", lambda: _from_file(path, what))
+
+
+def located(text: str, root: Path) -> str:
+    """Relative paths are relative to the project, in `sqlite:///relative` too."""
+    if (match := re.match(r"(sqlite(?:\+[a-z]+)?:///)(?!/)(?!:memory:)(.+)", text)) is not None:
+        return f"{match[1]}{root / match[2]}"
+    return text if URL.match(text) else str(root / Path(text).expanduser())
+
+
+def _from_environment(name: str, environ: Mapping[str, str], what: str) -> str:
+    if not (value := environ.get(name, "").strip()):
+        raise setting_problem(MISSING, f"{what} is expected in the environment variable {name}, which is not set")
+    return value
+
+
+def _from_file(path: Path, what: str) -> str:
+    try:
+        value = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise setting_problem(MISSING, f"{what} is expected in the file {path}: {reason}") from None
+    if not value:
+        raise setting_problem(MISSING, f"{what} is expected in the file {path}, which is empty")
+    return value
+
+
+def setting_problem(code: str, message: str) -> Problems:
+    """Of a setting that stands in no file, so without a place."""
+    return Problems([Diagnostic(severity=Severity.ERROR, code=code, message=message)])
