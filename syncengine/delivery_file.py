@@ -29,8 +29,9 @@ from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node
-from syncengine.document.shapes import Flag, Reader, Reads, choice, whole_number
+from syncengine.document.shapes import Flag, Reads
 from syncengine.document.tables import model_reader
+from syncengine.document.values import Reader, choice, whole_number
 from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, or_off, web_url
 
 

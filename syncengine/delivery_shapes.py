@@ -13,17 +13,9 @@ from typing import Annotated, Any
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
-from syncengine.document.shapes import (
-    Reader,
-    Reads,
-    called,
-    identity,
-    is_text,
-    prose,
-    refused,
-    whole_number,
-)
+from syncengine.document.shapes import Reads
 from syncengine.document.tables import model_reader
+from syncengine.document.values import Reader, called, identity, is_text, prose, refused, whole_number
 from syncengine.setting_shapes import USE_REFERENCE, Reference, filled_path, parsed, reference, web_url_trouble
 
 USER = "user"

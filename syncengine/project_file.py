@@ -16,8 +16,9 @@ from msgspec import Meta
 
 from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.shapes import Filled, Names, Reads, Texts, choice, whole_number, words
+from syncengine.document.shapes import Filled, Names, Reads, Texts
 from syncengine.document.tables import unexamined
+from syncengine.document.values import choice, whole_number, words
 from syncengine.resource import Removal
 from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, SecretReference, UrlPath, or_off, parsed
 

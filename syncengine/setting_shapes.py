@@ -15,7 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 from syncengine.document.findings import Findings, Invalid
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mapping, Node, Scalar
-from syncengine.document.shapes import Reader, Reads, called, choice, is_text, refused, words
+from syncengine.document.shapes import Reads
+from syncengine.document.values import Reader, called, choice, is_text, refused, words
 
 
 @dataclass(frozen=True, slots=True)

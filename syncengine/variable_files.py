@@ -7,7 +7,7 @@ from pathlib import Path
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Refused
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.shapes import texts
+from syncengine.document.values import texts
 from syncengine.errors import Problems
 
 

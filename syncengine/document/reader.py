@@ -1,7 +1,7 @@
 """text of one file → documents as light node trees, with every structural problem found; pure.
 
 This is what YAML means here: libyaml's events, YAML 1.2 without merge keys, tags or surprises. Which scalar is a
-number or a flag is not decided here but by the type of the field that takes it (`shapes`). Nothing recurses, and
+number or a flag is not decided here but by the type of the field that takes it (`values`). Nothing recurses, and
 depth and expanded aliases are bounded, so that hostile input costs no more than friendly input.
 """
 

@@ -1,42 +1,38 @@
-"""Node → value, as the type of a field asks: the leaf readers, and the annotated types of models. Pure.
+"""The annotated types of models' fields: how each is read, also where there are no nodes, and its JSON Schema. Pure.
 
 A field's type in a model names its reader (`Reads`), so that models stay the one place for names, types and limits.
-A reader returns INVALID after it has reported what is wrong; strings stay strings (product.md §3).
 """
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Any, Final, NamedTuple, cast
 
 from msgspec import Meta
 
-from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
+from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema
-from syncengine.document.nodes import (
-    PLAIN_NULLS,
-    Mapping,
-    Mark,
-    Node,
-    Refused,
-    Scalar,
-    Sequence,
-    described,
-    place,
-    quoted,
-)
+from syncengine.document.nodes import Mark, Scalar
 from syncengine.document.plain import Field as PlainField
 from syncengine.document.plain import Shape
-from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
-from syncengine.errors import Severity
-
-Reader = Callable[[Node, Findings], Any]
-
+from syncengine.document.values import (
+    LATEST,
+    RFC3339,
+    Reader,
+    distinct,
+    filled,
+    flag,
+    has_no_blanks_around,
+    identity,
+    instant,
+    line,
+    prose,
+    says_something,
+    texts,
+    words,
+)
 
 AsPlain = Callable[[Reader], PlainField | None]
 """How text becomes a value where there are no nodes, of a field with this reader; None: not without nodes."""
@@ -52,240 +48,6 @@ class Reads:
 
     make: Callable[[str], Reader]
     plain: AsPlain = needs_nodes
-
-
-def refused(node: Node, findings: Findings, name: str, expected: str, empty: str = '""') -> Invalid:
-    """Report a node of the wrong type; `empty` is how the field is written when it holds nothing."""
-    if isinstance(node, Refused):
-        return INVALID
-    if isinstance(node, Scalar) and node.is_null:
-        written = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"
-        return findings.error("null-value", node, f"{called(name)} has no value: {written}")
-    return findings.error("wrong-type", node, f"{called(name)} must be {expected}, not {described(node)}")
-
-
-def called(name: str) -> str:
-    """A field in code marks; what is described in words as it is."""
-    return name if " " in name else f"`{name}`"
-
-
-def is_text(node: Node) -> bool:
-    return type(node) is Scalar and (node.style != "" or node.text not in PLAIN_NULLS)
-
-
-def fits(text: str, forbidden: re.Pattern[str]) -> bool:
-    return text.isprintable() or forbidden.search(text) is None
-
-
-says_something: Callable[[str], object] = str.strip
-"""True of texts that are more than blanks."""
-
-
-def has_no_blanks_around(text: str) -> bool:
-    return text.strip() == text
-
-
-def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
-    """The scalar as written, without the characters that `forbidden` finds."""
-
-    def read(node: Node, findings: Findings) -> str | Invalid:
-        if type(node) is not Scalar or (not node.style and node.text in PLAIN_NULLS):
-            return refused(node, findings, name, "text")
-        text = node.text
-        if fits(text, forbidden):
-            return text
-        found = character(forbidden.findall(text)[0])
-        return findings.error("control-character", node, f"{called(name)} holds {found}; {hint}")
-
-    return read
-
-
-def line(name: str) -> Reader:
-    return text_reader(name, CONTROL, "it must be one line of visible text")
-
-
-def prose(name: str) -> Reader:
-    """Text of any number of lines."""
-    return text_reader(name, CONTROL_IN_PROSE, "remove it")
-
-
-def filled(name: str) -> Reader:
-    """A line that says something."""
-    text = line(name)
-
-    def read(node: Node, findings: Findings) -> Any:
-        value = text(node, findings)
-        if value is not INVALID and not says_something(value):
-            return findings.error("empty-value", node, f"{called(name)} must not be empty")
-        return value
-
-    return read
-
-
-def identity(name: str) -> Reader:
-    """A line that can name something: not empty, no blanks around it."""
-    text = line(name)
-
-    def read(node: Node, findings: Findings) -> Any:
-        value = text(node, findings)
-        if value is INVALID:
-            return INVALID
-        if not says_something(value):
-            return findings.error("empty-name", node, f"{called(name)} must not be empty")
-        if not has_no_blanks_around(value):
-            return findings.error(
-                "surrounding-blanks", node, f"{called(name)} must not start or end with blanks: {quoted(value)}"
-            )
-        return value
-
-    return read
-
-
-_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-
-
-def flag(name: str) -> Reader:
-    def read(node: Node, findings: Findings) -> bool | Invalid:
-        if type(node) is Scalar and not node.style and (value := _FLAGS.get(node.text)) is not None:
-            return value
-        return refused(node, findings, name, "true or false, without quotes", empty="")
-
-    return read
-
-
-def whole_number(low: int, high: int) -> Callable[[str], Reader]:
-    def make(name: str) -> Reader:
-        def read(node: Node, findings: Findings) -> int | Invalid:
-            if type(node) is not Scalar or node.style or not re.fullmatch(r"[-+]?[0-9]{1,18}", node.text):
-                return refused(node, findings, name, "a whole number, without quotes", empty="")
-            value = int(node.text)
-            if not low <= value <= high:
-                bounds = str(low) if low == high else f"between {low} and {high}"
-                return findings.error("bad-value", node, f"{called(name)} must be {bounds}, not {value}")
-            return value
-
-        return read
-
-    return make
-
-
-def choice(values: Iterable[str]) -> Callable[[str], Reader]:
-    """One of some texts; of an enum, its member."""
-    known = {str(value): value for value in values}
-
-    def make(name: str) -> Reader:
-        def read(node: Node, findings: Findings) -> Any:
-            if isinstance(node, Scalar) and (value := known.get(node.text)) is not None:
-                return value
-            if not is_text(node):
-                return refused(node, findings, name, " or ".join(known), empty="")
-            hint = suggestion(node.text or "", known)
-            expected = f"{called(name)} must be {' or '.join(known)}"
-            return findings.error("bad-value", node, f"{expected}, not {quoted(node.text or '')}{hint}")
-
-        return read
-
-    return make
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = 253_402_300_799_999
-_RFC3339 = re.compile(
-    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
-    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
-)
-
-
-def milliseconds(text: str) -> int | None:
-    """An RFC 3339 date-time as milliseconds since epoch; None when it is none."""
-    if (match := _RFC3339.fullmatch(text)) is None:
-        return None
-    *parts, fraction, sign, hours, minutes = match.groups()
-    if int(hours or 0) > 23 or int(minutes or 0) > 59:
-        return None
-    year, month, day, hour, minute, second = map(int, parts)
-    try:
-        local = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
-    except ValueError:
-        return None
-    offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
-    return (local - _EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
-
-
-def instant(name: str) -> Reader:
-    expected = "a date and time like 2024-05-01T09:00:00Z, or milliseconds since 1970"
-
-    def read(node: Node, findings: Findings) -> int | Invalid:
-        if not isinstance(node, Scalar) or node.is_null:
-            return refused(node, findings, name, expected, empty="")
-        if not node.style and re.fullmatch(r"-?[0-9]{1,15}", node.text) and int(node.text) <= _LATEST:
-            return int(node.text)
-        if (value := milliseconds(node.text)) is not None:
-            return value
-        found = quoted(node.text)
-        hint = "; add the time and the offset" if re.fullmatch(r"\d{4}-\d\d-\d\d", node.text) else ""
-        return findings.error("bad-value", node, f"{called(name)} must be {expected}, not {found}{hint}")
-
-    return read
-
-
-def distinct(found: list[str]) -> tuple[str, ...]:
-    return tuple(found) if len(set(found)) == len(found) else tuple(dict.fromkeys(found))
-
-
-def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
-    """A list of texts in its order, without repeats."""
-
-    def make(name: str) -> Reader:
-        one = item(f"an item of {name}")
-
-        def read(node: Node, findings: Findings) -> tuple[str, ...] | Invalid:
-            if type(node) is not Sequence:
-                return refused(node, findings, name, "a list of texts", empty="[]")
-            found = [one(entry, findings) for entry in node.items]
-            return distinct([value for value in found if value is not INVALID])
-
-        return read
-
-    return make
-
-
-def texts(name: str) -> Reader:
-    """A mapping of names to texts; names are interned, as thousands of resources share them."""
-    value_of, name_of = prose(name), filled(f"{name} name")
-
-    def read(node: Node, findings: Findings) -> dict[str, str] | Invalid:
-        if type(node) is not Mapping:
-            return refused(node, findings, name, "a mapping of names to texts", empty="{}")
-        found = {}
-        before: Scalar | None = None
-        for key, value in zip(node.keys, node.values, strict=True):
-            if before is not None and _is_cut_off(before, key, value):
-                findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
-            else:
-                before = value if isinstance(value, Scalar) else None
-            text = value_of(value, findings)
-            if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
-                continue
-            found[sys.intern(key.text)] = text
-        return found
-
-    return read
-
-
-def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
-    """Whether a name without value in braces is the rest of the text before it: `{Client: Smith, Jones & Co}`."""
-    nothing = isinstance(value, Scalar) and not value.style and not value.text
-    return nothing and not before.style and not key.style and before.mark.line == key.mark.line
-
-
-def _cut_off(before: Scalar, key: Scalar) -> str:
-    meant = quoted(f"{before.text}, {key.text}")
-    return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {meant} is meant"
-
-
-def _name_is_good(key: Scalar, findings: Findings, name_of: Reader) -> bool:
-    return name_of(Scalar(key.text, key.mark, '"'), findings) is not INVALID
 
 
 class _Nowhere(NamedTuple):
@@ -375,7 +137,7 @@ Instant = Annotated[
     int,
     Reads(instant, by_reader),
     JsonSchema(
-        {"anyOf": [{"type": "string", "pattern": f"^{_RFC3339.pattern}$"}, {"type": "integer", "maximum": _LATEST}]}
+        {"anyOf": [{"type": "string", "pattern": f"^{RFC3339.pattern}$"}, {"type": "integer", "maximum": LATEST}]}
     ),
     Meta(examples=["2024-05-01T09:00:00Z"]),
 ]

@@ -19,7 +19,8 @@ from syncengine.document.findings import INVALID, Findings, nearest
 from syncengine.document.model import Model, constructed
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
 from syncengine.document.plain import Field as PlainField
-from syncengine.document.shapes import Reader, Reads, refused
+from syncengine.document.shapes import Reads
+from syncengine.document.values import Reader, refused
 
 M = TypeVar("M", bound="Model")
 

@@ -13,8 +13,8 @@ from syncengine.document.findings import Findings, nearest, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described
 from syncengine.document.reader import Documents
-from syncengine.document.shapes import refused
 from syncengine.document.tables import shown
+from syncengine.document.values import refused
 from syncengine.manifest.schema import (
     DEFAULTS_TABLES,
     EXCLUSIVE,

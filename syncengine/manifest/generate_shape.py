@@ -13,8 +13,9 @@ from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Node, Sequence
-from syncengine.document.shapes import Flag, Identity, Reads, identity, refused, whole_number
+from syncengine.document.shapes import Flag, Identity, Reads
 from syncengine.document.tables import unexamined
+from syncengine.document.values import identity, refused, whole_number
 from syncengine.setting_shapes import parsed
 
 _MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."

@@ -25,9 +25,9 @@ from syncengine.document.shapes import (
     Texts,
     Words,
     by_reader,
-    choice,
 )
 from syncengine.document.tables import Table, plain_fields
+from syncengine.document.values import choice
 from syncengine.manifest.generate_shape import Generate
 from syncengine.resource import Kind, Removal
 

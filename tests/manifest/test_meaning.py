@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
-from syncengine.document.shapes import milliseconds
+from syncengine.document.values import milliseconds
 from syncengine.resource import Key, Kind, Removal
 
 from .loading import loaded, tag
