@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import time
+from asyncio import to_thread
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
 
-from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
-from syncengine.posted_time.lookups import Lookup
-from syncengine.posted_time.revisions import Step, doubtful, next_step, said_of_holders, settled_content
-from syncengine.posted_time.route import NOT_PREPARED, Prepared
+from syncengine.posted_time.handover import Handover
+from syncengine.posted_time.revisions import Step, next_step, said_of_holders, settled_content
 from syncengine.posted_time.routing import Built, build
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.sql_errors import sentence
-from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.project import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import DOUBTFUL, UNDECIDED, Status
+from syncengine.store.inbox_entries import UNDECIDED
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -74,6 +71,7 @@ class Delivery:
         self._well = Wellbeing(now, told)
         for part, kind in built.troubles:
             self._well.failed(part, Failed(kind, sentence(told.get(part, part), kind)))
+        self._handover = Handover(built.route, inbox, self._well)
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
@@ -95,8 +93,7 @@ class Delivery:
 
     def inherit(self, before: Delivery) -> None:
         """What is known of the sinks that are down, from the delivery that this one takes the place of."""
-        parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
-        self._well.inherit(before._well, set(map(_part, parts)))
+        self._well.inherit(before._well, self.route.parts())
 
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
         """Deliver a group as the service sent it; `mechanism` is `fetch` or `webhook` (whose answer is the verdict).
@@ -108,20 +105,20 @@ class Delivery:
             return Verdict(Outcome.REFUSED, NO_ID)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
-            return await self._taken(await _thread(self.inbox.receive, offer), Kept(group, offer))
+            return await self._taken(await to_thread(self.inbox.receive, offer), Kept(group, offer))
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
         group = read_group(raw)
         kept = Kept(group, _offer(group, raw, mechanism))
         async with self._only(kept.offer.group_id):
-            await _thread(self.inbox.receive, kept.offer)
+            await to_thread(self.inbox.receive, kept.offer)
         return kept
 
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver what was kept; as `take`."""
         async with self._only(kept.offer.group_id):
-            entry = await _thread(self.inbox.entry, kept.offer.group_id)
+            entry = await to_thread(self.inbox.entry, kept.offer.group_id)
             assert entry is not None, "it was kept"
             return await self._taken(entry, kept)
 
@@ -130,7 +127,7 @@ class Delivery:
 
         Until `stop`, or until a sink is down: the service offers the rest again.
         """
-        entries = await _thread(partial(self.inbox.entries, states=UNDECIDED))
+        entries = await to_thread(self.inbox.entries, states=UNDECIDED)
         for count, entry in enumerate(reversed(entries)):
             if stop.is_set() or self.troubles:
                 return count
@@ -144,11 +141,11 @@ class Delivery:
         """
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
-            entry = await _thread(self.inbox.receive, offer)
+            entry = await to_thread(self.inbox.receive, offer)
             if next_step(entry, digest) not in (Step.DELIVER, Step.REVISE):
                 return await self._conflict(entry, mechanism)
             if entry.digest != digest:
-                entry = await _thread(self.inbox.revise, offer)
+                entry = await to_thread(self.inbox.revise, offer)
             return await self._decide(entry, Verdict(Outcome.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE)
 
     async def catch_up(self) -> int:
@@ -158,8 +155,8 @@ class Delivery:
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
-            await _thread(self.inbox.reduce, self._tidied - self._keep)
-        entries = await _thread(self.inbox.asked)
+            await to_thread(self.inbox.reduce, self._tidied - self._keep)
+        entries = await to_thread(self.inbox.asked)
         for entry in entries:
             await self.again(entry.group_id)
         return len(entries)
@@ -167,25 +164,25 @@ class Delivery:
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it; None where there is nothing to deliver from."""
         async with self._only(group_id):
-            entry = await _thread(self.inbox.entry, group_id)
+            entry = await to_thread(self.inbox.entry, group_id)
             if entry is None or not entry.body:
                 if entry is not None:
-                    await _thread(self.inbox.done, group_id)
+                    await to_thread(self.inbox.done, group_id)
                 return None
             group = read_group(entry.raw())
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
             # The service knows of the success already: what happens now is between us and the sink.
-            answer = await self._delivered(entry, group)
-            await _thread(self.inbox.done, group_id)
+            answer = await self._handover.answers(entry, group)
+            await to_thread(self.inbox.done, group_id)
             return None if isinstance(answer, Differs) else _verdict(answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
         """Probe every sink and the sources of lookups; () when all are well. What is told here is to be reported."""
-        parts: list[Sink | Lookup] = [*self.route.sinks, *self.route.lookups]
-        found = await asyncio.gather(*(part.probe() for part in parts))
-        for part, trouble in zip(parts, found, strict=True):
-            self._well.probed(_part(part), trouble)
+        parts = self.route.parts()
+        found = await asyncio.gather(*(part.probe() for part in parts.values()))
+        for name, trouble in zip(parts, found, strict=True):
+            self._well.probed(name, trouble)
         return self._well.down
 
     @property
@@ -207,7 +204,7 @@ class Delivery:
         for sink in self.route.sinks:
             await sink.close()
         self._databases.close()
-        await _thread(self.inbox.close)
+        await to_thread(self.inbox.close)
 
     # --- one group
 
@@ -216,7 +213,7 @@ class Delivery:
         mechanism = kept.offer.mechanism
         step: Step | Failed = next_step(entry, kept.offer.digest)
         if step is Step.ASK:
-            step = await self._asked(entry)
+            step = await self._handover.recalled(entry)
         if isinstance(step, Failed):
             return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
         if step is Step.CONFLICT and await self._is_settled_with(entry, kept.offer.digest):
@@ -224,116 +221,50 @@ class Delivery:
         if step is Step.CONFLICT:
             return await self._conflict(entry, mechanism)
         if step is Step.ANSWER:
-            await _thread(partial(self.inbox.answer_again, waits=mechanism == FETCH), entry)
+            await to_thread(self.inbox.answer_again, entry, waits=mechanism == FETCH)
             return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
         if step is Step.REVISE:
-            entry = await _thread(self.inbox.revise, kept.offer)
+            entry = await to_thread(self.inbox.revise, kept.offer)
         return await self._process(entry, kept.group, mechanism)
 
     def _only(self, group_id: str) -> asyncio.Lock:
         """The service may call again while a first call is under way: one at a time for each group."""
         return self._locks.setdefault(group_id, asyncio.Lock())
 
-    async def _asked(self, entry: Entry) -> Step | Failed:
-        """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.
-
-        Nobody being able to tell counts as having it: two contents of one group must not be in one sink.
-        """
-        sinks = {sink.name: sink for sink in self.route.sinks}
-        for found in doubtful(entry):
-            sink = sinks.get(found.sink)
-            has = await sink.recall(entry.group_id, found.memo) if sink else None
-            if isinstance(has, Failed):
-                self._well.failed(found.sink, has)
-                return has
-            if has is not False:
-                return Step.CONFLICT
-        return Step.REVISE
-
     async def _is_settled_with(self, entry: Entry, digest: str) -> bool:
         """Whether a person decided that the sinks have this content, whichever they were given."""
-        body = settled_content(await _thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
+        body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
     async def _conflict(self, entry: Entry, mechanism: str) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
-        known: Entry | None = await _thread(self.inbox.entry, entry.group_id)
+        known: Entry | None = await to_thread(self.inbox.entry, entry.group_id)
         entry = known or entry
         message = CONFLICT.format(sinks=said_of_holders(entry))
         note = f"offered again with other content; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
-        answer = await self._delivered(entry, group)
+        answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
             return await self._conflict(entry, mechanism)
         detail = answer.detail if isinstance(answer, Failed) else None
         return await self._decide(entry, _verdict(answer), mechanism, note=detail)
 
-    async def _delivered(self, entry: Entry, group: Group) -> Answer:
-        """What came of every sink, in order, up to the first that did not take it."""
-        try:
-            prepared = await self.route.prepare(group, entry.revision)
-        except Exception as error:  # whatever one group meets, the others must go on
-            return _defect(error)
-        if not isinstance(prepared, Prepared):
-            if isinstance(prepared, Failed) and prepared.where:
-                self._well.failed(prepared.where, prepared)
-            return prepared
-        for lookup in self.route.lookups:
-            self._well.worked(lookup.part)
-        references = []
-        for sink, parcel in prepared.parcels:
-            if entry.is_delivered and entry.delivered(sink.name) is None:
-                continue  # it was not there when the group went to all sinks: it is not given what is old
-            answer = await self._handed_over(entry, sink, parcel)
-            if not isinstance(answer, Took):
-                return answer
-            references.append(answer.external_id)
-        return Took(next((reference for reference in references if reference), None))
-
-    async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
-        """The sink's answer; one that it gave before is not asked for again."""
-        known = entry.delivered(sink.name)
-        if known is not None and known.status is Status.ACCEPTED:
-            return Took(known.external_id)
-        same = known if known is not None and known.revision == entry.revision else None
-        memo = same.memo if same else None
-        may_have_it = same is not None and same.status in DOUBTFUL
-        await _thread(self.inbox.begin, entry, sink.name)
-        note = partial(self.inbox.remember, entry, sink.name)
-        try:
-            answer = await sink.deliver(parcel, memo, note)
-        except RenderTrouble as error:
-            answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
-        except SyncengineError:
-            raise
-        except Exception as error:  # whatever one group meets, the others must go on
-            answer = _defect(error)
-        await _thread(partial(self.inbox.ended, entry, sink.name, **_ending(answer, may_have_it)))
-        if isinstance(answer, Failed):
-            self._well.failed(sink.name, answer)
-        else:
-            self._well.worked(sink.name)
-        return answer
-
     async def _decide(
         self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
-        decide = partial(self.inbox.decide, waits=mechanism == FETCH, note=note, is_conflict=is_conflict)
-        await _thread(decide, entry, verdict.outcome.value, verdict.message, verdict.external_id)
+        await to_thread(
+            self.inbox.decide,
+            entry,
+            verdict.outcome.value,
+            verdict.message,
+            verdict.external_id,
+            waits=mechanism == FETCH,
+            note=note,
+            is_conflict=is_conflict,
+        )
         return verdict
-
-
-def _part(part: Sink | Lookup) -> str:
-    """What it is called among all that can be down."""
-    return part.part if isinstance(part, Lookup) else part.name
-
-
-def _defect(error: Exception) -> Failed:
-    """What nobody thought of: kept with its name, so that it can be reported; its words may be anybody's data."""
-    detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
-    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
 
 
 def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
@@ -354,25 +285,3 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
             return Verdict(Outcome.REFUSED, message)
         case Failed(message=message):
             return Verdict(Outcome.TROUBLE, message)
-
-
-def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
-    """The answer as the inbox keeps it.
-
-    What an earlier attempt left in doubt stays so: that this one was refused says nothing of the one before.
-    """
-    match answer:
-        case Took(external_id):
-            return {"status": Status.ACCEPTED, "external_id": external_id}
-        case Refused(message):
-            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": message}
-        case Failed():
-            status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
-            return {"status": status, "message": answer.detail or answer.message}
-        case _:
-            return {"status": Status.UNKNOWN, "message": "the sink has the group with other content"}
-
-
-async def _thread(work: Callable[..., T], *given: Any) -> T:
-    """Databases block: not the loop."""
-    return await asyncio.to_thread(work, *given)

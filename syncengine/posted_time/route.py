@@ -86,6 +86,10 @@ class Route:
     def sinks(self) -> tuple[Sink, ...]:
         return tuple(stop.sink for stop in self.stops)
 
+    def parts(self) -> dict[str, Sink | Lookup]:
+        """All that can be down, by what it is called."""
+        return {**{sink.name: sink for sink in self.sinks}, **{lookup.part: lookup for lookup in self.lookups}}
+
     async def prepare(self, group: Group, revision: int, *, rehearse: bool = False) -> Prepared | Refused | Failed:
         """What goes where; or why nothing goes anywhere. A rehearsal asks no target."""
         try:

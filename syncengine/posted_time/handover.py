@@ -1,0 +1,111 @@
+"""One group of the inbox → what its sinks answered. Writes the sinks, and to the inbox what each of them said."""
+
+from __future__ import annotations
+
+from asyncio import to_thread
+from functools import partial
+from typing import Any
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.group import Group
+from syncengine.posted_time.revisions import Step, doubtful
+from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
+from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.verdict import TroubleKind
+from syncengine.posted_time.wellbeing import Wellbeing
+from syncengine.store.inbox import Entry, Inbox
+from syncengine.store.inbox_entries import DOUBTFUL, Status
+
+
+class Handover:
+    """Gives groups to the sinks of a route; what is down is noted in `well`."""
+
+    def __init__(self, route: Route, inbox: Inbox, well: Wellbeing) -> None:
+        self._route, self._inbox, self._well = route, inbox, well
+
+    async def answers(self, entry: Entry, group: Group) -> Answer:
+        """What came of every sink, in order, up to the first that did not take it."""
+        try:
+            prepared = await self._route.prepare(group, entry.revision)
+        except Exception as error:  # whatever one group meets, the others must go on
+            return _defect(error)
+        if not isinstance(prepared, Prepared):
+            if isinstance(prepared, Failed) and prepared.where:
+                self._well.failed(prepared.where, prepared)
+            return prepared
+        for lookup in self._route.lookups:
+            self._well.worked(lookup.part)
+        references = []
+        for sink, parcel in prepared.parcels:
+            if entry.is_delivered and entry.delivered(sink.name) is None:
+                continue  # it was not there when the group went to all sinks: it is not given what is old
+            answer = await self._handed_over(entry, sink, parcel)
+            if not isinstance(answer, Took):
+                return answer
+            references.append(answer.external_id)
+        return Took(next((reference for reference in references if reference), None))
+
+    async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
+        """The sink's answer; one that it gave before is not asked for again."""
+        known = entry.delivered(sink.name)
+        if known is not None and known.status is Status.ACCEPTED:
+            return Took(known.external_id)
+        same = known if known is not None and known.revision == entry.revision else None
+        memo = same.memo if same else None
+        may_have_it = same is not None and same.status in DOUBTFUL
+        await to_thread(self._inbox.begin, entry, sink.name)
+        note = partial(self._inbox.remember, entry, sink.name)
+        try:
+            answer = await sink.deliver(parcel, memo, note)
+        except RenderTrouble as error:
+            answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
+        except SyncengineError:
+            raise
+        except Exception as error:  # whatever one group meets, the others must go on
+            answer = _defect(error)
+        await to_thread(self._inbox.ended, entry, sink.name, **_ending(answer, may_have_it))
+        if isinstance(answer, Failed):
+            self._well.failed(sink.name, answer)
+        else:
+            self._well.worked(sink.name)
+        return answer
+
+    async def recalled(self, entry: Entry) -> Step | Failed:
+        """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.
+
+        Nobody being able to tell counts as having it: two contents of one group must not be in one sink.
+        """
+        sinks = {sink.name: sink for sink in self._route.sinks}
+        for found in doubtful(entry):
+            sink = sinks.get(found.sink)
+            has = await sink.recall(entry.group_id, found.memo) if sink else None
+            if isinstance(has, Failed):
+                self._well.failed(found.sink, has)
+                return has
+            if has is not False:
+                return Step.CONFLICT
+        return Step.REVISE
+
+
+def _defect(error: Exception) -> Failed:
+    """What nobody thought of: kept with its name, so that it can be reported; its words may be anybody's data."""
+    detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
+    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
+
+
+def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
+    """The answer as the inbox keeps it.
+
+    What an earlier attempt left in doubt stays so: that this one was refused says nothing of the one before.
+    """
+    match answer:
+        case Took(external_id):
+            return {"status": Status.ACCEPTED, "external_id": external_id}
+        case Refused(message):
+            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": message}
+        case Failed():
+            status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
+            return {"status": status, "message": answer.detail or answer.message}
+        case _:
+            return {"status": Status.UNKNOWN, "message": "the sink has the group with other content"}
