@@ -206,8 +206,10 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
         whole = model_reader(model, title)
 
         def read(node: Node, findings: Findings) -> Any:
+            before = len(findings.found)
             value = whole(node, findings)
-            if isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
+            misspelt = len(findings.found) > before
+            if not misspelt and isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
                 return findings.error("bad-value", node, f"{title} needs exactly one of {shown}")
             return value
 

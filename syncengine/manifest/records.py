@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from types import NoneType
 from typing import Any, NamedTuple
 
@@ -25,13 +25,16 @@ class Record(dict[str, Any]):
         self.row = row
 
     def missing(self, name: str) -> str:
-        return f"there is no `{name}` in {self.row.file}{suggestion(name, self) or self._undivided()}"
+        whole = undivided(self)
+        hint = suggestion(name, self) or (f"; it has one column{whole}" if whole else "")
+        return f"there is no `{name}` in {self.row.file}{hint}"
 
-    def _undivided(self) -> str:
-        """A hint where the whole line was taken for one column."""
-        only = next(iter(self)) if len(self) == 1 else ""
-        mark = next((mark for mark in ";\t|," if mark in only), None)
-        return f"; it has one column, {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
+
+def undivided(names: Collection[str]) -> str:
+    """What is behind "one column", where the whole first line was taken for its name."""
+    only = next(iter(names)) if len(names) == 1 else ""
+    mark = next((mark for mark in ";\t|," if mark in only), None)
+    return f", {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
 
 
 class Named(dict[str, Any]):

@@ -7,14 +7,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.manifest.records import SourceTrouble, kind_of
+from syncengine.manifest.records import SourceTrouble, kind_of, undivided
 
 Numbered = Iterator[tuple[int, Any]]
 
@@ -81,8 +81,16 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
-            raise SourceTrouble(f"{name}:{number}: the row has {len(values)} values, and there are {width} columns")
+            raise SourceTrouble(f"{name}:{number}: {_misfit(len(values), names, form.delimiter)}")
         yield number, dict(zip(names, values, strict=True))
+
+
+def _misfit(values: int, names: Collection[str], delimiter: str) -> str:
+    """What is wrong with a row that has more or fewer values than there are names."""
+    row = "the row has one value" if values == 1 else f"the row has {values} values"
+    columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
+    unquoted = f"; text that holds {quoted(delimiter)} must be in quotes" if values > len(names) else ""
+    return f"{row}, and {columns}{undivided(names) or unquoted}"
 
 
 def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:

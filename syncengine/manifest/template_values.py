@@ -143,7 +143,9 @@ class Compiled:
         try:
             parser.parse_expression()
             if not parser.stream.eos:
-                parser.fail("there is more behind the expression", parser.stream.current.lineno)
+                behind = parser.stream.current
+                hint = "; is `==` meant?" if behind.type == "assign" else ""
+                parser.fail(f"there is more behind the expression{hint}", behind.lineno)
         except TemplateSyntaxError as error:
             line, column = place(node)
             at = line + (1 if node.style in ("|", ">") else 0) + error.lineno - 1

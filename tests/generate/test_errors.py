@@ -45,6 +45,7 @@ BLOCKS = {
     "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is its `delimiter` ","?'),
     "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "end of template"),
     "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "behind the"),
+    "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "is `==` meant?"),
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
     "variable": ("    tags: [{name: '{{ var.tem }}{{ row.n }}'}]\n", "bad-template", 3, 19, "did you mean `team`?"),
@@ -81,10 +82,19 @@ def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int,
     assert any(words in d.message for d in found if d.code == code)
 
 
+def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
+    """That there is none besides is no second error."""
+    (found,) = problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": f"{HEAD.replace('csv:', 'cvs:')}    tags: []\n"})
+    assert (found.code, found.line) == ("unknown-field", 2)
+    assert "did you mean `csv`?" in found.message
+
+
 SOURCES = {
     "missing": ("", "there is no such file"),
-    "short row": ("n,v\nA\n", "r.csv:2: the row has 1 values"),
-    "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has 1 values"),
+    "short row": ("n,v\nA\n", "r.csv:2: the row has one value"),
+    "long row": ("n,v\nA,b,c\n", 'r.csv:2: the row has 3 values, and there are 2 columns; text that holds "," must be'),
+    "another delimiter": ("n;v\nA;b,c\n", 'and the file has one column, "n;v": is its `delimiter` ";"?'),
+    "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has one value"),
     "two columns of one name": ("n,n\n", "r.csv:1: two columns are named"),
     "column without a name": ("n,\n", "r.csv:1: a column has no name"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
