@@ -208,8 +208,9 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
         def read(node: Node, findings: Findings) -> Any:
             before = len(findings.found)
             value = whole(node, findings)
-            misspelt = len(findings.found) > before
-            if not misspelt and isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
+            if isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
+                if len(findings.found) > before:
+                    return INVALID  # one of them is misspelt
                 return findings.error("bad-value", node, f"{title} needs exactly one of {shown}")
             return value
 
