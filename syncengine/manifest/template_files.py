@@ -20,7 +20,7 @@ from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
 from syncengine.manifest.template_marks import Marking, mark_all
 from syncengine.manifest.template_places import Places, unmarked
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, hint_of, trouble, unknown_names
+from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
 from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -123,9 +123,7 @@ def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: F
         code = environment.compile(text, name)
         return None if unknown else Template.from_code(environment, code, dict(environment.globals))
     except TemplateSyntaxError as error:
-        findings.at(
-            "bad-template", error.lineno, 1, f"the template is wrong: {error.message}{hint_of(error, environment)}"
-        )
+        findings.at("bad-template", error.lineno, 1, syntax_trouble(error, environment))
     except (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError) as error:
         findings.at("bad-template", _line_at(error), 1, f"the template is wrong: {trouble(error)}")
     return None

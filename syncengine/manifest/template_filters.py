@@ -80,13 +80,19 @@ def slug(value: Any, separator: str = "-") -> str:
     return separator.join(re.findall(r"[a-z0-9]+", bare))
 
 
+_AROUND_WORDS = ",;:.!?()[]{}<>\"'`´‘’‚“”„«»‹›…"
+
+
 def words(value: Any, separators: str | None = None) -> list[str]:
-    """The words of a text, between blanks, or between any of the separators; without empty ones and repeats."""
+    """The words of a text, without marks around them; or what stands between any of the separators. Each once."""
     text = plain_text(value)
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
         raise FilterTrouble("the separators of `words` are one character or more, like `words(',;')`")
-    parts = text.split() if separators is None else re.split(f"[{re.escape(separators)}]", text)
-    return list(dict.fromkeys(part.strip() for part in parts if part.strip()))
+    if separators is None:
+        found = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
+    else:
+        found = (part.strip() for part in re.split(f"[{re.escape(separators)}]", text) if part.strip())
+    return list(dict.fromkeys(found))
 
 
 def split(value: Any, separator: str = ",") -> list[str]:

@@ -12,7 +12,7 @@ from jinja2.parser import Parser
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.manifest.template_filters import checked
-from syncengine.manifest.templates import SandboxedEnvironment, filtered, hint_of, trouble, unknown_names
+from syncengine.manifest.templates import SandboxedEnvironment, filtered, syntax_trouble, trouble, unknown_names
 from syncengine.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
 
 MAX_TEMPLATE = 100_000
@@ -149,7 +149,7 @@ class Compiled:
         except TemplateSyntaxError as error:
             line, column = place(node)
             at = line + (1 if node.style in ("|", ">") else 0) + error.lineno - 1
-            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}")
+            self._findings.at("bad-template", at, column, syntax_trouble(error, self._environment))
             return False
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
@@ -168,8 +168,7 @@ class Compiled:
             self._environment.compile(self._environment.parse(text))
         except TemplateSyntaxError as error:
             at = first + error.lineno - 1
-            hint = hint_of(error, self._environment)
-            self._findings.at("bad-template", at, column, f"the template is wrong: {error.message}{hint}")
+            self._findings.at("bad-template", at, column, syntax_trouble(error, self._environment))
             return None
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")

@@ -273,13 +273,15 @@ def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[tuple[int,
 _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
 
 
-def hint_of(error: TemplateSyntaxError, environment: SandboxedEnvironment) -> str:
-    """The filter or test that was meant."""
-    match = _NO_SUCH.search(error.message or "")
+def syntax_trouble(error: TemplateSyntaxError, environment: SandboxedEnvironment) -> str:
+    """What is wrong with a template, and the filter or test that was meant."""
+    message = f"the template is wrong: {(error.message or '').rstrip('.')}"
+    match = _NO_SUCH.search(message)
     if match is None:
-        return ""
+        return message
     known = environment.filters if match[1] == "filter" else environment.tests
-    return suggestion(match[2], [name for name in known if name.isidentifier() and not name.startswith("_")])
+    named = [name for name in known if name.isidentifier() and not name.startswith("_")]
+    return message + suggestion(match[2], named)
 
 
 def trouble(error: BaseException) -> str:

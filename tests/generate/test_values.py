@@ -252,6 +252,7 @@ def test_braces_of_other_files_are_text(tmp_path: Path) -> None:
 
 FILTERS = {
     "words": ("a, b;a  c", "row.v | words(',; ') | join('|')", "a|b|c"),
+    "words of prose": ('"Smith, (Jones) & Co. – C++"', "row.v | words | join('|')", "Smith|Jones|Co|C++"),
     "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
     "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
     "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
