@@ -80,6 +80,19 @@ def scalars(root: Node) -> Iterator[Scalar]:
             waiting.extend(node.values if isinstance(node, Mapping) else node.items)
 
 
+def is_whole(root: Node) -> bool:
+    """Whether nothing in it was refused."""
+    waiting, met = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Refused):
+            return False
+        if not isinstance(node, Scalar) and id(node) not in met:
+            met.add(id(node))
+            waiting.extend(node.values if isinstance(node, Mapping) else node.items)
+    return True
+
+
 def described(node: Node) -> str:
     """What was found, for a sentence: `the text "x"`, `a list`, `a mapping`."""
     match node:

@@ -232,9 +232,12 @@ class _Building:
         kept: list[Node] = []
         for key, value in zip(keys, values, strict=True):
             if isinstance(key, Sequence | Mapping):
-                self._error(
-                    "complex-key", key.mark, "a key must be text; put text that starts with `{` or `[` in quotes"
+                meant = (
+                    'a template in quotes: "{{ … }}"'
+                    if isinstance(key, Mapping)
+                    else "text that starts with `[` in quotes"
                 )
+                self._error("complex-key", key.mark, f"a key must be text; put {meant}")
             elif isinstance(key, Scalar) and self._key_is_good(key, first):
                 first[key.text] = key
                 kept.append(value)

@@ -243,7 +243,7 @@ def texts(name: str) -> Reader:
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
             found[sys.intern(key.text)] = text
-        return found
+        return INVALID if INVALID in found.values() else found
 
     return read
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.document.findings import Findings, nearest, suggestion
+from syncengine.document.findings import INVALID, Findings, nearest, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described
 from syncengine.document.reader import Documents
@@ -162,7 +162,8 @@ class _Reading:
             table.missing(table.required - {identity} | values.keys(), node, findings)
         key = Key(kind, name) if isinstance(name, str) else None
         self._exclusive(node, values)
-        return Declared(kind, key, values, node, len(findings.found) == before)
+        sound = len(findings.found) == before and INVALID not in values.values()
+        return Declared(kind, key, values, node, sound)
 
     def _exclusive(self, node: MappingNode, values: Values) -> None:
         if "category" in values and "tagCategoryId" in values:

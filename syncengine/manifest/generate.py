@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, place
+from syncengine.document.nodes import Node, is_whole, place
 from syncengine.document.tables import Table
 from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.manifest.declarations import declared_by
@@ -127,7 +127,7 @@ class _Making:
         findings, before = self.findings, len(self.findings.found)
         values = GENERATE_TABLE.read(node, findings)
         missing = GENERATE_TABLE.missing(values, node, findings)
-        if missing or INVALID in values.values():
+        if missing or INVALID in values.values() or not is_whole(node):
             return None
         asked: Generate = constructed(Generate, values)
         block = Block(asked, node, self.defaults, findings)

@@ -82,6 +82,25 @@ def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int,
     assert any(words in d.message for d in found if d.code == code)
 
 
+UNQUOTED = [
+    "name: {{ row.n }}", "category: {{ row.n }}", "description: {{ row.n }}", "keywords: {{ row.n }}",
+    "url: {{ row.n }}", "keywords: [{{ row.n }}]", "metadata: {{ row.n }}", "metadata: {A: {{ row.n }}}",
+    "visibility: {{ row.n }}",
+    "protect: {{ row.n }}", "createdTimestamp: {{ row.n }}", "previously: {{ row.n }}", "previously: [{{ row.n }}]",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", [HEAD, ""], ids=["generated", "written out"])
+@pytest.mark.parametrize("field", UNQUOTED)
+def test_a_template_without_quotes(tmp_path: Path, field: str, head: str) -> None:
+    """Said once, where it stands, and not for each row."""
+    name = "" if field.startswith("name") else "name: '{{ row.n }}', "
+    tags = f"    tags:\n      - {{{name}{field}}}\n" if head else f"tags:\n  - {{{name}{field}}}\n"
+    found = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": head + tags}))
+    assert [d.code for d in found] == ["complex-key"]
+    assert (found[0].line, 'in quotes: "{{ … }}"' in found[0].message) == (4 if head else 2, True)
+
+
 def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
     """That there is none besides is no second error."""
     (found,) = problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": f"{HEAD.replace('csv:', 'cvs:')}    tags: []\n"})
