@@ -83,7 +83,7 @@ class ManifestSet(NamedTuple):
 def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
     given = given_by(project)
-    found = find(project.manifests, project.root, given)
+    found = find(project.manifests, project.root, given, given.secret_files)
     files = _comparing_parts(found.files, given) if CONTAINED not in project.policy.diagnostics else found.files
     problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:

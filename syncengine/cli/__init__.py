@@ -66,8 +66,12 @@ def run(arguments: list[str] | None = None) -> int:
             return _told(arguments, trouble, ExitCode.ERROR)
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
-        sys.stderr.write(_unexpected(error) + "\n")
-        return _told(arguments, SyncengineError(_unexpected(error), code="internal"), ExitCode.ERROR)
+        trouble = SyncengineError(_unexpected(error), code="internal")
+        sys.stderr.write(f"error[{trouble.code}]: {trouble.message}\n")
+        return _told(arguments, trouble, ExitCode.ERROR)
+
+
+MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 
 def _prepare_streams() -> None:
@@ -84,20 +88,26 @@ def _nowhere() -> TextIO:
 
 
 def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print the trouble as JSON too where that was asked for: it is printed whole on every path (product.md §5)."""
+    """Print the trouble in a machine's format too where one was asked for: on every path (product.md §5)."""
     words = sys.argv[1:] if arguments is None else arguments
-    if "--format=json" in words or ("--format", "json") in pairwise(words):
-        from syncengine.render.json import diagnostics_json, report_json
+    asked = [after for before, after in pairwise(words) if before == "--format"]
+    asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]
+    if asked and asked[-1] in MACHINE_FORMATS:
+        from syncengine.render.formats import DIAGNOSTIC_FORMATS
+        from syncengine.render.json import report_json
+        from syncengine.render.look import PLAIN
         from syncengine.render.outcomes import report_of
 
-        machine = report_json(report_of(error)) if "apply" in words else diagnostics_json(error.diagnostics())
-        sys.stdout.write(machine)
+        is_report = "apply" in words and asked[-1] == "json"
+        sys.stdout.write(
+            report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[asked[-1]](error.diagnostics(), PLAIN)
+        )
     return exit_code
 
 
 def _unexpected(error: Exception) -> str:
     return (
-        f"error[internal]: {type(error).__name__} in syncengine, which is a defect of ours."
+        f"{type(error).__name__} in syncengine, which is a defect of ours."
         " SYNCENGINE_TRACEBACK=1 shows where; please report it."
     )
 

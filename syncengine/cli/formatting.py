@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,8 +67,8 @@ def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagno
     from syncengine.layout.laying import laid_out
     from syncengine.manifest.files import find
 
-    root, chosen = _chosen(given, paths)
-    sought = find(chosen, root)
+    root, chosen, secrets = _chosen(given, paths)
+    sought = find(chosen, root, secrets=secrets)
     found = [d for d in sought.problems if (d.file or "").endswith(LAID_OUT) or d.code == "missing-manifests"]
     laid = []
     for file in sought.files:
@@ -81,12 +82,18 @@ def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagno
     return laid, found
 
 
-def _chosen(given: Globals, paths: Sequence[str]) -> tuple[Path, list[Path]]:
-    """The folder that names are relative to, and what was asked for; a project file is read only without PATHS."""
-    if paths:
-        return given.folder.absolute(), [given.folder / path for path in paths]
-    project = given.project()
-    return project.root, list(project.manifests)
+def _chosen(given: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
+    """The folder that names are relative to, what was asked for, and what holds secrets.
+
+    With PATHS, a project file that is wrong is none.
+    """
+    if not paths:
+        project = given.project()
+        return project.root, list(project.manifests), project.secret_files()
+    secrets: set[Path] = set()
+    with suppress(SyncengineError):
+        secrets = given.project().secret_files()
+    return given.folder.absolute(), [given.folder / path for path in paths], secrets
 
 
 def _write(laid: Laid) -> None:

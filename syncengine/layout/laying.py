@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from yaml import YAMLError as NotScanned
+
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, described, place, quoted
 from syncengine.document.reader import read
@@ -61,7 +63,7 @@ def _settled(text: str) -> tuple[str | None, str]:
             before, text = text, _once(text)
             if text == before:
                 return text, ""
-    except (YAMLError, ValueError, AssertionError, RecursionError) as error:
+    except (YAMLError, NotScanned, ValueError, AssertionError, RecursionError) as error:
         return None, f"the layout cannot be made ({type(error).__name__})"
     return None, "its layout does not settle"
 

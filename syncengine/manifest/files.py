@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -72,9 +72,14 @@ class Found:
     problems: tuple[Diagnostic, ...] = ()
 
 
-def find(paths: Sequence[Path], root: Path, given: Given | None = None) -> Found:
-    """The manifests at and below `paths`, of a project in the folder `root` (product.md §2)."""
-    search = _Search(root, given)
+def find(
+    paths: Sequence[Path], root: Path, given: Given | None = None, secrets: Collection[Path] = frozenset()
+) -> Found:
+    """The manifests at and below `paths`, of a project in the folder `root` (product.md §2).
+
+    What holds `secrets` is none: what a manifest says is shown.
+    """
+    search = _Search(root, given, frozenset(map(str, secrets)))
     for path in paths:
         search.start(path)
     return Found(tuple(search.files), tuple(search.problems))
@@ -107,6 +112,7 @@ class _Search:
 
     root: Path
     given: Given | None = None
+    secrets: frozenset[str] = frozenset()
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
     met: set[str] = field(default_factory=set)
@@ -158,14 +164,23 @@ class _Search:
             exists = Path(entry.path).exists()
             message = "this is not a regular file" if exists else "the link points to a file that does not exist"
             self._problem(entry.path, "unreadable-file", message)
+        elif entry.real in self.secrets:
+            self._problem(entry.path, "secret-file", "the project file says that a secret, or posted time, is in there")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
             self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.given))
 
     def _stays_inside(self, entry: _Entry) -> bool:
-        if not entry.is_link or any(Path(entry.real).is_relative_to(folder) for folder in self.allowed):
+        if not entry.is_link:
             return True
-        self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
+        real = Path(entry.real)
+        inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
+        if inside is None:
+            self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
+        elif any(map(_is_hidden, real.relative_to(inside).parts)):
+            self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
+        else:
+            return True
         return False
 
     def _problem(self, path: Path | str, code: str, message: str) -> None:
@@ -189,6 +204,11 @@ def _projects_below(folder: Path) -> str:
         found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?" if found else ""
     return ""
+
+
+def _is_hidden(name: str) -> bool:
+    """Not what begins with two dots: volumes of Kubernetes are links to those."""
+    return name.startswith(".") and not name.startswith("..")
 
 
 def _is(question: Callable[[], bool]) -> bool:

@@ -85,7 +85,15 @@ def _value(value: Any) -> str:
     if isinstance(value, bool | int):
         return json.dumps(value)
     text = json.dumps(value, ensure_ascii=False)
-    return text if text.isprintable() else json.dumps(value)
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    """As YAML writes what nobody can see; JSON's two halves of a character are none there."""
+    if character.isprintable():
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _instant(value: Any) -> Any:

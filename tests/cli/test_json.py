@@ -111,3 +111,13 @@ def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
     for done in (usage, locked_out, refused):
         assert (_fits(done), len(done.codes)) == ("syncengine.diagnostics/v1", 1)
         assert "somebody" not in done.out + done.err
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab", "sarif"])
+def test_other_machines_are_told_of_every_error_too(project: Project, name: str) -> None:
+    """What ends a command before there are findings is one of them."""
+    usage = project.run("validate", "--nope", "--format", name)
+    assert usage.code == 64
+    assert "No such option" in usage.out
+    if name != "github":
+        json.loads(usage.out)
