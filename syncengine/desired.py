@@ -34,6 +34,7 @@ from syncengine.manifest.reading import (
     default_categories,
     nodes_of,
 )
+from syncengine.manifest.records import SourceUse
 from syncengine.project import Project
 from syncengine.project_file import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
@@ -47,22 +48,19 @@ SUGGESTIONS = 25
 class Desired(Struct, frozen=True):
     """All that the manifests ask for, in the order of the files.
 
-    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content.
+    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content; `sources` are all that
+    manifests asked for data.
     """
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
     removed: Mapping[Key, Removed] = field(default_factory=dict)
     diagnostics: tuple[Diagnostic, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    emptied: tuple[Emptied, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
 
-
-class Emptied(Struct, frozen=True, gc=False):
-    """A source without rows that may not be empty if there were some before, and the manifest that asks for it."""
-
-    data: str
-    file: str
-    at: tuple[int, int]
+    def rows_of_sources(self) -> dict[str, int]:
+        """By what each source is known by."""
+        return {use.identity: use.rows for use in self.sources}
 
 
 FEW_BYTES = 2_000_000
@@ -117,7 +115,7 @@ def desired(manifests: ManifestSet, reads: Iterable[Read]) -> Desired:
     found = levelled(in_order([*manifests.found, *gathering.found]), manifests.levels)
     if any(d.severity is Severity.ERROR for d in found):
         raise Problems(found)
-    return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests, tuple(gathering.emptied))
+    return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests, tuple(gathering.sources))
 
 
 class _Places:
@@ -173,7 +171,7 @@ class _Gathering:
         self.default_categories: list[DefaultCategory] = []
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
-        self.emptied: list[Emptied] = []
+        self.sources: list[SourceUse] = []
         self.whole = True
 
     def take(self, read: Read) -> None:
@@ -196,7 +194,7 @@ class _Gathering:
                 self.unsound.append(resource)
         for line in reading.removed:
             self._leaves(line)
-        self.emptied += [Emptied(each.data, reading.file, (each.line, each.column)) for each in reading.emptied]
+        self.sources += reading.sources
         self.compared.append(read.compared)
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories

@@ -1,36 +1,36 @@
-"""desired, recorded rows → nothing, or a refusal: a source that yields nothing is not "delete everything"; pure."""
+"""desired, what is known → nothing, or a refusal: a source that yields nothing is not "delete everything"; pure.
+
+What is known of a source is the rows that it had when it was applied last. States of before that was remembered tell
+by the resources that were made of it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Mapping
 
-from syncengine.desired import Desired, Emptied
-from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.desired import Desired
+from syncengine.document.findings import Findings
+from syncengine.errors import Diagnostic, Problems
+from syncengine.manifest.records import SourceUse
 from syncengine.origins import origins, template_of
 from syncengine.resource import Key, Recorded, Status
 
 
-def refuse_emptied(wanted: Desired, recorded: Mapping[Key, Recorded]) -> None:
-    """Problems for each source without rows, where something was made of it that no template makes any more."""
-    if not wanted.emptied:
+def refuse_emptied(wanted: Desired, recorded: Mapping[Key, Recorded], had: Mapping[str, int]) -> None:
+    """Problems for each source that is empty and was not; `had` are the rows of sources, by their identity."""
+    emptied = [use for use in wanted.sources if use.is_empty]
+    if not emptied:
         return
     rows = [row for row in recorded.values() if row.status is Status.ACTIVE]
     lost = origins(rows, wanted.resources).lost.difference(wanted.resources)
     made = Counter(place for key in lost if (place := _made_at(recorded[key], wanted.files)))
-    found = [
-        Diagnostic(
-            severity=Severity.ERROR,
-            code="source-empty",
-            message=f"{each.data} has no rows, and {_lost(each, made)} resources were made of it before;"
-            " write `allowEmpty: true` if that is right",
-            file=each.file,
-            line=each.at[0],
-            column=each.at[1],
-        )
-        for each in wanted.emptied
-        if _lost(each, made)
-    ]
+    found: list[Diagnostic] = []
+    for use in emptied:
+        why = _why(_lost(use, made), had.get(use.identity, 0))
+        if why:
+            message = f"{use.name} has no rows, and {why}; write `allowEmpty: true` if that is right"
+            Findings(use.file, found).at("source-empty", use.line, use.column, message)
     if found:
         raise Problems(found)
 
@@ -41,6 +41,13 @@ def _made_at(row: Recorded, manifests: Container[str]) -> tuple[str, str] | None
     return (template.data, template.file if template.file in manifests else "") if template else None
 
 
-def _lost(each: Emptied, made: Mapping[tuple[str, str], int]) -> int:
+def _lost(use: SourceUse, made: Mapping[tuple[str, str], int]) -> int:
     """What was made of the source; of a text template also what it made of no row that is known."""
-    return made[each.data, each.file] + made[each.data, ""] + made[each.file, each.file]
+    return made[use.name, use.file] + made[use.name, ""] + made[use.file, use.file]
+
+
+def _why(lost: int, rows: int) -> str:
+    """Why it should have some; nothing if it need not."""
+    if lost:
+        return f"{lost} resource{'s were' if lost > 1 else ' was'} made of it before"
+    return f"had {rows:,} row{'s' if rows > 1 else ''} when it was applied last" if rows else ""

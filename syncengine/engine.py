@@ -164,11 +164,13 @@ class Application:
                 job_url=holder.job_url,
                 commit=planned.basis.commit,
                 clean=commit.clean if commit else None,
-            )
+            ),
+            planned.sources,
         )
         self._chronicle.began = True
         yield
-        state.end_run(self._outcome(run), self._chronicle.counts())
+        sources = planned.sources if planned.is_whole else None
+        state.end_run(self._outcome(run), self._chronicle.counts(), sources)
 
     def _outcome(self, run: ApplyRun) -> str:
         """A plan is used up only by a run that came to its end (engine.md §6)."""

@@ -37,6 +37,15 @@ class SweepRisk:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceLoss:
+    """Rows of a source that are gone since it was applied last."""
+
+    source: str
+    gone: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class Loss:
     """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
 
@@ -74,9 +83,11 @@ def gate(
     team: str | None,
     lineage: str,
     totals_of_all: Callable[[], Mapping[str, int]] | None = None,
+    sources: Iterable[SourceLoss] = (),
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
+    Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`).
     """
     losses = [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
@@ -90,7 +101,14 @@ def gate(
         if _trips(of, count, totals[of], limits)
     ]
     if totals_of_all is None:
-        reasons += shrunk(losses, recorded, desired)
+        of_resources = list(shrunk(losses, recorded, desired))
+        told = {source for source, _ in of_resources}
+        reasons += [reason for _, reason in of_resources]
+        reasons += [
+            f"{each.source} shrank: {each.gone:,} of {each.total:,} rows are gone (limit {SHRINKS})"
+            for each in sources
+            if SHRINKS.is_exceeded(each.gone, each.total) and each.source not in told
+        ]
     if sweep is not None and sweep.first:
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
     if sweep is not None and sweep.empty:
@@ -104,10 +122,12 @@ SHRINKS = Limit(percent=25)
 """How much of what came from one source, or from one template of it, may go (engine.md 2.7)."""
 
 
-def shrunk(losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource]) -> Iterator[str]:
+def shrunk(
+    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource]
+) -> Iterator[tuple[str, str]]:
     """Sources of data from which a large part of what was made of them is leaving, or a large part of one template's.
 
-    A template is told of where its source as a whole did not shrink.
+    Each with the reason to ask. A template is told of where its source as a whole did not shrink.
     """
     leaving = {loss.key for loss in losses if loss.of in LEAVES_AS.values()}
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
@@ -118,15 +138,14 @@ def shrunk(losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Ma
     totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
     told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
     for data in sorted(told):
-        yield f"{data} shrank: {gone[data]} of {totals[data]} resources that were made of it go (limit {SHRINKS})"
+        made_of_it = f"{gone[data]} of {totals[data]} resources that were made of it go"
+        yield data, f"{data} shrank: {made_of_it} (limit {SHRINKS})"
     parts = Counter(template for templates in made.values() for template in templates)
     for template, count in sorted(Counter(template for key in going for template in made[key]).items()):
         if template.data not in told and SHRINKS.is_exceeded(count, parts[template]):
-            where = f"{template.file}:{template.line}"
-            yield (
-                f"{template.data} shrank: {count} of {parts[template]} resources"
-                f" that {where} made of it go (limit {SHRINKS})"
-            )
+            where = f"{template.file}:{template.line}" if template.line else template.file
+            made_there = f"{count} of {parts[template]} resources that {where} made of it go"
+            yield template.data, f"{template.data} shrank: {made_there} (limit {SHRINKS})"
 
 
 def losses_of(change: Change) -> Iterator[Loss]:

@@ -17,10 +17,11 @@ from msgspec.structs import replace
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Severity
-from syncengine.gate import Gate
+from syncengine.gate import SHRINKS, Gate
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
+from syncengine.manifest.records import SourceUse
 from syncengine.origins import template_of
 from syncengine.plan import Basis, Options, Plan, Summary, plan
 from syncengine.resource import Key, Kind, Recorded, Resource
@@ -71,7 +72,8 @@ def plan_since(
     after = _read_after(manifests, names, entries, cache, before)
     if after is None:
         return None
-    window = None if _sources_shrink(before, after) else _window(before, after)
+    shrinks = _is_made_less(before, after) or _sources_shrink(before, after, basis.sources)
+    window = None if shrinks else _window(before, after)
     if window is None or not _keeps_to_itself(before, after, window, settled, cache, names | gone):
         return None
     kept = [d for d in settled.diagnostics if d.file not in names and d.file not in gone]
@@ -87,14 +89,21 @@ def plan_since(
         basis,
         totals,
     )
+    sources = {**settled.sources, **_rows_of_sources(after)}
     unchanged = settled.desired - window.known + planned.summary.unchanged
     return Since(
-        replace(planned, summary=replace(planned.summary, unchanged=unchanged)),
+        replace(
+            planned,
+            summary=replace(planned.summary, unchanged=unchanged),
+            sources=sources,
+            is_whole=True,
+        ),
         replace(
             settled,
             files=entries,
             desired=settled.desired + len(window.wanted) - window.known,
             diagnostics=diagnostics,
+            sources=sources,
             generation=None,
             totals=None,
         ),
@@ -108,7 +117,18 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 def _nothing(settled: Settled, basis: Basis) -> Plan:
     summary = Summary(unchanged=settled.desired)
-    return Plan(basis, summary, Gate(), None, (), (), (), diagnostics=settled.diagnostics)
+    return Plan(
+        basis,
+        summary,
+        Gate(),
+        None,
+        (),
+        (),
+        (),
+        diagnostics=settled.diagnostics,
+        sources=settled.sources,
+        is_whole=True,
+    )
 
 
 def _read_after(
@@ -141,13 +161,27 @@ def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -
                 continue
 
 
-def _sources_shrink(before: Sequence[Read], after: Sequence[Read]) -> bool:
+def _sources_shrink(before: Iterable[Read], after: Iterable[Read], had: Mapping[str, int]) -> bool:
+    """Whether a source is left, is empty, or lost so many rows since it was applied last that losses ask."""
+    now = _rows_of_sources(after)
+    if not now.keys() >= _rows_of_sources(before).keys() or any(use.is_empty for use in _uses(after)):
+        return True
+    return any(SHRINKS.is_exceeded(had.get(identity, 0) - rows, had.get(identity, 0)) for identity, rows in now.items())
+
+
+def _rows_of_sources(reads: Iterable[Read]) -> dict[str, int]:
+    return {use.identity: use.rows for use in _uses(reads)}
+
+
+def _uses(reads: Iterable[Read]) -> Iterator[SourceUse]:
+    return (use for read in reads for use in read.reading.sources)
+
+
+def _is_made_less(before: Sequence[Read], after: Sequence[Read]) -> bool:
     """Whether more than one thing that was made of data goes: whether too much of it, the whole tells (engine.md 2.7).
 
     What stands for a share is what the state records of a template, which is not asked for here.
     """
-    if any(read.reading.emptied for read in after):
-        return True
     kept = {entry.resource.key for read in after for entry in read.reading.entries}
     made = (e.resource for read in before for e in read.reading.entries if template_of(e.resource.source))
     return sum(resource.key not in kept for resource in made) > 1

@@ -17,7 +17,7 @@ from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import Action, Change, Diff, Difference, diff
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.gate import Gate, SweepRisk, gate
+from syncengine.gate import Gate, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.policy import aim
@@ -50,7 +50,8 @@ class Summary(Struct, frozen=True, gc=False):
 class Basis(Struct, frozen=True, gc=False):
     """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply.
 
-    `settles`: what is known to be settled once all of it is applied, if anything is (`planner`).
+    `settles`: what is known to be settled once all of it is applied, if anything is (`planner`). `sources`: the rows
+    that each source of data had when it was applied last.
     """
 
     id: str
@@ -61,6 +62,7 @@ class Basis(Struct, frozen=True, gc=False):
     commit: str | None = None
     swept_before: bool = False
     settles: str | None = None
+    sources: Mapping[str, int] = field(default_factory=dict)
 
 
 class Options(Struct, frozen=True, gc=False):
@@ -78,7 +80,8 @@ class Plan(Struct, frozen=True, gc=False):
     """Everything an apply needs.
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
-    touch, in case one of them finds no tag. `prior` digests the rows that the plan stands on.
+    touch, in case one of them finds no tag. `prior` digests the rows that the plan stands on. `sources`: the rows that
+    each source of data has, by its identity; `is_whole`: all of what they make is planned.
     """
 
     basis: Basis
@@ -93,6 +96,8 @@ class Plan(Struct, frozen=True, gc=False):
     prior: Mapping[Key, str] = field(default_factory=dict)
     reasserts: bool = False
     diagnostics: tuple[Diagnostic, ...] = ()
+    sources: Mapping[str, int] = field(default_factory=dict)
+    is_whole: bool = False
 
     @property
     def id(self) -> str:
@@ -158,6 +163,7 @@ def plan(
             team=basis.team,
             lineage=basis.lineage,
             totals_of_all=totals,
+            sources=_shrunk_sources(desired, basis),
         ),
         sweep=sweep,
         changes=changes,
@@ -168,6 +174,8 @@ def plan(
         prior=_prior(recorded, changes, found.records, sweep),
         reasserts=options.reassert,
         diagnostics=diagnostics,
+        sources=desired.rows_of_sources(),
+        is_whole=options.scope.whole,
     )
 
 
@@ -206,6 +214,16 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
 def _sweeps_anyway(found: Diff, options: Options) -> bool:
     touched = any(is_type(difference.change.key) for difference in found.differences)
     return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
+
+
+def _shrunk_sources(desired: Desired, basis: Basis) -> list[SourceLoss]:
+    """Sources that have fewer rows than when they were applied last."""
+    rows = {use.identity: use for use in desired.sources}
+    return [
+        SourceLoss(use.name, before - use.rows, before)
+        for identity, use in rows.items()
+        if (before := basis.sources.get(identity, 0)) > use.rows
+    ]
 
 
 def _risk(sweep: Sweep | None) -> SweepRisk | None:

@@ -217,7 +217,7 @@ class _Remembering:
 def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
-    refuse_emptied(wanted, recorded)
+    refuse_emptied(wanted, recorded, how[1].sources)
     return plan(wanted, recorded, *how)
 
 
@@ -228,6 +228,7 @@ def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Leve
         categories=tuple(key.name for key in wanted.resources if key.kind is Kind.CATEGORY),
         diagnostics=wanted.diagnostics,
         levels=levels,
+        sources=wanted.rows_of_sources(),
         shares=any(d.code in SHARING for d in wanted.diagnostics),
     )
 
@@ -242,6 +243,7 @@ def _basis(project: Project, facts: Facts, around: Surroundings) -> Basis:
         lineage=facts.lineage if facts.team else "",
         commit=commit.id if commit else None,
         swept_before=facts.owns_activity_types,
+        sources=facts.sources,
     )
 
 

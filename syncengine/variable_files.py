@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncengine.document.findings import Findings
+from syncengine.document.findings import INVALID, Findings
 from syncengine.document.nodes import Mapping, Refused
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.values import texts
@@ -24,7 +24,8 @@ def variables_in(path: Path) -> dict[str, str]:
     read_texts = texts("variables")
     for root in roots:
         if isinstance(root, Mapping):
-            found |= read_texts(root, findings)
+            read_here = read_texts(root, findings)
+            found |= {} if read_here is INVALID else read_here
         elif not isinstance(root, Refused):
             findings.error("wrong-type", root, "a file of variables is a mapping of names to values")
     if findings.found:

@@ -25,7 +25,7 @@ from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.project_file import Level
 
-FORMAT = 6
+FORMAT = 7
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -57,7 +57,7 @@ class Settled(Struct, frozen=True):
     """Manifests that the recorded rows of `generation` match in every way: their plan is empty and says nothing.
 
     `files` are the digests of entries by file name; `desired` counts the resources, `categories` are those declared.
-    `shares`: some warning compares two files. `totals` None: not counted yet.
+    `shares`: some warning compares two files. `totals` None: not counted yet. `sources`: the rows of each, by identity.
     """
 
     files: Mapping[str, str]
@@ -68,6 +68,7 @@ class Settled(Struct, frozen=True):
     shares: bool = False
     generation: str | None = None
     totals: Mapping[str, int] | None = None
+    sources: Mapping[str, int] = {}
 
 
 _SETTLED = msgspec.msgpack.Decoder(Settled)

@@ -26,7 +26,7 @@ from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.generate_block import Block, Built
 from syncengine.manifest.generate_shape import KINDS, Generate
 from syncengine.manifest.given import Given
-from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.records import Record, Records, SourceTrouble, SourceUse
 from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
 from syncengine.manifest.source_templates import filled
 from syncengine.manifest.sources import distinct, read_source, variables_of
@@ -39,19 +39,11 @@ MANY = 100
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
-class Emptied(NamedTuple):
-    """A source that has no rows, without `allowEmpty`, and where that is asked for."""
-
-    data: str
-    line: int
-    column: int
-
-
 class Generated(NamedTuple):
     """What the blocks of one file come to."""
 
     entries: tuple[Entry, ...] = ()
-    emptied: tuple[Emptied, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
     whole: bool = True
     rows: tuple[BlockRows, ...] = ()
 
@@ -72,7 +64,7 @@ def generated(
 ) -> Generated:
     """All resources of all rows; what is wrong goes to the findings."""
     entries: list[Entry] = []
-    emptied: list[Emptied] = []
+    sources: list[SourceUse] = []
     rows: list[BlockRows] = []
     whole = True
     for n, node in enumerate(items):
@@ -81,10 +73,10 @@ def generated(
         found = making.of_block(node, (given.root / findings.file).parent)
         if found is not None:
             entries += found.entries
-            emptied += found.emptied
+            sources += found.sources
             rows += found.rows
         whole = whole and found is not None and found.whole
-    return Generated(tuple(entries), tuple(emptied), whole, tuple(rows))
+    return Generated(tuple(entries), tuple(sources), whole, tuple(rows))
 
 
 class _Telling:
@@ -140,7 +132,10 @@ class _Making:
             _at_source(node, "bad-source", str(trouble), findings)
             return None
         entries, made = self._of_rows(block, source, rows)
-        return Generated(tuple(entries), _emptied(source, asked, node), block.whole, (made,))
+        at = place(_source_node(node))
+        may_be_empty = bool(asked.for_each.allow_empty)
+        use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
+        return Generated(tuple(entries), (use,), block.whole, (made,))
 
     def _of_rows(self, block: Block, source: Records, rows: list[Record]) -> tuple[list[Entry], BlockRows]:
         """What is made of every row; findings after the first MANY are counted."""
@@ -188,12 +183,6 @@ class _Making:
             block.whole = False
             return None
         return replace(entry, resource=replace(entry.resource, source=source), column=column)
-
-
-def _emptied(source: Records, asked: Generate, node: MappingNode) -> tuple[Emptied, ...]:
-    if source.rows or asked.for_each.allow_empty:
-        return ()
-    return (Emptied(source.name, *place(_source_node(node))),)
 
 
 def _source_node(node: MappingNode) -> Node:

@@ -69,14 +69,17 @@ def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
 
 def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
-    from syncengine.manifest.template_files import Loader, render
+    from syncengine.manifest.template_files import GENERATE_SECTION, Loader, render
     from syncengine.manifest.templates import SandboxedEnvironment
 
     environment, loader = SandboxedEnvironment(), Loader(given)
     waiting, met = [data.decode("utf-8", "replace")], set[str]()
     try:
         while waiting:
-            tree = environment.parse(waiting.pop())
+            text = waiting.pop()
+            if GENERATE_SECTION.search(text):
+                raise _Unknown
+            tree = environment.parse(text)
             for asked in _asked(tree):
                 yield source_digest(given, folder, asked)
             for name in _templates(tree) - met:
@@ -88,10 +91,12 @@ def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) ->
         findings = Findings(file.name)
         found = render(data, file.name, given, findings)
         yield repr(findings.found) if found is None else repr((found.text, found.places.marks))
+        if found is not None:
+            yield from _of_blocks(found.text.encode("utf-8", "surrogatepass"), given, folder)
 
 
 class _Unknown(Exception):
-    """A name that is made as the template runs."""
+    """What is asked for depends on what the template comes to."""
 
 
 def _asked(tree: nodes.Template) -> Iterator[ForEach]:

@@ -27,6 +27,7 @@ from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.given import NOTHING_GIVEN, Given
 from syncengine.manifest.lints import cut_texts, folded
 from syncengine.manifest.neighbours import public_by_silence, report_silence
+from syncengine.manifest.records import SourceUse
 from syncengine.manifest.reuse import BlockRows, formers
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
 from syncengine.resource import Key, Kind, Removal, Resource, Source
@@ -56,14 +57,6 @@ class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
     column: int
 
 
-class Emptied(Struct, frozen=True, gc=False, array_like=True):
-    """A source without rows, and where it is asked for."""
-
-    data: str
-    line: int
-    column: int
-
-
 class Reading(Struct, frozen=True, gc=False, array_like=True):
     """All of one file. `whole`: everything that it declares has a readable identity.
 
@@ -76,7 +69,7 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     default_categories: tuple[DefaultCategory, ...] = ()
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
-    emptied: tuple[Emptied, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
     rows: tuple[BlockRows, ...] = ()
 
 
@@ -180,7 +173,7 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
-        emptied=made.emptied,
+        sources=made.sources,
         rows=made.rows,
     )
 
@@ -189,7 +182,7 @@ class Made(NamedTuple):
     """What blocks come to."""
 
     entries: tuple[Entry, ...] = ()
-    emptied: tuple[Emptied, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
     whole: bool = True
     rows: tuple[BlockRows, ...] = ()
 
@@ -209,7 +202,7 @@ def _generated(
     digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
     before = Before(digest, formers(former.entries, former.rows) if former else {})
     found = generated(list(declared.generate), given, under, findings, before)
-    return Made(found.entries, tuple(Emptied(*each) for each in found.emptied), found.whole, found.rows)
+    return Made(found.entries, found.sources, found.whole, found.rows)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable
 from types import NoneType
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from syncengine.document.findings import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.resource import Row
@@ -51,12 +53,38 @@ class Named(dict[str, Any]):
 
 
 class Records(NamedTuple):
-    """All rows of a source, what it is called, and a digest of what it said. `live`: it is asked every time."""
+    """All rows of a source, what it is called, and a digest of what it said. `live`: it is asked every time.
+
+    `question` tells what one source is asked from what else it is asked; empty for files, which are read whole.
+    """
 
     name: str
     rows: list[Record]
     sha256: str
     live: bool = False
+    question: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The same in every run and on every machine, as long as the same is asked."""
+        return f"{self.name} {self.question}" if self.question else self.name
+
+
+class SourceUse(Struct, frozen=True, gc=False, array_like=True):
+    """A source that a manifest asks for: its name, `Records.identity` and number of rows, and where it is asked for."""
+
+    name: str
+    identity: str
+    rows: int
+    may_be_empty: bool
+    file: str
+    line: int
+    column: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no rows and nobody said that this is right."""
+        return not self.rows and not self.may_be_empty
 
 
 _KINDS = {str: "text", list: "a list", bool: "true or false", NoneType: "null", dict: "an object"}

@@ -33,19 +33,33 @@ def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
     if asked.sql is not None:
         return _of_sql(given, folder, asked.sql)
     assert asked.http is not None
-    return _remembered(given, ("http", _key(asked.http)), asked.http.source.text, lambda: _http(given, asked.http))
+    http = asked.http
+    question = _question(http.path, http.query, http.items)
+    return _remembered(given, ("http", _key(http)), http.source.text, question, lambda: _http(given, http))
 
 
 def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
+    question = _question(asked.query, asked.params)
     if asked.file is None:
         name = asked.source.text if asked.source else ""
-        return _remembered(given, ("sql", _key(asked)), name, lambda: _sql(given, asked))
+        return _remembered(given, ("sql", _key(asked)), name, question, lambda: _sql(given, asked))
     from syncengine.manifest.source_sql import sql_rows
 
     path = inside(given, asked.file.text, folder)
     name = given.name_of(path)
     rows = lambda: sql_rows(name, str(path), asked.query.text, _parameters(asked))  # noqa: E731 - read when it is not known
-    return _remembered(given, ("sql", path, _key(asked)), name, rows)
+    return _remembered(given, ("sql", path, _key(asked)), name, question, rows)
+
+
+def _question(*parts: Any) -> str:
+    """A digest of what is asked, wherever it is written."""
+    return hashlib.sha256(repr([_plain(part) for part in parts]).encode()).hexdigest()[:16]
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, Mapping):
+        return sorted((name, _plain(value)) for name, value in part.items())
+    return part.text if isinstance(part, Written) else part
 
 
 def _parameters(asked: SqlFrom) -> dict[str, Any]:
@@ -93,12 +107,12 @@ def content(path: Path, name: str) -> bytes:
         raise SourceTrouble(f"{shown(name)}: the file cannot be read: {error.strerror or error}") from None
 
 
-def _remembered(given: Given, key: object, name: str, read: Any) -> Records:
+def _remembered(given: Given, key: object, name: str, question: str, read: Any) -> Records:
     """What is asked every run is asked once a run."""
     if key not in given.memo:
         try:
             rows = records(name, read())
-            given.memo[key] = Records(name, rows, _digest(rows), live=True)
+            given.memo[key] = Records(name, rows, _digest(rows), live=True, question=question)
         except SourceTrouble as trouble:
             given.memo[key] = trouble
     found = given.memo[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,16 +26,22 @@ from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
+GENERATE_SECTION = re.compile(r"\bgenerate\b[\"']?\s*:")
+"""Where the result depends on more than what the template reads."""
 LINE = "_line"
 """What `data` is told besides: where it is called in the manifest's own template."""
 
 
 class Rendered(NamedTuple):
-    """The result, what wrote it, the sources that were read, and where."""
+    """The result, what wrote it, the sources that were read, and where.
+
+    `may_generate`: a `generate` section is written out in one of the templates.
+    """
 
     text: str
     places: Places
     sources: Sequence[tuple[Records, int, bool]]
+    may_generate: bool
 
 
 class Loader(BaseLoader):
@@ -63,6 +70,7 @@ class MarkingEnvironment(SandboxedEnvironment):
         super().__init__(Loader(given))
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
+        self.may_generate = False
         self.marking = Marking(f"\x02{secrets.randbits(60)}")
         self._given, self._folder = given, folder
         self.filters |= self.marking.filters(self.filters["map"])
@@ -70,6 +78,7 @@ class MarkingEnvironment(SandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
+        self.may_generate = self.may_generate or bool(GENERATE_SECTION.search(source))
         self.files.append(name or "")
         mark_all(tree.body, len(self.files) - 1)
         for call in tree.find_all(nodes.Call):
@@ -110,7 +119,8 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
         _tell(error, name, findings)
         return None
     marks = environment.marking
-    return Rendered(*unmarked("".join(found), marks.pattern, environment.files, marks.rows), environment.sources)
+    said, places = unmarked("".join(found), marks.pattern, environment.files, marks.rows)
+    return Rendered(said, places, environment.sources, environment.may_generate)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Findings) -> Template | None:

@@ -13,12 +13,13 @@ from syncengine.errors import Diagnostic, with_row
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.given import Given
-from syncengine.manifest.reading import DefaultCategory, Emptied, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.reading import DefaultCategory, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.records import SourceUse
 from syncengine.manifest.template_files import Rendered, render
 from syncengine.manifest.template_places import Origin
 from syncengine.resource import Source
 
-Placed = TypeVar("Placed", RemovedEntry, DefaultCategory)
+Placed = TypeVar("Placed", RemovedEntry, DefaultCategory, SourceUse)
 _IN_LINE = re.compile(r"\bin line (\d+)$")
 
 
@@ -29,6 +30,9 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given)
     if rendered is None:
         return Reading(file, found=tuple(findings.found), whole=False)
     reading = read_manifest(rendered.text.encode("utf-8", "surrogatepass"), file, defaults, given)
+    if reading.sources and not rendered.may_generate:
+        findings.at("bad-template", 1, 1, "the section `generate:` must be written out in a template, not made by one")
+        return Reading(file, found=tuple(findings.found), whole=False)
     return relocated(reading, rendered, {file: data.decode("utf-8-sig").split("\n")})
 
 
@@ -58,14 +62,17 @@ def relocated(reading: Reading, rendered: Rendered, texts: Mapping[str, Sequence
             d, file=at.file, line=at.line, column=_column(texts, at), message=message, data=d.data or at.data
         )
 
-    emptied = tuple(Emptied(s.name, line, 1) for s, line, allowed in rendered.sources if not s.rows and not allowed)
+    uses = (
+        SourceUse(source.name, source.identity, len(source.rows), allowed, reading.file, line, 1)
+        for source, line, allowed in rendered.sources
+    )
     return replace(
         reading,
         entries=tuple(map(declared, reading.entries)),
         removed=tuple(map(moved, reading.removed)),
         default_categories=tuple(map(moved, reading.default_categories)),
         found=tuple(map(told, reading.found)),
-        emptied=(*reading.emptied, *emptied),
+        sources=(*map(moved, reading.sources), *dict.fromkeys(uses)),
     )
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Protocol
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
 
-VERSION = 4
+VERSION = 5
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a state knows of itself. `commit`: of the last run that applied; `generation`: of the last writing."""
+    """What a state knows of itself. `commit`: of the last run that applied; `generation`: of the last writing.
+
+    `sources`: the rows that each source of data had when it was applied last, by its identity.
+    """
 
     lineage: str
     base_url: str | None
@@ -22,10 +26,17 @@ class Facts:
     owns_activity_types: bool
     commit: str | None
     generation: str | None = None
+    sources: Mapping[str, int] = field(default_factory=dict)
 
 
-FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation")
+FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "generation", "sources")
 """The columns of Facts."""
+
+
+def facts_of(values: Sequence[Any]) -> Facts:
+    """Facts of what stands in those columns; SQLite has no truth values of its own."""
+    lineage, base_url, team, owns, commit, generation, sources = values
+    return Facts(lineage, base_url, team, bool(owns), commit, generation, json.loads(sources or "{}"))
 
 
 class Recollection(Protocol):

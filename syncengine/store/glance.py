@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.store.codec import COLUMNS, from_values
-from syncengine.store.facts import FACTS, VERSION, Facts, Recollection
+from syncengine.store.facts import FACTS, VERSION, Facts, Recollection, facts_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -35,8 +35,7 @@ class Glance:
         if self._connection is None:
             return NO_FACTS
         query = f"SELECT {', '.join(FACTS)} FROM state_facts"  # noqa: S608 - names of columns
-        lineage, base_url, team, owns, *others = self._connection.execute(query).fetchone()
-        return Facts(lineage, base_url, team, bool(owns), *others)
+        return facts_of(self._connection.execute(query).fetchone())
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         only = "" if kind is None else " WHERE r.kind = ?"

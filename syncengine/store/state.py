@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +16,11 @@ from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.store import facts, history, journal, reading, tables
 from syncengine.store.database import Database, open_database
-from syncengine.store.facts import Facts
+from syncengine.store.facts import Facts, facts_of
 from syncengine.store.history import HistoryEntry, Run
 from syncengine.store.journal import Failure, Intent, Settlement, Stamp
 from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
-from syncengine.store.tables import FACTS, GENERATIONS, ROWS, SESSIONS
+from syncengine.store.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
 __all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -66,10 +67,11 @@ class State:
 
     def facts(self) -> Facts:
         with self.database.transaction() as connection:
-            columns: list[sa.ColumnElement[Any]] = [FACTS.c[name] for name in facts.FACTS]
-            if tables.version(connection) < GENERATIONS:
-                columns[-1] = sa.null().label(facts.FACTS[-1])
-            return Facts(*connection.execute(sa.select(*columns)).one())
+            version = tables.version(connection)
+            columns: list[sa.ColumnElement[Any]] = [
+                FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in facts.FACTS
+            ]
+            return facts_of(connection.execute(sa.select(*columns)).one())
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """All rows, or a kind's, by kind and name, read as they are asked for."""
@@ -143,11 +145,18 @@ class State:
         """End the lock of this id, whoever holds it; what the holder writes next fails. False: no such lock."""
         return self._locks.break_open(lock_id)
 
-    def begin_run(self, run: Run) -> None:
-        """Start a run: what follows is written in its name. Runs that died are closed, and their intents doubted."""
+    def begin_run(self, run: Run, sources: Mapping[str, int] | None = None) -> None:
+        """Start a run: what follows is written in its name. Runs that died are closed, and their intents doubted.
+
+        `sources`: the rows that sources have, of which the run may make something however it ends.
+        """
         with self._writing() as connection:
             journal.abandon(connection)
             history.open_run(connection, run, self._now())
+            if sources:
+                known = self._sources(connection)
+                most = {name: max(rows, known.get(name, 0)) for name, rows in sources.items()}
+                self._remember(connection, {**known, **most})
         self._run = run
 
     def intend(self, entries: Sequence[Intent]) -> None:
@@ -226,14 +235,19 @@ class State:
             if known:
                 connection.execute(sa.update(FACTS).values(**known))
 
-    def end_run(self, outcome: str, counts: Mapping[str, int]) -> None:
-        """Close the run; whatever is still under way is doubtful from now on."""
+    def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
+        """Close the run; whatever is still under way is doubtful from now on.
+
+        `sources`: the rows that sources have, of which a run that is complete made everything.
+        """
         run = self._current()
         with self._writing() as connection:
             journal.abandon(connection)
             history.close_run(connection, run.id, self._now(), outcome, counts)
             if outcome == "complete":
                 self._mark_applied(connection)
+                if sources is not None:
+                    self._remember(connection, sources)
         self._run = None
 
     def close(self) -> None:
@@ -267,6 +281,13 @@ class State:
     def _stamp(self) -> Stamp:
         run, lease = self._run, self.lease
         return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
+
+    def _sources(self, connection: sa.Connection) -> dict[str, int]:
+        found: dict[str, int] = json.loads(connection.execute(sa.select(FACTS.c.sources)).scalar_one() or "{}")
+        return found
+
+    def _remember(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
+        connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))
 
     def _mark_applied(self, connection: sa.Connection) -> None:
         """From the first intent on, an older commit must not win over this run's (engine.md 1.7)."""

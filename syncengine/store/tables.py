@@ -29,6 +29,7 @@ FACTS = sa.Table(
     sa.Column("owns_activity_types", sa.Boolean, nullable=False),
     sa.Column("revision", sa.Text),
     sa.Column("generation", sa.Text, comment="Another one after each transaction that writes"),
+    sa.Column("sources", sa.Text, comment="JSON: the rows that each source of data had when it was applied last"),
     comment="One row. `version` is read by engines of every age: it stays where it is.",
 )
 
@@ -150,15 +151,20 @@ def _mechanism(connection: sa.Connection) -> None:
     METADATA.create_all(connection, tables=[MECHANISM])
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism)
+def _sources(connection: sa.Connection) -> None:
+    """4 → 5: how many rows sources had; of states from before, resources tell what they were made of."""
+    connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 
 
 assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
 
-GENERATIONS = 3
-"""The first schema that knows of generations."""
+ARRIVED = {"generation": 3, "sources": 5}
+"""The first schemas that have these columns of `state_facts`."""
 
 READABLE = 1
 """The oldest schema whose recorded rows read as they do now: a `plan`, which never migrates, is content with it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import Ended, Project
+from tests.cli.service import Service
 
 BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
 
@@ -155,7 +156,88 @@ def test_each_source_of_one_line_is_guarded(project: Project) -> None:
     (project.folder / "s.csv").write_text("n\n")
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
-    assert "s.csv has no rows, and 1 resources" in done.err + done.out
+    assert "s.csv has no rows, and 1 resource was" in done.err + done.out
+
+
+STATIC = "".join(f"  - {{name: STATIC-{n}}}\n" for n in range(40))
+FEEDS = {
+    "keywords": "tags:\n  - {name: A, keywords: {{ data('../r.csv') | map(attribute='n') | list | tojson }}}\n",
+    "metadata": "tags:\n  - {name: A, metadata: { {% for r in data('../r.csv') %}{{ r.n }}: x, {% endfor %} }}\n",
+    "a filter": (
+        "{% set known = data('../r.csv') | map(attribute='n') | list %}"
+        "tags:\n{% for n in range(10) if 'ROW-' ~ n in known %}\n  - name: T-{{ n }}\n{% endfor %}\n"
+    ),
+    "beside what is written out": (
+        "{% set ns = namespace(l=[]) %}{% for r in data('../r.csv') %}{% set ns.l = ns.l + [r.n] %}{% endfor %}"
+        "tags:\n{% for n in ns.l %}\n  - name: {{ n }}\n{% endfor %}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("template", FEEDS.values(), ids=FEEDS.keys())
+def test_whatever_comes_of_a_source_is_missed(project: Project, template: str) -> None:
+    """Keywords, metadata, and rows that only choose: the rows that a source had are remembered."""
+    names = [f"ROW-{n}" for n in range(10)]
+    write(project, names)
+    (project.folder / "manifests" / "m.yaml").unlink()
+    (project.folder / "manifests" / "m.yaml.j2").write_text(f"{template}{STATIC}")
+    assert project.run("apply", "-y").code == 0
+    (project.folder / "r.csv").write_text("n\n" + "".join(f"{name}\n" for name in names[:7]))
+    shrunk = project.run("apply", "-y")
+    assert (shrunk.code, "r.csv shrank: 3 of 10 " in shrunk.out + shrunk.err) == (4, True)
+    (project.folder / "r.csv").write_text("n\n")
+    emptied = project.run("apply", "-y", "--format", "json")
+    assert (emptied.code, emptied.codes) == (8, ["source-empty"])
+
+
+def test_a_lookup_that_is_empty_is_missed(project: Project) -> None:
+    """Nothing leaves, and what tags say would be another thing."""
+    write(project, ["A", "B"])
+    (project.folder / "names.csv").write_text("n,t\nA,first\nB,second\n")
+    (project.folder / "manifests" / "m.yaml").unlink()
+    (project.folder / "manifests" / "m.yaml.j2").write_text(
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    description: unknown"
+        "{% for t in data('../names.csv') if t.n == r.n %} {{ t.t }}{% endfor %}\n\n{% endfor %}\n"
+    )
+    assert project.run("apply", "-y").code == 0
+    (project.folder / "names.csv").write_text("n,t\n")
+    done = project.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["source-empty"])
+    assert "names.csv has no rows, and had 2 rows when it was applied last" in done.err + done.out
+
+
+def test_rows_are_remembered_of_a_run_that_did_not_end_well(project: Project, service: Service) -> None:
+    """Some of it was made of them."""
+    write(project, [f"ROW-{n}" for n in range(9)])
+    template = project.folder / "manifests" / "m.yaml"
+    template.unlink()
+    template.with_name("m.yaml.j2").write_text(FEEDS["keywords"] + STATIC)
+    service.fault("upsertTags", itemErrors=[{"index": 1, "errorDescription": "no such thing"}])
+    assert project.run("apply", "-y").code == 3
+    (project.folder / "r.csv").write_text("n\n")
+    done = project.run("plan", "--format", "json")
+    assert (done.code, done.codes) == (8, ["source-empty"])
+
+
+def test_what_a_text_template_generates_is_read_again(project: Project) -> None:
+    """A block in its result depends on its data as any block does; one that is put together is refused."""
+    write(project, ["ROW-A", "ROW-B", "ROW-C"])
+    (project.folder / "manifests" / "m.yaml").unlink()
+    template = project.folder / "manifests" / "m.yaml.j2"
+    block = '  - {forEach: {csv: ../r.csv}, tags: [{name: "{% raw %}{{ row.n }}{% endraw %}"}]}\n'
+    template.write_text(f"generate:\n{block}")
+    assert project.run("apply", "-y").code == 0
+    assert "No changes" in project.run("plan").out
+    (project.folder / "r.csv").write_text("n\nROW-A\nROW-B\nROW-C\nROW-D\n")
+    assert "1 to create" in project.run("plan").out
+    (project.folder / "r.csv").write_text("n\n")
+    assert project.run("plan", "--format", "json").codes == ["source-empty"]
+    (project.folder / "r.csv").unlink()
+    assert "bad-source" in project.run("validate", "--format", "json").codes
+    write(project, ["ROW-A"])
+    (project.folder / "manifests" / "m.yaml").unlink()
+    template.write_text("{{ 'gene' ~ 'rate' }}:\n" + block)
+    assert "bad-template" in project.run("validate", "--format", "json").codes
 
 
 def test_a_source_that_is_gone_is_an_error(applied: Project) -> None:

@@ -298,6 +298,7 @@ def _first_version(path: Path) -> None:
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM state_lock WHERE id = 2")
         connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
+        connection.execute("ALTER TABLE state_facts DROP COLUMN sources")
         connection.execute("UPDATE state_facts SET version = 1")
         connection.commit()
 
