@@ -22,6 +22,7 @@ MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 """A text, or what may be no number that we take."""
+_VISIBLE = re.compile(r"[^ \t\n\r]")
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -181,7 +182,7 @@ def _line_of_no_number(text: str) -> str:
 
 
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
-    """The items of a list; numbered from 1."""
+    """The items of a list; numbered by the line each starts in, or from 1 where several start in one line."""
     try:
         found = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
@@ -192,7 +193,24 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
         raise SourceTrouble(f"{name}{_line_of_no_number(text)}: this is not JSON: {error}") from None
     if not isinstance(found, list):
         raise SourceTrouble(f"{name}: there must be a list of objects in it, not {kind_of(found)}")
-    yield from enumerate(found, 1)
+    lines = list(_lines_of_items(text)) if found else []
+    yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(found) + 1), found, strict=True)
+
+
+def _lines_of_items(text: str) -> Iterator[int]:
+    """Where each item of a list starts, in text that is known to be one."""
+    decoder, line, counted = json.JSONDecoder(), 1, 0
+    at = _visible(text, 0)
+    while text[at] != "]":
+        at = _visible(text, at + 1)
+        line, counted = line + text.count("\n", counted, at), at
+        yield line
+        at = _visible(text, decoder.raw_decode(text, at)[1])
+
+
+def _visible(text: str, at: int) -> int:
+    found = _VISIBLE.search(text, at)
+    return found.start() if found else len(text)
 
 
 def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:

@@ -129,6 +129,7 @@ def test_render_is_a_manifest_that_says_the_same(tmp_path: Path) -> None:
     [
         ("rows.csv", "n,v\nA,0123\nB,no\n"),
         ("rows.json", json.dumps([{"n": "A", "v": "0123"}, {"n": "B", "v": "no"}])),
+        ("rows.json", json.dumps([{"n": "A", "v": "0123"}, {"n": "B", "v": "no"}], indent=1)),
         ("rows.jsonl", '{"n": "A", "v": "0123"}\n\n{"n": "B", "v": "no"}\n'),
         ("rows.yaml", "- {n: A, v: 0123}\n- {n: B, v: no}\n"),
     ],
@@ -140,7 +141,7 @@ def test_every_kind_of_file_gives_the_same_rows(tmp_path: Path, file: str, conte
     block += "    tags: [{name: '{{ row.n }}', url: '{{ row.v }}'}]\n"
     desired = loaded(tmp_path, {file: content, "manifests/m.yaml": block})
     assert [r.body.fields["url"] for r in desired.resources.values()] == ["0123", "no"]
-    lines = {"csv": [2, 3], "json": [1, 2], "jsonl": [1, 3], "yaml": [1, 2]}[kind]
+    lines = {"csv": [2, 3], "json": [1, 2] if "\n" not in content else [2, 6], "jsonl": [1, 3], "yaml": [1, 2]}[kind]
     assert [r.source.data and r.source.data.row for r in desired.resources.values()] == lines
 
 
