@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from syncengine.manifest.given import Given
 from syncengine.manifest.reading import DefaultCategory, Reading, RemovedEntry, read_manifest
 from syncengine.manifest.records import SourceUse
 from syncengine.manifest.template_files import Rendered, render
-from syncengine.manifest.template_places import Origin
+from syncengine.manifest.template_places import Origin, Places
 from syncengine.resource import Source
 
 Placed = TypeVar("Placed", RemovedEntry, DefaultCategory, SourceUse)
@@ -33,51 +34,59 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given)
     if reading.sources and not rendered.may_generate:
         findings.at("bad-template", 1, 1, "the section `generate:` must be written out in a template, not made by one")
         return Reading(file, found=tuple(findings.found), whole=False)
-    return relocated(reading, rendered, {file: data.decode("utf-8-sig").split("\n")})
+    return relocated(reading, rendered, data.decode("utf-8-sig").split("\n"))
 
 
-def relocated(reading: Reading, rendered: Rendered, texts: Mapping[str, Sequence[str]]) -> Reading:
-    """A reading of the result as one of the template."""
-
-    places = rendered.places
-
-    def declared(entry: Entry) -> Entry:
-        old = entry.resource.source
-        at = places.at(old.line, entry.column)
-        source = Source(at.file, at.line, old.data or at.data)
-        return replace(entry, resource=replace(entry.resource, source=source), column=_column(texts, at))
-
-    def moved(each: Placed) -> Placed:
-        at = places.at(each.line, each.column)
-        return replace(each, file=at.file, line=at.line, column=_column(texts, at))
-
-    def told(d: Diagnostic) -> Diagnostic:
-        if d.line is None:
-            return d
-        at = places.at(d.line, d.column or 1)
-        message = _IN_LINE.sub(lambda m: f"in line {places.line(int(m[1]))}", d.message)
-        if d.data is None:
-            message = with_row(message, at.data)
-        return replace(
-            d, file=at.file, line=at.line, column=_column(texts, at), message=message, data=d.data or at.data
-        )
-
-    uses = (
+def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Reading:
+    """A reading of the result as one of the template, whose `lines` are those of its file."""
+    move = _Move(rendered.places, reading.file, lines)
+    uses = [
         SourceUse(source.name, source.identity, len(source.rows), allowed, reading.file, line, 1)
         for source, line, allowed in rendered.sources
-    )
+    ]
+    empty = ", ".join(dict.fromkeys(use.name for use in uses if use.is_empty))
     return replace(
         reading,
-        entries=tuple(map(declared, reading.entries)),
-        removed=tuple(map(moved, reading.removed)),
-        default_categories=tuple(map(moved, reading.default_categories)),
-        found=tuple(map(told, reading.found)),
-        sources=(*map(moved, reading.sources), *dict.fromkeys(uses)),
+        entries=tuple(map(move.entry, reading.entries)),
+        removed=tuple(map(move.placed, reading.removed)),
+        default_categories=tuple(map(move.placed, reading.default_categories)),
+        found=tuple(move.diagnostic(d, empty) for d in reading.found),
+        sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
     )
 
 
-def _column(texts: Mapping[str, Sequence[str]], at: Origin) -> int:
-    """Where the template's line begins: what is written in it may stand anywhere in the result."""
-    lines = texts.get(at.file, ())
-    text = lines[at.line - 1] if at.line <= len(lines) else ""
-    return len(text) - len(text.lstrip()) + 1
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Places of a result → those of what wrote it."""
+
+    places: Places
+    file: str
+    lines: Sequence[str]
+
+    def entry(self, entry: Entry) -> Entry:
+        old = entry.resource.source
+        at = self.places.at(old.line, entry.column)
+        source = Source(at.file, at.line, old.data or at.data)
+        return replace(entry, resource=replace(entry.resource, source=source), column=self._column(at))
+
+    def placed(self, each: Placed) -> Placed:
+        at = self.places.at(each.line, each.column)
+        return replace(each, file=at.file, line=at.line, column=self._column(at))
+
+    def diagnostic(self, d: Diagnostic, empty: str) -> Diagnostic:
+        """`empty` are the sources that have no rows, which may be why something is missing."""
+        if d.line is None:
+            return d
+        at = self.places.at(d.line, d.column or 1)
+        message = _IN_LINE.sub(lambda m: f"in line {self.places.line(int(m[1]))}", d.message)
+        if d.code == "null-value" and empty:
+            message = f"{message} ({empty} has no rows)"
+        if d.data is None:
+            message = with_row(message, at.data)
+        data = d.data or at.data
+        return replace(d, file=at.file, line=at.line, column=self._column(at), message=message, data=data)
+
+    def _column(self, at: Origin) -> int:
+        """Where the template's line begins: what is written in it may stand anywhere in the result."""
+        text = self.lines[at.line - 1] if at.file == self.file and at.line <= len(self.lines) else ""
+        return len(text) - len(text.lstrip()) + 1

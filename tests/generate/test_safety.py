@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.program import Ended, Project
 from tests.cli.service import Service
+from tests.manifest.loading import problems
 
 BLOCK = "generate:\n  - forEach: {csv: ../r.csv%s}\n    tags: [{name: '{{ row.n }}', description: '{{ row.n }}'}]\n"
 
@@ -204,6 +205,16 @@ def test_a_lookup_that_is_empty_is_missed(project: Project) -> None:
     done = project.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
     assert "names.csv has no rows, and had 2 rows when it was applied last" in done.err + done.out
+
+
+def test_a_section_that_came_to_nothing_names_its_source(tmp_path: Path) -> None:
+    """What is wrong is not the section."""
+    files = {
+        "r.csv": "n\n",
+        "manifests/m.yaml.j2": "tags:\n{% for r in data('../r.csv') %}\n  - {{ r.n }}\n{% endfor %}\n",
+    }
+    (found,) = problems(tmp_path, files)
+    assert (found.code, found.message.endswith("(r.csv has no rows)")) == ("null-value", True)
 
 
 def test_rows_are_remembered_of_a_run_that_did_not_end_well(project: Project, service: Service) -> None:
