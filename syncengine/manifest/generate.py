@@ -36,6 +36,8 @@ from syncengine.template_limits import OutOfBounds
 
 MANY = 100
 """Errors, and warnings, of one block that are told one by one."""
+FEW = 5
+"""The same of those that say the same at one place."""
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
@@ -80,28 +82,36 @@ def generated(
 
 
 class _Telling:
-    """What is found in rows goes to the findings: MANY errors and MANY warnings, of the others how many they are."""
+    """What is found in rows goes to the findings: MANY errors and MANY warnings, FEW that say the same at one place.
+
+    Of the others, how many they are.
+    """
 
     def __init__(self, findings: Findings, at: tuple[int, int]) -> None:
         self._findings = findings
         self._at = at
-        self._met: Counter[Severity] = Counter()
+        self._told: Counter[Severity] = Counter()
+        self._untold: Counter[Severity] = Counter()
+        self._alike: Counter[Diagnostic] = Counter()
 
     def tell(self, row: Record, found: list[Diagnostic]) -> None:
         for diagnostic in found:
-            self._met[diagnostic.severity] += 1
-            if self._met[diagnostic.severity] <= MANY:
-                message = with_row(diagnostic.message, row.row)
-                self._findings.found.append(replace(diagnostic, message=message, data=row.row))
+            severity = diagnostic.severity
+            if self._told[severity] >= MANY or self._alike[diagnostic] >= FEW:
+                self._untold[severity] += 1
+                continue
+            self._told[severity] += 1
+            self._alike[diagnostic] += 1
+            message = with_row(diagnostic.message, row.row)
+            self._findings.found.append(replace(diagnostic, message=message, data=row.row))
 
     def stops(self, row: Record, error: Exception) -> None:
         self._findings.at("bad-template", *self._at, f"the template failed: {error}", data=row.row)
 
     def finish(self, source: str) -> None:
-        for severity, count in self._met.items():
-            if count > MANY:
-                message = f"{count - MANY:,} more {severity}s in other rows of {source}"
-                self._findings.at("more-findings", *self._at, message, severity=severity)
+        for severity, count in self._untold.items():
+            more = f"{count:,} more {severity}s" if count > 1 else f"one more {severity}"
+            self._findings.at("more-findings", *self._at, f"{more} in other rows of {source}", severity=severity)
 
 
 @dataclass(frozen=True, slots=True)
