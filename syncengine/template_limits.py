@@ -110,10 +110,10 @@ class Budget:
             yield item
 
     def fits(self, size: int) -> None:
-        """One value of this size."""
+        """One value of this size; a product with a negative number is empty, and gives nothing back."""
         if size > MAX_TEXT:
             raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
-        self.wrote(size)
+        self.wrote(max(size, 0))
 
     def works(self, characters: int) -> None:
         """One call, which goes through so many characters."""

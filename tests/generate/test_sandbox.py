@@ -90,6 +90,8 @@ HUNGRY = {
     "digits to round up to": "{{ 1.5|round(9999999999, 'ceil') }}",
     "a long number of a text": "{{ ('1' * 999999)|int(0, 16) % 7 }}",
     "what is looked for from behind": "{{ ('a' * 999999).rfind('b' ~ 'a' * 499999) }}",
+    "negative products": "{% set q = 'x' * (-10**15) %}{% set n = namespace(a=[]) %}{% for i in range(2000) %}"
+    "{% set n.a = [n.a, 'x' * 999999] %}{% endfor %}x",
     "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
 }
 BARE = {
@@ -114,6 +116,66 @@ def refused_in_both(folder: Path, template: str) -> None:
 def test_there_is_nothing_to_escape_to(tmp_path: Path, template: str) -> None:
     """Attributes, functions and filters are allowed one by one; the rest is undefined."""
     refused_in_both(tmp_path, template)
+
+
+INTERNAL = {
+    "turns": "{{ range(9)|_turns(-1000000000)|list }}",
+    "joined": "{{ ['x']|_joined }}",
+    "marks": "{{ 1|_mark(0, []) }}",
+    "by its name": "{{ [['x']]|map('_joined')|list }}",
+    "of a block": "{% filter _kept %}x{% endfilter %}",
+    "of a capture": "{% set x | _kept %}x{% endset %}",
+    "where it is not reached": "{% if false %}{{ 1|_comparable }}{% endif %}",
+}
+
+
+@pytest.mark.parametrize("template", INTERNAL.values(), ids=INTERNAL.keys())
+def test_filters_of_our_own_are_not_for_templates(tmp_path: Path, template: str) -> None:
+    """They trust what they are given; to a template there are none of such names."""
+    refused_in_both(tmp_path, template)
+    (found, *_) = problems(tmp_path / "a", {})
+    assert "No filter named '_" in found.message
+    for n, way in enumerate(("{% include 'part.j2' %}", "{% import 'part.j2' as part %}{{ part.m() }}")):
+        part = "{% macro m() %}" + template + "{% endmacro %}{{ m() }}"
+        (found, *_) = problems(tmp_path / f"c{n}", {"manifests/m.yaml.j2": f"#\n{way}\n", "part.j2": "\n" + part})
+        assert (found.code, found.file, found.line) == ("bad-template", "part.j2", 2)
+        assert "No filter named '_" in found.message
+
+
+CONDITIONS = {
+    "turns": ("range(9)|_turns(-1)|list", "No filter named '_turns'"),
+    "by its name": ("[[1]]|map('_joined')|list", "No filter named '_joined'"),
+    "a part of none": ("(none.x) and true", "has no attribute 'x'"),
+    "a class": ("(true.__class__) and true", "has no attribute '__class__'"),
+    "a class of a class": ("((1).__class__.__base__) and true", "has no attribute '__class__'"),
+    "a sum of none": ("(none + 1) and true", "unsupported operand"),
+}
+
+
+@pytest.mark.parametrize(("condition", "words"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_a_condition_that_cannot_be_known(tmp_path: Path, condition: str, words: str) -> None:
+    """Whatever could be reckoned out before there is a row; it has its place in a file as well."""
+    block = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{condition}"\n    tags: [{{name: T}}]\n'
+    (found, *_) = problems(tmp_path / "a", {"r.csv": "a\n1\n", "manifests/m.yaml": block})
+    assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
+    assert words in found.message
+    text = f"#\n{{% if {condition} %}}{{% endif %}}{{{{ {condition} }}}}\n"
+    (found, *_) = problems(tmp_path / "b", {"manifests/m.yaml.j2": text})
+    assert (found.code, found.line) == ("bad-template", 2)
+    assert words in found.message
+
+
+@pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "include ('a.j2', 'b.j2')", "extends ['a.j2']"])
+def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
+    """Which of them it is, is known when it is included; none of them is an error at its line."""
+    text = f"#\n{{% {way} %}}\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text})
+    assert (found.code, found.file, found.line) == ("bad-template", "manifests/m.yaml.j2", 2)
+    if "include" in way:
+        (key,) = loaded(tmp_path, {"b.j2": "tags: [{name: B}]\n"}).resources
+        assert key.name == "B"
+        (key,) = loaded(tmp_path, {"a.j2": "tags: [{name: A}]\n"}).resources
+        assert key.name == "A"
 
 
 @pytest.mark.parametrize("template", HUNGRY.values(), ids=HUNGRY.keys())
