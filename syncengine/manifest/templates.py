@@ -35,11 +35,15 @@ from syncengine.manifest.template_filters import plain_text
 from syncengine.template_limits import (
     MAX_SOUGHT,
     Budget,
+    OutOfBounds,
     TooMuch,
     bounded_range,
     check_number,
     check_operation,
+    clock,
+    deadline_of,
     size_of,
+    steps_of,
 )
 
 MARKS = ("{{", "{%", "{#")
@@ -91,13 +95,25 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             loader=loader,
             finalize=self._shown,
         )
-        self.deadline: float | None = None
-        self.written = 0
-        self.bound = size_of(0)
-        self.budget = Budget()
+        self.written = self.steps = 0
+        self.begin(0)
+        self.budget = Budget(self.deadline, clock)
         self.filters = {**filters_of(lambda: self.budget), **self._own_filters()}
         self.tests.update(tests_of(lambda: self.budget))
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
+
+    def begin(self, rows: int) -> None:
+        """Say what all rows of a block may do together; of a file there is one."""
+        self.deadline, self.most_steps, self.bound = deadline_of(rows), steps_of(rows), size_of(rows)
+
+    def another(self) -> Budget:
+        """The budget of what comes next in a block; OutOfBounds where all before have left nothing of the block's."""
+        self.steps += self.budget.spent
+        budget = self.budget = Budget(self.deadline, clock)
+        if self.steps > self.most_steps:
+            raise OutOfBounds(f"the block needs more than {self.most_steps:,} turns of loops and calls for all rows")
+        budget.is_in_time()
+        return budget
 
     def _own_filters(self) -> dict[str, Callable[..., Any]]:
         return {
