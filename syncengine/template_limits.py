@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -11,13 +12,17 @@ from jinja2 import Undefined
 
 MAX_STEPS = 5_000_000
 """Turns of loops and calls, all together, of one file."""
-MAX_SECONDS = 20.0
-SECONDS_A_ROW = 0.005
-"""What a block may take besides, for each of its rows on average."""
+STEPS_OF_BLOCK = 20_000_000
+"""What all rows of a block may take together, besides STEPS_A_ROW for each of them on average."""
+STEPS_A_ROW = 500
+MAX_SECONDS = 30.0
+"""Of the processor, so that a machine that is busy or waits refuses nothing that another one takes."""
+SECONDS_A_ROW = 0.001
+"""What a block may take besides, for each of its rows on average: ten times what an honest one takes."""
 MAX_CHARACTERS = 64 * 1024 * 1024
 """What one file may write."""
-MAX_OF_BLOCK = 256 * 1024 * 1024
-"""What all rows of a block may come to, besides CHARACTERS_A_ROW for each of them on average."""
+MAX_OF_BLOCK = 32 * 1024 * 1024
+"""What all rows of a block may come to, besides CHARACTERS_A_ROW for each of them on average; in memory it is more."""
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
 """Characters or items of any one value."""
@@ -41,18 +46,46 @@ CHECKED_EACH = 64 * 1024
 OF_A_CALL = 128
 PARTS_OF_A_STEP = 8
 """Items of a list that are counted in the time of a turn of a loop."""
+MAX_MEMORY = 700_000_000
+"""Bytes that the rows of a live source may take: a million of ten columns of text do not, one of five does."""
+OF_A_ROW = 104
+"""Bytes of a record, besides its mapping and values: where it stands, and its number."""
+WORK_OF_A_STEP = 20
+"""Characters that are gone through in the time of a turn of a loop."""
 STEPS_OF_A_FILTER = 4
 """What an item costs that goes through a filter, compared with a turn of a loop."""
 
 
+clock = time.thread_time
+"""What deadlines are told by, if nothing else is said."""
+
+
 def deadline_of(rows: int) -> float:
     """When a block with so many rows must be done."""
-    return time.monotonic() + MAX_SECONDS + SECONDS_A_ROW * rows
+    return clock() + MAX_SECONDS + SECONDS_A_ROW * rows
+
+
+def steps_of(rows: int) -> int:
+    """Steps that a block with so many rows may take."""
+    return STEPS_OF_BLOCK + STEPS_A_ROW * rows
 
 
 def size_of(rows: int) -> int:
     """Characters that a block with so many rows may come to."""
     return MAX_OF_BLOCK + CHARACTERS_A_ROW * rows
+
+
+def memory_of(row: Any) -> int:
+    """Bytes that a row takes once it is a record, with all that is in it."""
+    size, waiting = OF_A_ROW, [row]
+    while waiting:
+        part = waiting.pop()
+        size += sys.getsizeof(part)
+        if isinstance(part, dict):
+            waiting += part.values()
+        elif isinstance(part, list | tuple):
+            waiting += part
+    return size
 
 
 class TooMuch(Exception):
@@ -64,15 +97,22 @@ class OutOfBounds(TooMuch):
 
 
 class Budget:
-    """What is left of it for one file."""
+    """What is left of it for one file, or one row of a block, until a time that `clock` tells."""
 
-    def __init__(self, deadline: float | None = None) -> None:
+    def __init__(self, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps = 0
         self.characters = 0
         self._made = 0
         self._work = 0
+        self._worked = 0
         self._look_at = CHECKED_EVERY
-        self.deadline = time.monotonic() + MAX_SECONDS if deadline is None else deadline
+        self.deadline = deadline
+        self._clock = clock
+
+    @property
+    def spent(self) -> int:
+        """All that was done, in steps."""
+        return self.steps + (self._worked + self._work) // WORK_OF_A_STEP
 
     def walk(self, steps: int) -> None:
         """So many steps at once."""
@@ -80,7 +120,7 @@ class Budget:
         self.step()
 
     def is_in_time(self) -> None:
-        if time.monotonic() > self.deadline:
+        if self._clock() > self.deadline:
             raise OutOfBounds("the template takes too long")
 
     def step(self) -> None:
@@ -110,16 +150,17 @@ class Budget:
             yield item
 
     def fits(self, size: int) -> None:
-        """One value of this size."""
+        """One value of this size; a product with a negative number is empty, and gives nothing back."""
         if size > MAX_TEXT:
             raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters or items")
-        self.wrote(size)
+        self.wrote(max(size, 0))
+        self.works(max(size, 0))
 
     def works(self, characters: int) -> None:
         """One call, which goes through so many characters."""
         self._work += characters + OF_A_CALL
         if self._work > CHECKED_EACH:
-            self._work = 0
+            self._worked, self._work = self._worked + self._work, 0
             self.is_in_time()
 
     def took(self, value: Any, characters: int = 0) -> Any:

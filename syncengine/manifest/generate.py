@@ -151,7 +151,7 @@ class _Making:
         """What is made of every row; findings after the first MANY are counted."""
         block.begin(variables_of(self.given), len(rows), self.findings)
         entries: list[Entry] = []
-        digests, counts = bytearray(), []
+        digests, counts = bytearray(), list[int]()
         telling = _Telling(self.findings, place(block.node))
         for row in rows:
             found: list[Diagnostic] = []
@@ -163,6 +163,7 @@ class _Making:
                 except OutOfBounds as error:
                     telling.stops(row, error)
                     block.whole = False
+                    entries, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
                     break
             entries += made
             counts.append(len(made))

@@ -21,7 +21,7 @@ from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
-from syncengine.template_limits import OutOfBounds, deadline_of, size_of
+from syncengine.template_limits import OutOfBounds
 
 
 class Built(NamedTuple):
@@ -84,7 +84,7 @@ class Block:
 
     def begin(self, variables: Mapping[str, Any], rows: int, findings: Findings) -> None:
         """Compile, once everything has been looked at."""
-        self._environment.deadline, self._environment.bound = deadline_of(rows), size_of(rows)
+        self._environment.begin(rows)
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()
@@ -109,7 +109,7 @@ class Block:
             yield Built(made.kind, row, made.at, values, partial(made.fields.node, results, made.node))
 
     def explain(self, row: Record, error: BaseException, found: list[Diagnostic]) -> None:
-        """What is wrong with a row."""
+        """What is wrong with a row; OutOfBounds as of `built`."""
         self._explain({**self._variables, self.row_name: row}, error, found)
 
     def _holds(self, given: Mapping[str, Any]) -> bool:
@@ -134,6 +134,8 @@ class Block:
         for leaf in leaves:
             try:
                 leaf.value(given)
+            except OutOfBounds:
+                raise
             except SURPRISES as reason:
                 _tell(findings, leaf, "bad-template", f"the template failed: {trouble(reason)}")
                 if leaf is self._when:

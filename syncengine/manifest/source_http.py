@@ -15,6 +15,7 @@ import httpx
 
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_files import NotJson, loads
+from syncengine.template_limits import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
 MAX_BYTES = 64 * 1024 * 1024
@@ -45,17 +46,23 @@ def http_rows(
     timeout: float,
     question: Question,
     seconds: float = MAX_SECONDS,
+    most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1. A user and password in the URL go into a header."""
+    """The items of all pages, numbered from 1, which take so many seconds and bytes of memory at most.
+
+    A user and password in the URL go into a header.
+    """
     transport = httpx.HTTPTransport(retries=ATTEMPTS - 1)
     base, auth = _credentials(url.rstrip("/"))
     with httpx.Client(
         timeout=timeout, follow_redirects=False, transport=transport, headers=dict(headers), auth=auth
     ) as client:
-        number = 0
+        number, size = 0, 0
         for items in _pages(client, name, base, question, time.monotonic() + seconds):
             for item in items:
-                number += 1
+                number, size = number + 1, size + memory_of(item)
+                if size > most:
+                    raise SourceTrouble(f"{name}: its rows are more than fit into {most // 1_000_000} MB")
                 yield number, item
 
 

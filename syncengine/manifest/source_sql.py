@@ -12,13 +12,12 @@ from urllib.parse import quote
 
 from syncengine.errors import Problems
 from syncengine.manifest.records import SourceTrouble
+from syncengine.template_limits import MAX_MEMORY, memory_of
 
 AT_ONCE = 200
 """Rows that a server sends together: they are in memory before they are counted."""
 MAX_SECONDS = 120.0
 """How long a query may take, its rows included."""
-MAX_SIZE = 1_000_000_000
-"""Bytes of memory that the rows may take, about."""
 MAX_VALUE = 10_000_000
 """Characters or bytes of one value in SQLite."""
 INSTRUCTIONS = 100_000
@@ -47,7 +46,7 @@ def sql_rows(
     query: str,
     parameters: Mapping[str, Any],
     seconds: float = MAX_SECONDS,
-    most: int = MAX_SIZE,
+    most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows by their columns' names, numbered from 1, of a query that takes so many seconds and bytes at most."""
     from syncengine.posted_time.databases import sqlite_file
@@ -57,19 +56,20 @@ def sql_rows(
     if file is None:
         rows = _of_server(name, url, checked, parameters, seconds)
     else:
-        rows = _of_file(name, file, checked, parameters, time.monotonic() + seconds)
+        rows = _of_file(name, file, checked, parameters, seconds)
     size = 0
     for number, row in enumerate(rows, 1):
-        size += 200 + sum(50 + (len(value) if isinstance(value, str | bytes) else 0) for value in row.values())
+        size += memory_of(row)
         if size > most:
             raise SourceTrouble(f"{name}: the rows of the query are more than fit into {most // 1_000_000} MB")
         yield number, row
 
 
 def _of_file(
-    name: str, file: Path, query: str, parameters: Mapping[str, Any], deadline: float
+    name: str, file: Path, query: str, parameters: Mapping[str, Any], seconds: float
 ) -> Iterator[dict[str, Any]]:
     """SQLite: opened for reading, and only what reading needs is allowed."""
+    deadline = time.monotonic() + seconds
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database is not there")
     try:
@@ -87,7 +87,7 @@ def _of_file(
             yield dict(zip(names, values, strict=True))
     except (sqlite3.Error, sqlite3.Warning) as error:
         if time.monotonic() > deadline:
-            raise SourceTrouble(f"{name}: the query takes too long") from None
+            raise _too_long(name, seconds) from None
         if str(error) == "interrupted":  # by a signal, whose exception SQLite keeps to itself
             raise KeyboardInterrupt from None
         raise SourceTrouble(f"{name}: the query failed: {error}") from None
@@ -122,23 +122,38 @@ def _of_server(
             if engine.dialect.name == "postgresql":
                 connection = connection.execution_options(postgresql_readonly=True)
             with connection.begin() as transaction:
-                if engine.dialect.name == "postgresql":
-                    connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
-                if engine.dialect.name in ("mysql", "mariadb"):
-                    connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+                for statement in bounds_of(engine.dialect, seconds):
+                    connection.exec_driver_sql(statement)
                 asked = sa.text(query).execution_options(stream_results=True, yield_per=AT_ONCE)
                 result = connection.execute(asked, dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:
                     if time.monotonic() > deadline:
-                        raise SourceTrouble(f"{name}: the query takes too long")
+                        raise _too_long(name, seconds)
                     yield dict(zip(names, map(_plain, values), strict=True))
                 transaction.rollback()
     except exc.SQLAlchemyError as error:
+        if time.monotonic() > deadline:  # where the server ended it, in words of its own
+            raise _too_long(name, seconds) from None
         words = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
         raise SourceTrouble(f"{name}: the query failed: {words[:200]}") from None
     finally:
         engine.dispose()
+
+
+def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
+    """What is said before the query: the server ends it in time, also while there is no row; MySQL writes nothing."""
+    milliseconds = max(int(seconds * 1000), 1)
+    if dialect.name == "postgresql":
+        yield f"SET LOCAL statement_timeout = {milliseconds}"
+    elif dialect.name in ("mysql", "mariadb"):
+        limit = f"max_statement_time = {seconds}" if dialect.is_mariadb else f"max_execution_time = {milliseconds}"
+        yield f"SET SESSION {limit}"
+        yield "SET TRANSACTION READ ONLY"
+
+
+def _too_long(name: str, seconds: float) -> SourceTrouble:
+    return SourceTrouble(f"{name}: the query takes longer than {seconds:g} s")
 
 
 def _plain(value: Any) -> Any:

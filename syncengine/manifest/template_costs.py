@@ -39,14 +39,16 @@ OF_ITEMS: Mapping[str, Filter] = {
     **{
         name: theirs.FILTERS[name]
         for name in (
-            *("abs", "count", "d", "default", "first", "float", "int", "items", "last", "length", "list"),
-            *("map", "reject", "rejectattr", "reverse", "select", "selectattr"),
+            *("abs", "count", "first", "float", "int", "items", "last", "length", "list", "map"),
+            *("reject", "rejectattr", "reverse", "select", "selectattr"),
         )
     },
     "round": ours.rounded,
     "sum": ours.total,
 }
 """They take items, or one number, and do not look into them."""
+OF_ANYTHING: Mapping[str, Filter] = {name: theirs.FILTERS[name] for name in ("d", "default")}
+"""They take what is not there as well, and make nothing new."""
 COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "unique": 1}
 """They compare items, or an attribute of them, which is the argument of this number; letters are made small before."""
 QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le")
@@ -55,6 +57,7 @@ QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", 
 def filters_of(spent: Spent) -> dict[str, Filter]:
     """All filters, of an environment whose current budget `spent` tells."""
     return {
+        **OF_ANYTHING,
         **{name: _of_text(spent, filter) for name, filter in OF_A_TEXT.items()},
         **{name: _of_items(spent, filter) for name, filter in OF_ITEMS.items()},
         **{name: _comparing(spent, theirs.FILTERS[name], number) for name, number in COMPARING.items()},
@@ -103,6 +106,8 @@ def _of_items(spent: Spent, filter: Filter) -> Filter:
 
 def _walked(budget: Budget, value: Any) -> Any:
     """The value, each item of which is a step once it is taken."""
+    if isinstance(value, Undefined):
+        str(value)  # which is where an undefined value fails: Jinja2's `items` would take it for an empty one
     if isinstance(value, Iterator):
         return budget.filtered(value)
     if type(value) is str:

@@ -150,9 +150,11 @@ def utc(value: Any, read: str | None = None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON; numbers have all their digits, and what JSON does not know is text."""
+    """A value as JSON; numbers have all their digits, what JSON does not know is text, and lines end with LF."""
     match value:
-        case str() | None | bool() | int():
+        case str():
+            return json.dumps(with_line_feeds(value))
+        case None | bool() | int():
             return json.dumps(value)
         case float() | Decimal():
             if not (value.is_finite() if isinstance(value, Decimal) else math.isfinite(value)):
@@ -168,7 +170,7 @@ def as_json(value: Any) -> str:
 
 
 def _json_name(key: Any) -> str:
-    return key if isinstance(key, str) else as_json(key)
+    return with_line_feeds(key) if isinstance(key, str) else as_json(key)
 
 
 def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:

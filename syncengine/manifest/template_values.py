@@ -18,7 +18,7 @@ from syncengine.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
 MAX_TEMPLATE = 100_000
 RESULT = "_result"
 """A name that no row can have."""
-ITEM = 200
+ITEM = 64
 """What an item of a list counts as, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
@@ -38,8 +38,7 @@ class Leaf:
         """What it comes to: of an expression its own type, else text. An undefined value fails."""
         if self.alone is None:
             self.alone = self._compiled()
-        budget = self.environment.budget = Budget(self.environment.deadline)
-        budget.is_in_time()
+        budget = self.environment.another()
         value = self.alone(given)
         if type(value) is bool or type(value) is str:
             return value
@@ -200,16 +199,20 @@ class Compiled:
         environment = self._environment
 
         def run(given: Mapping[str, Any]) -> tuple[Any, ...]:
-            budget = environment.budget = Budget(environment.deadline)
-            budget.is_in_time()
+            environment.another()
             found = function(given)
-            for value in found:
-                kind = type(value)
-                if kind is not str and kind is not int:
-                    environment.written += ITEM * (budget.weigh(value) - 1)
-            environment.written += budget.characters
+            environment.written += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in found)
             if environment.written > environment.bound:
-                raise OutOfBounds("the block writes too much")
+                raise OutOfBounds(f"all rows of the block come to more than {environment.bound // 1024 // 1024} MB")
             return found
 
         return run
+
+
+def _size(budget: Budget, value: Any) -> int:
+    """Characters of a value, its items among them."""
+    if type(value) is int:
+        return 0
+    before = budget.characters
+    parts = budget.weigh(value)
+    return budget.characters - before + ITEM * (parts - 1)

@@ -11,7 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from typing import Any, cast
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError, Undefined, nodes
+from jinja2 import (
+    StrictUndefined,
+    TemplateError,
+    TemplateRuntimeError,
+    TemplateSyntaxError,
+    Undefined,
+    nodes,
+    pass_context,
+)
 from jinja2.environment import TemplateModule
 from jinja2.filters import _GroupTuple
 from jinja2.loaders import BaseLoader
@@ -27,11 +35,15 @@ from syncengine.manifest.template_filters import plain_text
 from syncengine.template_limits import (
     MAX_SOUGHT,
     Budget,
+    OutOfBounds,
     TooMuch,
     bounded_range,
     check_number,
     check_operation,
+    clock,
+    deadline_of,
     size_of,
+    steps_of,
 )
 
 MARKS = ("{{", "{%", "{#")
@@ -81,15 +93,27 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             auto_reload=False,
             cache_size=50,
             loader=loader,
-            finalize=self._written,
+            finalize=self._shown,
         )
-        self.deadline: float | None = None
-        self.written = 0
-        self.bound = size_of(0)
-        self.budget = Budget()
+        self.written = self.steps = 0
+        self.begin(0)
+        self.budget = Budget(self.deadline, clock)
         self.filters = {**filters_of(lambda: self.budget), **self._own_filters()}
         self.tests.update(tests_of(lambda: self.budget))
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
+
+    def begin(self, rows: int) -> None:
+        """Say what all rows of a block may do together; of a file there is one."""
+        self.deadline, self.most_steps, self.bound = deadline_of(rows), steps_of(rows), size_of(rows)
+
+    def another(self) -> Budget:
+        """The budget of what comes next in a block; OutOfBounds where all before have left nothing of the block's."""
+        self.steps += self.budget.spent
+        budget = self.budget = Budget(self.deadline, clock)
+        if self.steps > self.most_steps:
+            raise OutOfBounds(f"the block needs more than {self.most_steps:,} turns of loops and calls for all rows")
+        budget.is_in_time()
+        return budget
 
     def _own_filters(self) -> dict[str, Callable[..., Any]]:
         return {
@@ -101,14 +125,24 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         }
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = _Bounded().visit(super()._parse(source, name, filename))
+        read = super()._parse(source, name, filename)
+        for used in read.find_all(nodes.Filter):
+            if _is_internal(used.name):
+                raise TemplateSyntaxError(f"No filter named {used.name!r}.", used.lineno, name, filename)
+        tree: nodes.Template = _Bounded().visit(read)
         return tree
+
+    def call_filter(self, name: str, *given: Any, **named: Any) -> Any:
+        """Of one that is named as the template runs, by `map`."""
+        if _is_internal(name):
+            raise TemplateRuntimeError(f"No filter named {name!r}.")
+        return super().call_filter(name, *given, **named)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self._part(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        if isinstance(argument, str) and not isinstance(obj, str):
+        if isinstance(obj, Undefined) or (isinstance(argument, str) and not isinstance(obj, str)):
             return self._part(obj, argument)
         if isinstance(obj, dict | list | tuple | str):
             comparable(self.budget, argument)
@@ -164,6 +198,8 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             return getattr(obj, name)
         if isinstance(obj, _OF_JINJA) and not name.startswith("_"):
             return self._of_jinja(obj, name)
+        if isinstance(obj, Undefined):
+            str(obj)  # which is where an undefined value fails: it names what is missing
         return self.undefined(obj=obj, name=name)
 
     def _of_jinja(self, obj: Any, name: str) -> Any:
@@ -182,6 +218,11 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             return lambda items: self.filters["join"](items, text)
         return lambda old, new: self.filters["replace"](text, old, new)
 
+    @pass_context
+    def _shown(self, _: object, value: Any) -> str:
+        """What is written of a value; with a context, so that Jinja2 finds nothing out when it compiles."""
+        return self._written(value)
+
     def _written(self, value: Any) -> str:
         if type(value) is not str:
             self.budget.weigh(value)
@@ -190,6 +231,8 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         return str(value)
 
     def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        if isinstance(value, Undefined):
+            str(value)
         if not isinstance(value, str | list | tuple | range):
             raise TypeError("only texts and lists have parts like `[1:]`")
         return self.budget.took(value[start:stop:step])
@@ -240,10 +283,24 @@ class _Bounded(NodeTransformer):
             node.key = filtered(node.key, "_comparable")
         return node
 
+    def _visit_loading(self, node: Any) -> nodes.Node:
+        """Which of several templates it is, is known as it runs."""
+        self.generic_visit(node)
+        if isinstance(node.template, nodes.List | nodes.Tuple):
+            node.template = filtered(node.template, "_kept")
+        return cast("nodes.Node", node)
+
+    visit_Include = visit_Import = visit_FromImport = visit_Extends = _visit_loading  # noqa: N815 - as above
+
     def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:  # noqa: N802 - as above
         self.generic_visit(node)
         node.filter = filtered(cast("nodes.Node", node.filter), "_kept")
         return node
+
+
+def _is_internal(name: object) -> bool:
+    """Whether a filter is one of ours that only `_Bounded` and marks put into a template: they trust what is given."""
+    return isinstance(name, str) and name.startswith("_")
 
 
 def _is_constant(node: nodes.Node) -> bool:
@@ -263,9 +320,12 @@ def is_template(text: str) -> bool:
 
 def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[tuple[int, str]]:
     """Names that nothing gives a value to, with their lines and a suggestion."""
-    from jinja2.meta import find_undeclared_variables
+    from jinja2.meta import TrackingCodeGenerator
 
-    missing = find_undeclared_variables(tree) - {*known, "range", "dict", "namespace"}
+    looking = TrackingCodeGenerator(cast("SandboxedEnvironment", tree.environment))
+    looking.optimizer = None  # as `optimized=False`, which `find_undeclared_variables` does not ask for
+    looking.visit(tree)
+    missing = looking.undeclared_identifiers - {*known, "range", "dict", "namespace"}
     places = {n.name: n.lineno for n in reversed(list(tree.find_all(nodes.Name))) if n.name in missing}
     return [(places.get(name, 1), f"`{name}` is undefined{suggestion(name, known)}") for name in sorted(missing)]
 

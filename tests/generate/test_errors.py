@@ -25,6 +25,21 @@ HEAD = "generate:\n  - forEach: {csv: ../r.csv}\n"
 
 BLOCKS = {
     "misspelt column": ("    tags:\n      - name: '{{ row.nn }}'\n", "bad-template", 4, 15, "`n`? (r.csv:2)"),
+    "part of a misspelt column": (
+        "    tags: [{name: '{{ row.nn.a[1].b }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
+    ),
+    "slice of a misspelt column": (
+        "    tags: [{name: '{{ row.nn[1:] }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
+    ),
+    "items of a misspelt column": (
+        "    tags: [{name: '{{ row.nn|items|list }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
+    ),
+    "size of a misspelt column": (
+        "    tags: [{name: '{{ row.nn|abs }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
+    ),
+    "either of misspelt columns": (
+        "    tags: [{name: '{{ row.nn or row.v }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
+    ),
     "misspelt row": ("    tags:\n      - name: '{{ rov.n }}'\n", "unknown-name", 4, 15, "did you mean `row`?"),
     "syntax": ("    tags:\n      - name: '{{ row.n'\n", "bad-template", 4, 15, "the template is wrong"),
     "unknown field": (

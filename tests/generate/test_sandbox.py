@@ -14,7 +14,7 @@ from syncengine.errors import Severity
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
-from syncengine.template_limits import OutOfBounds, size_of
+from syncengine.template_limits import OutOfBounds, deadline_of, size_of, steps_of
 from tests.manifest.loading import loaded, problems
 
 ESCAPES = {
@@ -90,6 +90,8 @@ HUNGRY = {
     "digits to round up to": "{{ 1.5|round(9999999999, 'ceil') }}",
     "a long number of a text": "{{ ('1' * 999999)|int(0, 16) % 7 }}",
     "what is looked for from behind": "{{ ('a' * 999999).rfind('b' ~ 'a' * 499999) }}",
+    "negative products": "{% set q = 'x' * (-10**15) %}{% set n = namespace(a=[]) %}{% for i in range(2000) %}"
+    "{% set n.a = [n.a, 'x' * 999999] %}{% endfor %}x",
     "what is trimmed": "{{ ('a' * 999999)|trim('b' * 999999 ~ 'a')|length }}",
 }
 BARE = {
@@ -114,6 +116,66 @@ def refused_in_both(folder: Path, template: str) -> None:
 def test_there_is_nothing_to_escape_to(tmp_path: Path, template: str) -> None:
     """Attributes, functions and filters are allowed one by one; the rest is undefined."""
     refused_in_both(tmp_path, template)
+
+
+INTERNAL = {
+    "turns": "{{ range(9)|_turns(-1000000000)|list }}",
+    "joined": "{{ ['x']|_joined }}",
+    "marks": "{{ 1|_mark(0, []) }}",
+    "by its name": "{{ [['x']]|map('_joined')|list }}",
+    "of a block": "{% filter _kept %}x{% endfilter %}",
+    "of a capture": "{% set x | _kept %}x{% endset %}",
+    "where it is not reached": "{% if false %}{{ 1|_comparable }}{% endif %}",
+}
+
+
+@pytest.mark.parametrize("template", INTERNAL.values(), ids=INTERNAL.keys())
+def test_filters_of_our_own_are_not_for_templates(tmp_path: Path, template: str) -> None:
+    """They trust what they are given; to a template there are none of such names."""
+    refused_in_both(tmp_path, template)
+    (found, *_) = problems(tmp_path / "a", {})
+    assert "No filter named '_" in found.message
+    for n, way in enumerate(("{% include 'part.j2' %}", "{% import 'part.j2' as part %}{{ part.m() }}")):
+        part = "{% macro m() %}" + template + "{% endmacro %}{{ m() }}"
+        (found, *_) = problems(tmp_path / f"c{n}", {"manifests/m.yaml.j2": f"#\n{way}\n", "part.j2": "\n" + part})
+        assert (found.code, found.file, found.line) == ("bad-template", "part.j2", 2)
+        assert "No filter named '_" in found.message
+
+
+CONDITIONS = {
+    "turns": ("range(9)|_turns(-1)|list", "No filter named '_turns'"),
+    "by its name": ("[[1]]|map('_joined')|list", "No filter named '_joined'"),
+    "a part of none": ("(none.x) and true", "has no attribute 'x'"),
+    "a class": ("(true.__class__) and true", "has no attribute '__class__'"),
+    "a class of a class": ("((1).__class__.__base__) and true", "has no attribute '__class__'"),
+    "a sum of none": ("(none + 1) and true", "unsupported operand"),
+}
+
+
+@pytest.mark.parametrize(("condition", "words"), CONDITIONS.values(), ids=CONDITIONS.keys())
+def test_a_condition_that_cannot_be_known(tmp_path: Path, condition: str, words: str) -> None:
+    """Whatever could be reckoned out before there is a row; it has its place in a file as well."""
+    block = f'generate:\n  - forEach: {{csv: ../r.csv}}\n    when: "{condition}"\n    tags: [{{name: T}}]\n'
+    (found, *_) = problems(tmp_path / "a", {"r.csv": "a\n1\n", "manifests/m.yaml": block})
+    assert (found.code, found.line, found.column) == ("bad-template", 3, 11)
+    assert words in found.message
+    text = f"#\n{{% if {condition} %}}{{% endif %}}{{{{ {condition} }}}}\n"
+    (found, *_) = problems(tmp_path / "b", {"manifests/m.yaml.j2": text})
+    assert (found.code, found.line) == ("bad-template", 2)
+    assert words in found.message
+
+
+@pytest.mark.parametrize("way", ["include ['a.j2', 'b.j2']", "include ('a.j2', 'b.j2')", "extends ['a.j2']"])
+def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
+    """Which of them it is, is known when it is included; none of them is an error at its line."""
+    text = f"#\n{{% {way} %}}\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": text})
+    assert (found.code, found.file, found.line) == ("bad-template", "manifests/m.yaml.j2", 2)
+    if "include" in way:
+        (key,) = loaded(tmp_path, {"b.j2": "tags: [{name: B}]\n"}).resources
+        assert key.name == "B"
+        (key,) = loaded(tmp_path, {"a.j2": "tags: [{name: A}]\n"}).resources
+        assert key.name == "A"
 
 
 @pytest.mark.parametrize("template", HUNGRY.values(), ids=HUNGRY.keys())
@@ -209,7 +271,7 @@ def test_all_rows_of_a_block_have_one_deadline() -> None:
     """Once it has passed, neither a value nor a condition is begun, however small it is."""
     environment, values, holds = compiled("{{ row.a }}")
     assert (values({"row": {"a": "x"}}), holds({"row": {}})) == (("x",), True)
-    environment.deadline = time.monotonic() - 1
+    environment.deadline = time.thread_time() - 1
     for function in (values, holds):
         with pytest.raises(OutOfBounds, match="too long"):
             function({"row": {"a": "x"}})
@@ -219,7 +281,7 @@ def test_all_rows_of_a_block_have_one_deadline() -> None:
 def test_the_deadline_holds_between_filters(value: str) -> None:
     """Each of them takes a while, and all of them would take an hour."""
     environment, values, _ = compiled(f"{{{{ {value} }}}}")
-    environment.deadline = time.monotonic() + 1
+    environment.deadline = time.thread_time() + 1
     with pytest.raises(OutOfBounds, match="too long"):
         values({"row": {"a": "é" * 999999}})
 
@@ -228,10 +290,56 @@ def test_all_rows_of_a_block_have_one_bound_of_size() -> None:
     """Items of lists count, too; more rows may come to more."""
     environment, values, _ = compiled("{{ range(100000) | list }}")
     environment.bound = size_of(10)
-    with pytest.raises(OutOfBounds, match="too much"):
+    with pytest.raises(OutOfBounds, match="come to more than"):
         for _ in range(1000):
             values({"row": {}})
     assert size_of(1_000_000) > 4 * size_of(10)
+
+
+def test_texts_of_statements_count_for_the_size_of_a_block() -> None:
+    """As those of expressions do, and what a row's data said itself."""
+    for text in ("{% if true %}{{ 'x' * 999999 }}{% endif %}", "{{ row.a }}"):
+        environment, values, _ = compiled(text)
+        environment.begin(10)
+        with pytest.raises(OutOfBounds, match="all rows of the block come to more than 32 MB"):
+            for _ in range(100):
+                values({"row": {"a": "x" * 999999}})
+
+
+def test_all_rows_of_a_block_have_one_count_of_steps() -> None:
+    """Turns of loops, items of filters and characters that are gone through, in values and in the condition."""
+    for hungry in ("range(99999) | map('int') | sum", "('x' * 999999) | upper | length", "[1] * 999999 == [2] * 9"):
+        environment, values, holds = compiled(f"{{{{ {hungry} }}}}", f"{hungry} == 0")
+        environment.most_steps = 1_000_000
+        for function in (values, holds):
+            with pytest.raises(OutOfBounds, match="turns of loops and calls for all rows"):
+                for _ in range(5000):
+                    function({"row": {}})
+    assert steps_of(1_000_000) > 10 * steps_of(10)
+
+
+def test_waiting_takes_no_time_of_a_block() -> None:
+    """It is the processor's that is counted: on a machine that is busy the same manifests are valid."""
+    before = deadline_of(10)
+    time.sleep(0.5)
+    assert deadline_of(10) - before < 0.4
+
+
+FOR_EVERY_ROW = {
+    "loops": "{% for i in range(99999) %}{% endfor %}",
+    "more than one row may": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+}
+
+
+@pytest.mark.parametrize("template", FOR_EVERY_ROW.values(), ids=FOR_EVERY_ROW.keys())
+def test_a_little_too_much_for_every_row_is_too_much(tmp_path: Path, template: str) -> None:
+    """The block stops at the row where all rows before have used up what it has."""
+    rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
+    found = problems(tmp_path, {"r.csv": rows, "manifests/m.yaml": BLOCK.replace("rows", "r") % template})
+    last, *others = (d for d in found if d.severity is Severity.ERROR)
+    assert len(others) < 20
+    assert (last.code, last.line, last.data is not None) == ("bad-template", 2, True)
+    assert "the block needs more than 20,500,000 turns of loops and calls for all rows (r.csv:" in last.message
 
 
 def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:

@@ -215,6 +215,21 @@ def test_line_breaks_of_data_are_line_feeds(tmp_path: Path, end: str) -> None:
     assert found["OA"][0] == "two\nlines"
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_json_of_data_has_line_feeds(tmp_path: Path, end: str) -> None:
+    """In texts, in lists, and in names: whatever the data had, what is written can be read."""
+    value = {f"a{end}b": [f"two{end}lines"]}
+    item = "  - {name: A, description: {{ row.v | tojson | tojson }}, metadata: {M: {{ row.t | tojson }}}}"
+    template = f"tags:\n{{% for row in data('../r.jsonl') %}}\n{item}\n{{% endfor %}}\n"
+    block = "generate:\n  - forEach: {jsonl: ../r.jsonl}\n    tags: [{name: B, description: '{{ row.v | tojson }}'}]\n"
+    rows = json.dumps({"v": value, "t": f"two{end}lines"})
+    files = {"r.jsonl": rows, "manifests/a.yaml.j2": template, "manifests/b.yaml": block}
+    first, second = loaded(tmp_path, files).resources.values()
+    assert first.body.metadata["M"] == "two\nlines"
+    for made in (first, second):
+        assert json.loads(str(made.body.fields["description"])) == {"a\nb": ["two\nlines"]}
+
+
 def test_a_whole_mapping_comes_from_data(tmp_path: Path) -> None:
     """With its own names; numbers, flags and nothing as they are written."""
     rows = '[{"m": {"Client: a": "no", "Number": 1.50, "Flag": true, "None": null, "{{ x }}": "{{ y }}"}}]'
@@ -268,6 +283,14 @@ FILTERS = {
     ),
     "names of groups": ([{"a": "y"}, {"a": "x"}], "row.v | groupby('a') | map(attribute='grouper') | join", "xy"),
     "a slice": ("abcdef", "row.v[1:3] ~ row.v[::-1]", "bcfedcba"),
+    "what is not there": ("a", "row.zz | default('x') ~ var.zz | d('y') ~ [] | first | default('z')", "xyz"),
+    "what is there": ("", "row.v | default('x') ~ row.v | default('y', true) ~ row.zz | default('z', true)", "yz"),
+    "whether it is there": (
+        "a",
+        "[row.v is defined, row.zz is defined, row.zz is undefined] | tojson",
+        "[true, false, true]",
+    ),
+    "some that are there": ([{"a": 1}, {}], "row.v | map(attribute='a') | map('default', 2) | join", "12"),
     "a sorted list": ([{"a": 2}, {"a": 1}], "(row.v | sort(attribute='a') | first).a", "1"),
 }
 
