@@ -36,9 +36,11 @@ class Captures:
     is another text, which has no marks of its own.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, spent: Spent) -> None:
         self.pattern = re.compile(re.escape(token) + r":(-?\d+):(\d+):(\d+)\x03")
+        self._any = re.compile(re.escape(token) + r"[^\x03]*\x03")
         self._token = token
+        self._spent = spent
         self._known: dict[int, tuple[str, str]] = {}
         self._held = 0
         self._left = MAX_CHARACTERS
@@ -55,8 +57,7 @@ class Captures:
     def marked(self, text: str, row: int) -> str:
         """A known text with marks, those without a row of this one; without them once all of that is very much."""
         _, marked = self._known[id(text)]
-        self._left -= len(marked)
-        if self._left < 0:
+        if not self._has_room(marked):
             return text
         return marked if row < 0 else marked.replace(f"{self._token}:-1:", f"{self._token}:{row}:")
 
@@ -66,7 +67,7 @@ class Captures:
         @wraps(filter)
         def follow(value: Any, *given: Any, **named: Any) -> Any:
             text, known = filter(value, *given, **named), self._known.get(id(value))
-            if known is None:
+            if known is None or not self._has_room(known[1]):
                 return text
             try:
                 marked = bare(known[1], *given, **named)
@@ -77,7 +78,13 @@ class Captures:
         return follow
 
     def _bare(self, marked: str) -> str:
-        return "".join(self.pattern.split(marked)[::4])
+        self._spent().works(len(marked))
+        return self._any.sub("", marked)
+
+    def _has_room(self, marked: str) -> bool:
+        """Marks that are copied again and again end before the budget of the text does, which does not count them."""
+        self._left -= len(marked)
+        return self._left >= 0
 
     def _kept(self, text: str, marked: str) -> str:
         """The text, which is remembered, the oldest ones not for ever; one character may be the same text anywhere."""
@@ -94,7 +101,7 @@ class Marking:
 
     def __init__(self, token: str, spent: Spent) -> None:
         self.rows: list[Row] = []
-        self.captures = Captures(token)
+        self.captures = Captures(token, spent)
         self._token = token
         self._spent = spent
         self._included: list[Record | None] = []
