@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,16 +64,16 @@ class Loader(BaseLoader):
 
 
 class MarkingEnvironment(SandboxedEnvironment):
-    """Writes marks before each piece of text that goes straight into the result."""
+    """Writes marks before each piece of text; what is captured first has them on the side."""
 
     def __init__(self, given: Given, folder: Path) -> None:
         super().__init__(Loader(given))
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
         self.may_generate = False
-        self.marking = Marking(f"\x02{secrets.randbits(60)}")
+        self.marking = Marking(f"\x02{secrets.randbits(60)}", lambda: self.budget)
         self._given, self._folder = given, folder
-        self.filters |= self.marking.filters(self.filters["map"])
+        self.filters |= self.marking.filters(self.filters)
         self.globals |= {**variables_of(given), "data": self._data}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
@@ -85,6 +85,10 @@ class MarkingEnvironment(SandboxedEnvironment):
             if isinstance(call.node, nodes.Name) and call.node.name == "data" and len(self.files) == 1:
                 call.kwargs.append(nodes.Keyword(LINE, nodes.Const(call.lineno), lineno=call.lineno))
         return tree
+
+    def concat(self, pieces: Iterable[str]) -> str:
+        """What is captured first: of a macro, of `{% set %}` and `{% filter %}`, of a loop that calls itself."""
+        return self.marking.captures.joined(pieces)
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
         """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
@@ -118,8 +122,8 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
-    marks = environment.marking
-    said, places = unmarked("".join(found), marks.pattern, environment.files, marks.rows)
+    rows, pattern = environment.marking.rows, environment.marking.captures.pattern
+    said, places = unmarked("".join(found), pattern, environment.files, rows)
     return Rendered(said, places, environment.sources, environment.may_generate)
 
 

@@ -1,58 +1,140 @@
 """Marks in what a template writes: its own line, and the data row at hand. They are taken out again.
 
 The row at hand is that of the innermost loop: the record itself, the first one of a group, or the first one that had
-the value that is gone through. A template that is included stands in the loop that includes it.
+the value that is gone through; in a macro, what it was given. A template that is included stands in the loop that
+includes it, and what knows no row of its own has that of the place where it is written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from jinja2 import nodes, pass_context
-from jinja2.visitor import NodeTransformer
 
 from syncengine.manifest.records import Record
+from syncengine.manifest.template_costs import OF_A_TEXT, Filter, Spent
 from syncengine.manifest.templates import filtered
 from syncengine.resource import Row
+from syncengine.template_limits import MAX_CHARACTERS, TooMuch
 
-LINES_STAY = frozenset({"indent", "lower", "upper"})
-"""Filters of a block that leave marks, and the order of lines, as they are."""
-_CAPTURES = (nodes.Macro, nodes.CallBlock, nodes.AssignBlock, nodes.FilterBlock)
+MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"
+"""Filters; no template can name them, so that none can write marks itself."""
+LINES_STAY = ("indent", "lower", "upper")
+"""Filters of texts that leave marks, and the order of lines, as they are."""
+_NO_DATA = frozenset({"caller", "kwargs", "varargs"})
+"""Names that Jinja2 gives a meaning to where the body of a macro uses them."""
+
+
+class Captures:
+    """What was captured first, as the result of a macro is: text without marks, and beside it the same with marks.
+
+    A text is known again by its identity: what is equal to it may come from elsewhere. What is made of it by a filter
+    is another text, which has no marks of its own.
+    """
+
+    def __init__(self, token: str, spent: Spent) -> None:
+        self.pattern = re.compile(re.escape(token) + r":(-?\d+):(\d+):(\d+)\x03")
+        self._any = re.compile(re.escape(token) + r"[^\x03]*\x03")
+        self._token = token
+        self._spent = spent
+        self._known: dict[int, tuple[str, str]] = {}
+        self._held = 0
+        self._left = MAX_CHARACTERS
+
+    def joined(self, pieces: Iterable[str]) -> str:
+        """What is captured."""
+        marked = "".join(pieces)
+        return self._kept(self._bare(marked), marked) if self._token in marked else marked
+
+    def knows(self, value: Any) -> bool:
+        """Whether it is captured text, as it was captured."""
+        return id(value) in self._known
+
+    def marked(self, text: str, row: int) -> str:
+        """A known text with marks, those without a row of this one; without them once all of that is very much."""
+        _, marked = self._known[id(text)]
+        if not self._has_room(marked):
+            return text
+        return marked if row < 0 else marked.replace(f"{self._token}:-1:", f"{self._token}:{row}:")
+
+    def following(self, filter: Filter, bare: Filter) -> Filter:
+        """`filter`, whose result has the marks of what it is given; `bare` is what it does to a text with them."""
+
+        @wraps(filter)
+        def follow(value: Any, *given: Any, **named: Any) -> Any:
+            text, known = filter(value, *given, **named), self._known.get(id(value))
+            if known is None or not self._has_room(known[1]):
+                return text
+            try:
+                marked = bare(known[1], *given, **named)
+            except TooMuch:
+                return text
+            return self._kept(text, marked) if self._bare(marked) == text else text
+
+        return follow
+
+    def _bare(self, marked: str) -> str:
+        self._spent().works(len(marked))
+        return self._any.sub("", marked)
+
+    def _has_room(self, marked: str) -> bool:
+        """Marks that are copied again and again end before the budget of the text does, which does not count them."""
+        self._left -= len(marked)
+        return self._left >= 0
+
+    def _kept(self, text: str, marked: str) -> str:
+        """The text, which is remembered, the oldest ones not for ever; one character may be the same text anywhere."""
+        if len(text) > 1 and id(text) not in self._known:
+            self._known[id(text)] = (text, marked)
+            self._held += len(marked)
+            while self._held > MAX_CHARACTERS:
+                self._held -= len(self._known.pop(next(iter(self._known)))[1])
+        return text
 
 
 class Marking:
     """What the marks of one file say, and the filters that write them; with a context, so that each runs each time."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, spent: Spent) -> None:
         self.rows: list[Row] = []
-        self.pattern = re.compile(re.escape(token) + r":(\d+):(\d+):(-?\d+)\x03")
+        self.captures = Captures(token, spent)
         self._token = token
+        self._spent = spent
         self._included: list[Record | None] = []
-        self._captured = 0
         self._firsts: dict[Any, Record] = {}
 
-    def filters(self, mapped: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
-        """`mapped` is the filter `map`."""
+    def filters(self, known: dict[str, Filter]) -> dict[str, Filter]:
+        """Of marks, and those of the `known` ones that keep them."""
         return {
-            "_mark": self._mark,
-            "_include": self._include,
-            "_included": self._leave,
-            "_capture": self._capture,
-            "map": self._remembering(mapped),
+            MARK: self._mark,
+            SAID: self._said,
+            CAPTURED: self._captured,
+            INCLUDE: self._include,
+            INCLUDED: self._leave,
+            "map": self._remembering(known["map"]),
+            **{name: self.captures.following(known[name], OF_A_TEXT[name]) for name in LINES_STAY},
         }
 
     @pass_context
     def _mark(self, context: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> str:
-        if self._captured:
-            return ""
-        record = self._at_hand(at_hand)
-        if record is not None and (not self.rows or self.rows[-1] is not record.row):
-            self.rows.append(record.row)
-        return f"{self._token}:{file}:{line}:{-1 if record is None else len(self.rows) - 1}\x03"
+        return f"{self._token}:{self._row(at_hand)}:{file}:{line}\x03"
+
+    @pass_context
+    def _said(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
+        """A value; of what was captured the marks, and behind it one of the place where it is written."""
+        if not self.captures.knows(value):
+            return value
+        marked = self.captures.marked(value, self._row(at_hand))
+        self._spent().wrote(len(value) - len(marked))  # the marks in it were counted when they were written
+        return marked + self._mark(context, line, file, at_hand)
+
+    @pass_context
+    def _captured(self, context: Any, value: Any, at_hand: tuple[Any, ...]) -> Any:
+        return self.captures.marked(value, self._row(at_hand)) if self.captures.knows(value) else value
 
     @pass_context
     def _include(self, context: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> str:
@@ -65,10 +147,14 @@ class Marking:
         self._included.pop()
         return ""
 
-    @pass_context
-    def _capture(self, context: Any, change: int) -> str:
-        self._captured += change
-        return ""
+    def _row(self, at_hand: tuple[Any, ...]) -> int:
+        """Its number; -1 where none is at hand."""
+        record = self._at_hand(at_hand)
+        if record is None:
+            return -1
+        if not self.rows or self.rows[-1] is not record.row:
+            self.rows.append(record.row)
+        return len(self.rows) - 1
 
     def _at_hand(self, values: tuple[Any, ...]) -> Record | None:
         found = next((record for value in values if (record := self._record_of(value)) is not None), None)
@@ -104,7 +190,7 @@ class Marking:
 
 
 def mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...] = ()) -> None:
-    """Marks where text goes straight into the result: not in what is captured first, as the body of a macro is."""
+    """Marks wherever text is written, also to what is captured first, as the body of a macro is."""
     body[:] = [each for node in body for each in _marked(node, file, targets)]
 
 
@@ -112,61 +198,73 @@ def _marked(node: nodes.Node, file: int, targets: tuple[str, ...]) -> Iterator[n
     at_hand = nodes.Tuple([nodes.Name(name, "load", lineno=node.lineno) for name in targets], "load")
     match node:
         case nodes.Output():
-            node.nodes = list(_pieces(node, file, at_hand))
+            node.nodes = list(_pieces(node.nodes, file, at_hand))
         case nodes.For():
             names = [n.name for n in node.target.find_all(nodes.Name)]
             own = [node.target.name] if isinstance(node.target, nodes.Name) else names
             mark_all(node.body, file, (*own, *targets))
             mark_all(node.else_, file, targets)
+            yield _captured(node, at_hand) if node.recursive else node
+            return
         case nodes.If():
             for part in (node.body, list[nodes.Node](node.elif_), node.else_):
                 mark_all(part, file, targets)
-        case nodes.With() | nodes.Block() | nodes.Scope():
+        case nodes.With() | nodes.Block() | nodes.Scope() | nodes.AssignBlock():
             mark_all(node.body, file, () if isinstance(node, nodes.Block) else targets)
-        case nodes.FilterBlock() if _names(node.filter) <= LINES_STAY:
-            mark_all(node.body, file, targets)
-        case nodes.CallBlock() | nodes.FilterBlock():
-            yield _output(_mark_of("_mark", node.lineno, file, at_hand))
-        case nodes.Include():
-            yield _output(_mark_of("_include", node.lineno, file, at_hand))
-            yield node
-            yield _output(filtered(nodes.Const(node.lineno, lineno=node.lineno), "_included"))
+        case nodes.Macro():
+            mark_all(node.body, file, (*_given(node), *targets))
+        case nodes.CallBlock():
+            mark_all(node.body, file, (*_given(node), *targets))
+            yield _output(_mark_of(MARK, node.lineno, file, at_hand))
+            yield _captured(node, at_hand)
             return
-    if isinstance(node, _CAPTURES) and not (isinstance(node, nodes.FilterBlock) and _names(node.filter) <= LINES_STAY):
-        _Unmarked().generic_visit(node)
+        case nodes.FilterBlock():
+            mark_all(node.body, file, targets)
+            node.filter = filtered(node.filter, CAPTURED, at_hand)
+            yield _output(_mark_of(MARK, node.lineno, file, at_hand))
+        case nodes.Include():
+            yield _output(_mark_of(INCLUDE, node.lineno, file, at_hand))
+            yield node
+            yield _output(filtered(nodes.Const(node.lineno, lineno=node.lineno), INCLUDED))
+            return
     yield node
 
 
-class _Unmarked(NodeTransformer):
-    """What is included in something that is captured has no marks."""
-
-    def visit_Include(self, node: nodes.Include) -> list[nodes.Node]:  # noqa: N802 - jinja2's way to name visitors
-        before, after = (filtered(nodes.Const(n, lineno=node.lineno), "_capture") for n in (1, -1))
-        return [_output(before), node, _output(after)]
+def _given(node: nodes.Macro | nodes.CallBlock) -> list[str]:
+    """What a macro is given, or the body of a call."""
+    return [argument.name for argument in node.args if argument.name not in _NO_DATA]
 
 
-def _names(chain: nodes.Filter | None) -> set[str]:
-    """The filters of a block."""
-    found = set()
-    while chain is not None:
-        found.add(chain.name)
-        chain = chain.node if isinstance(chain.node, nodes.Filter) else None
-    return found
+def _captured(node: nodes.Stmt, at_hand: nodes.Tuple) -> nodes.Node:
+    """A statement that writes what was captured, without asking a filter before."""
+    return nodes.FilterBlock([node], filtered(cast("nodes.Node", None), CAPTURED, at_hand), lineno=node.lineno)
 
 
 def _output(piece: nodes.Expr) -> nodes.Output:
     return nodes.Output([piece], lineno=piece.lineno)
 
 
-def _pieces(node: nodes.Output, file: int, at_hand: nodes.Tuple) -> Iterator[nodes.Expr]:
-    for part in node.nodes:
-        if not isinstance(part, nodes.TemplateData):
-            yield _mark_of("_mark", part.lineno, file, at_hand)
+def _pieces(parts: Iterable[nodes.Expr], file: int, at_hand: nodes.Tuple) -> Iterator[nodes.Expr]:
+    """A mark where a line of the template begins; one row is at hand for all of them."""
+    marked = 0
+    for part in _lines(parts):
+        if part.lineno != marked:
+            marked = part.lineno
+            yield _mark_of(MARK, marked, file, at_hand)
+        is_data = isinstance(part, nodes.TemplateData)
+        yield part if is_data else filtered(part, SAID, nodes.Const(marked), nodes.Const(file), at_hand)
+
+
+def _lines(parts: Iterable[nodes.Expr]) -> Iterator[nodes.Expr]:
+    """Data line by line, and `a ~ b` as what is written one after the other."""
+    for part in parts:
+        if isinstance(part, nodes.TemplateData):
+            for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):
+                yield nodes.TemplateData(line, lineno=number)
+        elif isinstance(part, nodes.Filter) and part.name == "_joined" and isinstance(part.node, nodes.List):
+            yield from _lines(part.node.items)
+        else:
             yield part
-            continue
-        for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):
-            yield _mark_of("_mark", number, file, at_hand)
-            yield nodes.TemplateData(line, lineno=number)
 
 
 def _mark_of(filter: str, line: int, file: int, at_hand: nodes.Tuple) -> nodes.Expr:

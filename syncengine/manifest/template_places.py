@@ -60,7 +60,7 @@ class Places:
 
 
 def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Sequence[Row]) -> tuple[str, Places]:
-    """What is left of the text. `mark` finds the number of a file, its line, and a row's number: -1 where none is.
+    """What is left of the text. `mark` finds the number of a row, -1 where none is, that of a file, and its line.
 
     The first of the files is the one that the text begins with.
     """
@@ -73,7 +73,7 @@ def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> 
     """One where text by another line or row begins."""
     last, offset = Mark(0, Origin(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):
-        file, line, row, said = pieces[n : n + 4]
+        row, file, line, said = pieces[n : n + 4]
         if said:
             origin = Origin(files[int(file)], int(line), rows[int(row)] if row != "-1" else None)
             if origin != last.origin:

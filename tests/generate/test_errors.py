@@ -260,11 +260,74 @@ TEMPLATES = {
     ),
     "call block": (
         "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n  - name: A\n{% call f() %}\n  - name: B\n    ulr: x\n"
-        "{% endcall %}\n", "unknown-field", 4, "did you mean `url`?",
+        "{% endcall %}\n", "unknown-field", 6, "did you mean `url`?",
     ),
     "after a call block": (
         "{% macro f() %}{{ caller() }}{% endmacro %}\ntags:\n{% call f() %}\n  - name: B\n{% endcall %}\n"
         "  - name: C\n    ulr: x\n", "unknown-field", 7, "did you mean `url`?",
+    ),
+    "call block with a row": (
+        "{% macro f(r) %}\n{{ caller(r) }}\n{% endmacro %}\ntags:\n{% for r in data('../r.csv') %}\n"
+        "{% call(r) f(r) %}\n  - name: {{ r.n }}\n    ulr: x\n{% endcall %}{% endfor %}\n",
+        "unknown-field", 8, "did you mean `url`? (r.csv:2)",
+    ),
+    "macro": (
+        "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: https://a.b/\n    descripton: x\n{% endmacro %}\ntags:\n"
+        "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
+        "unknown-field", 4, "did you mean `description`? (r.csv:2)",
+    ),
+    "after a macro": (
+        "{% macro t(n) %}\n  - name: {{ n }}\n    url: x{% endmacro %}\ntags:\n{{ t('A') }}\n\n    ulr: x\n",
+        "unknown-field", 7, "did you mean `url`?",
+    ),
+    "behind a macro": (
+        "{% macro t(n) %}\n{name: {{ n }}{% endmacro %}\ntags:\n  - {{ t('A') }}, ulr: y}\n",
+        "unknown-field", 4, "did you mean `url`?",
+    ),
+    "macro of a macro": (
+        "{% macro u() %}\n    ulr: x\n{% endmacro %}\n{% macro t(n) %}\n  - name: {{ n }}\n{{ u() }}{% endmacro %}\n"
+        "tags:\n{{ t('A') }}\n", "unknown-field", 2, "did you mean `url`?",
+    ),
+    "macro that calls itself": (
+        "{% macro t(n) %}\n  - name: T{{ n }}\n{% if n %}{{ t(n - 1) }}{% else %}\n    ulr: x\n{% endif %}"
+        "{% endmacro %}\ntags:\n{{ t(5) }}\n", "unknown-field", 4, "did you mean `url`?",
+    ),
+    "macro and text put together": (
+        "{% macro t(n) %}\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n{{ '  - name: B\n' ~ t('A') }}\n",
+        "unknown-field", 3, "did you mean `url`?",
+    ),
+    "macro that is indented": (
+        "{% macro t(n) %}\n- name: {{ n }}\n  ulr: x\n{% endmacro %}\ntags:\n  {{ t('A') | indent(2) }}\n",
+        "unknown-field", 3, "did you mean `url`?",
+    ),
+    "macro that is indented in a filter block": (
+        "{% macro t(n) %}\n- name: {{ n }}\n  ulr: x\n{% endmacro %}\ntags:\n{% filter indent(2, true) %}\n"
+        "{{ t('A') }}{% endfilter %}\n", "unknown-field", 3, "did you mean `url`?",
+    ),
+    "macro that is changed": (
+        "{% macro t(n) %}\n\n  - name: {{ n }}\n    ulr: x\n{% endmacro %}\ntags:\n  {{ t('A') | trim }}\n",
+        "unknown-field", 7, "did you mean `url`?",
+    ),
+    "macro that fails": (
+        "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endmacro %}\ntags:\n"
+        "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
+        "bad-template", 3, "did you mean `v`? (r.csv:2)",
+    ),
+    "set block": (
+        "{% set b %}\n  - name: A\n    ulr: x\n{% endset %}\ntags:\n{{ b }}\n",
+        "unknown-field", 3, "did you mean `url`?",
+    ),
+    "set block that another name has": (
+        "{% set b %}\n  - name: A\n    ulr: x\n{% endset %}\ntags:\n{% set c = b %}\n{{ c if c | length }}\n",
+        "unknown-field", 3, "did you mean `url`?",
+    ),
+    "set block that is indented": (
+        "{% set b | indent(2, true) %}\n- name: A\n  ulr: x\n{% endset %}\ntags:\n{{ b }}\n",
+        "unknown-field", 3, "did you mean `url`?",
+    ),
+    "text that is the same as a set block": (
+        "{% set b %}\n    ulr: x\n{% endset %}\ntags:\n  - name: A\n{{ '    ulr: x\n' }}\n",
+        "unknown-field", 6, "did you mean `url`?",
     ),
     "after a loop": (
         "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n{% endfor %}\n  - nam: x\n",
@@ -336,6 +399,49 @@ PROVENANCE = {
         "  [{name: 'Ünïcödé 😀'}, {% for row in data('../r.csv') %}{name: '😀{{ row.n }}'}, {% endfor %}]",
         [None, 2, 3, 4],
     ),
+    "macro": (
+        "{% macro t(r) %}\n  - name: {{ r.n }}\n{% endmacro %}"
+        "{% for row in data('../r.csv') %}{{ t(row) }}{% endfor %}", [2, 3, 4],
+    ),
+    "macro of a value": (
+        "{% macro t(n) %}\n  - name: {{ n }}\n{% endmacro %}{% for row in data('../r.csv') %}{{ t(row.n) }}{% endfor %}"
+        "{{ t('A') }}", [2, 3, 4, None],
+    ),
+    "macro of a macro": (
+        "{% macro t(n) %}\n  - name: {{ n }}\n{% endmacro %}{% macro u(r) %}{{ t(r.n) }}"
+        "{{ t('A' ~ r.n) }}{% endmacro %}{% for row in data('../r.csv') %}{{ u(row) }}{% endfor %}", [2, 2, 3, 3, 4, 4],
+    ),
+    "macro with a loop": (
+        "{% macro all(rows) %}{% for row in rows %}\n  - name: {{ row.n }}\n{% endfor %}\n  - name: A\n{% endmacro %}"
+        "{{ all(data('../r.csv')) }}", [2, 3, 4, 2],
+    ),
+    "macro that is imported": (
+        "{% import 'manifests/macros.j2' as m %}{% for row in data('../r.csv') %}{{ m.t(row) }}{% endfor %}", [2, 3, 4],
+    ),
+    "macro with an include": (
+        "{% macro t(row) %}{% include 'manifests/part.j2' %}{% endmacro %}"
+        "{% for row in data('../r.csv') %}{{ t(row) }}{% endfor %}", [2, 3, 4],
+    ),
+    "set block": (
+        "{% for row in data('../r.csv') %}{% set b %}\n  - name: {{ row.n }}\n{% endset %}{{ b }}{% endfor %}",
+        [2, 3, 4],
+    ),
+    "set block of all": (
+        "{% set b %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n{% endfor %}{% endset %}{{ b }}",
+        [2, 3, 4],
+    ),
+    "set block outside of the loop": (
+        "{% set b %}\n    url: u\n  - name: {% endset %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n"
+        "{{ b }}A{{ row.n }}\n{% endfor %}", [2, 2, 3, 3, 4, 4],
+    ),
+    "call block": (
+        "{% macro each(rows) %}{% for r in rows %}{{ caller(r) }}{% endfor %}{% endmacro %}"
+        "{% call(r) each(data('../r.csv')) %}\n  - name: {{ r.n }}\n{% endcall %}", [2, 3, 4],
+    ),
+    "loop that calls itself": (
+        "{% for row in data('../r.csv') recursive %}\n  - name: {{ row.n }}{{ loop.depth }}\n"
+        "{% if loop.depth == 1 %}{{ loop([row]) }}{% endif %}{% endfor %}", [2, 2, 3, 3, 4, 4],
+    ),
     "after": ("{% for row in data('../r.csv') %}{% endfor %}\n  - {name: A}\n", [None]),
     "after an include": (
         "{% for row in data('../r.csv') %}{% include 'manifests/part.j2' %}{% endfor %}\n  - {name: A}\n",
@@ -352,6 +458,7 @@ def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str,
         "manifests/m.yaml.j2": f"tags:\n{template}\n",
         "manifests/part.j2": "  - name: '{{ row.n }}'\n    url: u\n",
         "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
+        "manifests/macros.j2": "{% macro t(r) %}\n  - name: {{ r.n }}\n{% endmacro %}",
     }
     made = loaded(tmp_path, files).resources.values()
     assert [r.source.data and r.source.data.row for r in made] == rows
@@ -375,6 +482,82 @@ def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None
         ("unknown-field", "manifests/m.yaml.j2", 3, None),
         ("removed-and-declared", "parts/r.j2", 2, None),
     ]
+
+
+MACROS = (
+    "# those\n{% macro t(r) %}\n  - name: {{ r.n }}-1\n    url: u\n  - name: {{ r.n }}-2\n    ulr: x\n{% endmacro %}\n"
+)
+IMPORTS = {
+    "import": "{% import 'parts/macros.j2' as m %}\ntags:\n{% for r in data('../r.csv') %}{{ m.t(r) }}{% endfor %}\n",
+    "from": "{% from 'parts/macros.j2' import t %}\ntags:\n{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
+}
+
+
+@pytest.mark.parametrize("template", IMPORTS.values(), ids=IMPORTS.keys())
+def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: str) -> None:
+    """Of errors, and of each of the resources that one call makes."""
+    files = {"r.csv": ROWS, "manifests/m.yaml.j2": template, "parts/macros.j2": MACROS}
+    found = errors(problems(tmp_path / "a", files))
+    assert [(d.code, d.file, d.line, d.data and d.data.row) for d in found] == [
+        ("unknown-field", "parts/macros.j2", 6, 2),
+        ("unknown-field", "parts/macros.j2", 6, 3),
+    ]
+    made = loaded(tmp_path / "b", {**files, "parts/macros.j2": MACROS.replace("ulr", "url")}).resources.values()
+    assert [(r.key.name, r.source.file, r.source.line, r.source.data and r.source.data.row) for r in made] == [
+        (f"{name}-{n}", "parts/macros.j2", line, row)
+        for name, row in (("A", 2), ("B", 3))
+        for n, line in ((1, 3), (2, 5))
+    ]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("{{ b.marks }}", "{{ b['marks'] }}", "{{ b.__class__ }}", "{{ b | mark! }}", "{{ 5 | _mark(9, []) }}"),
+        *("{{ b | captured }}", "{{ m().marks }}"),
+    ],
+)
+def test_no_template_reaches_marks(tmp_path: Path, value: str) -> None:
+    """Nor writes any itself."""
+    template = f"{{% macro m() %}}text{{% endmacro %}}{{% set b %}}text{{% endset %}}\ntags:\n  - name: {value}\n"
+    (found,) = problems(tmp_path, {"manifests/m.yaml.j2": template})
+    assert (found.code, found.line) == ("bad-template", 3)
+
+
+USES = [
+    *("b | length == 9", "b == 'some text'", "b ~ '' == 'some text'", "b | upper == 'SOME TEXT'", "b[0] == 's'"),
+    *("b | replace('some', 'a') == 'a text'", "b | list | length == 9", "(b ~ b) | length == 18", "b in ['some text']"),
+    *(
+        "b | tojson == '\"some text\"'",
+        "b.split(' ') == ['some', 'text']",
+        "{b: 1}['some text'] == 1",
+        "b | words | count == 2",
+    ),
+    *("b | indent(2, true) == '  some text'", "(b | indent(2, true)) | length == 11", "f(b) == b", "b | trim == b"),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_captured_text_is_as_long_and_as_equal_as_it_looks(tmp_path: Path, use: str) -> None:
+    """Of a macro, of a block, of a call that captures it again."""
+    template = (
+        "{% macro m() %}some text{% endmacro %}{% macro f(x) %}{{ x }}{% endmacro %}{% set a %}some text{% endset %}"
+        "{% macro g() %}{{ caller() }}{% endmacro %}{% set c %}{% call g() %}{{ a }}{% endcall %}{% endset %}"
+        "{% set d %}{% filter lower %}{{ m() }}{% endfilter %}{% endset %}\ntags:\n"
+        f"{{% for b in [m(), f(m()), a, c, d] %}}\n  - name: T{{{{ loop.index }}}}{{{{ {use} }}}}\n{{% endfor %}}\n"
+    )
+    made = loaded(tmp_path, {"manifests/m.yaml.j2": template}).resources.values()
+    assert [r.key.name for r in made] == [f"T{n}true" for n in range(1, 6)]
+
+
+def test_marks_are_no_part_of_what_a_template_may_write(tmp_path: Path) -> None:
+    """Text that goes through a macro in a macro counts as often as it does so: 48 MB, and its marks not again."""
+    template = (
+        "{% macro t(n) %}\n{% if n %}{{ t(n - 1) }}{% else %}{% for i in range(20000) %}\n# {{ i }}{{ i }}\n"
+        "{% endfor %}{% endif %}{% endmacro %}\n{{ t(150) }}\ntags:\n  - name: A\n"
+    )
+    (made,) = loaded(tmp_path, {"manifests/m.yaml.j2": template}).resources.values()
+    assert (made.key.name, made.source.line) == ("A", 7)
 
 
 def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
