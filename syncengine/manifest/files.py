@@ -14,7 +14,7 @@ from typing import NamedTuple
 from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.given import Given
+from syncengine.manifest.given import Given, is_hidden
 from syncengine.project import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -177,7 +177,7 @@ class _Search:
         inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
         if inside is None:
             self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
-        elif any(map(_is_hidden, real.relative_to(inside).parts)):
+        elif any(map(is_hidden, real.relative_to(inside).parts)):
             self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
         else:
             return True
@@ -204,11 +204,6 @@ def _projects_below(folder: Path) -> str:
         found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?" if found else ""
     return ""
-
-
-def _is_hidden(name: str) -> bool:
-    """Not what begins with two dots: volumes of Kubernetes are links to those."""
-    return name.startswith(".") and not name.startswith("..")
 
 
 def _is(question: Callable[[], bool]) -> bool:
