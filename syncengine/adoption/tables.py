@@ -18,6 +18,7 @@ from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import decoded
 from syncengine.manifest.schema import IDENTITIES, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.source_files import starts_of
 from syncengine.resource import Kind
 
 DELIMITERS = ",;\t|"
@@ -54,7 +55,7 @@ def document_of(data: bytes, findings: Findings) -> MappingNode | None:
     items: dict[str, list[Node]] = {}
     try:
         header = [name.strip() for name in next(rows, [])]
-        if not _header_is_good(header, _starts(head, delimiter), findings):
+        if not _header_is_good(header, starts_of(head, delimiter), findings):
             return None
         for line, row in _records(rows):
             _take(header, row, At(line, 0), items, findings)
@@ -76,16 +77,6 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         if any(cell.strip() for cell in row):
             yield start, row
         start = rows.line_num  # type: ignore[attr-defined] # as above
-
-
-def _starts(head: str, delimiter: str) -> list[int]:
-    """The column that each name of a header starts in, from 1."""
-    found, is_quoted = [1], False
-    for number, character in enumerate(head, 1):
-        is_quoted ^= character == '"'
-        if character == delimiter and not is_quoted:
-            found.append(number + 1)
-    return found
 
 
 def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Findings) -> bool:
