@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from syncengine.document.findings import Findings
@@ -154,6 +155,8 @@ def _columns(found: list[int]) -> str:
 
 def starts_of(head: str, delimiter: str) -> list[int]:
     """The column of the text that each name of a header starts in, from 1."""
+    if '"' not in head:
+        return list(accumulate((len(name) + 1 for name in head.split(delimiter)[:-1]), initial=1))
     found, is_quoted = [1], False
     for number, character in enumerate(head, 1):
         is_quoted ^= character == '"'
