@@ -123,7 +123,8 @@ class _Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            self._problem(base, "missing-manifests", f"there is no such file or folder{_projects_below(self.root)}")
+            message = f"there is no such file or folder{_where_to_go(self.root)}"
+            self._problem(base, "missing-manifests", message)
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
                 self._folder(base)
@@ -196,14 +197,15 @@ class _Search:
         return os.fsencode(relative).decode("utf-8", "replace")
 
 
-def _projects_below(folder: Path) -> str:
-    """Where a project is that the folder holds, unless it is one itself: for people who are one level too high."""
+def _where_to_go(folder: Path) -> str:
+    """The project that the folder holds, or how to begin one, unless it is one itself."""
     if (folder / FILE_NAME).exists():
         return ""
     with suppress(OSError):
         found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
-        return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?" if found else ""
-    return ""
+        if found:
+            return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?"
+    return "; there is no project here: `syncengine init` begins one"
 
 
 def _is(question: Callable[[], bool]) -> bool:

@@ -108,6 +108,51 @@ def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
     assert "did you mean `csv`?" in found.message
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("as: for", "`as` must not be `for`: it is a word of templates"),
+        ("as: not", "`as` must not be `not`: it is a word of templates"),
+        ("as: None", "`as` must not be `None`: it is a word of templates"),
+        ("as: var", "`as` must not be `var`, which templates have already"),
+        ("as: 9a", "`as` must be a name of letters, digits and _, a letter first"),
+    ],
+)
+def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, words: str) -> None:
+    """Said where the name is given, and not where a template does not read it."""
+    block = f"{HEAD}    {written}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    (found,) = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": block}))
+    assert (found.code, found.line, found.column, found.message) == ("bad-value", 3, 9, words)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("json: ../r.json, delimiter: ';'", "`delimiter` is for `csv` alone"),
+        ("jsonl: ../r.json, columns: [n]", "`columns` is for `csv` alone"),
+        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` is for files alone"),
+    ],
+)
+def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
+    """At its key: somebody thought that it does something."""
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: x}}]\n"
+    (found,) = errors(problems(tmp_path, {"r.json": "[]", "manifests/m.yaml": block}))
+    assert (found.code, found.line, found.message) == ("bad-value", 2, words)
+
+
+def test_a_list_is_no_source(tmp_path: Path) -> None:
+    """With its name in one pair of marks."""
+    (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "generate:\n  - forEach: []\n    tags: []\n"}))
+    assert found.message == "`forEach` must be a mapping, not a list"
+
+
+def test_a_folder_is_no_source(tmp_path: Path) -> None:
+    """It is there, which is said."""
+    block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
+    (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
+    assert (found.code, found.message) == ("bad-source", "../data: is a folder")
+
+
 SOURCES = {
     "missing": ("", "there is no such file"),
     "short row": ("n,v\nA\n", "r.csv:2: the row has one value"),
