@@ -203,7 +203,7 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
     shown = _listed(kinds)
 
     def make(_: str) -> Reader:
-        whole = model_reader(model, title)
+        whole = model_reader(model, title.strip("`"))
 
         def read(node: Node, findings: Findings) -> Any:
             before = len(findings.found)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from syncengine.delivery_file import PostedTimeSection, Source
 from syncengine.document.nodes import Node
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project_file import Level, Limit, Ownership
-from syncengine.references import MISSING, Secret, located, setting_problem
+from syncengine.references import MISSING, Secret, located, secret_at, setting_problem
 from syncengine.resource import Removal
-from syncengine.secret_places import SecretPlaces, state_files
+from syncengine.secret_places import SecretPlaces, sqlite_files, sqlite_path
+from syncengine.setting_shapes import Reference
 
 FILE_NAME = "syncengine.yaml"
 SANDBOX = "sandbox"
@@ -113,8 +115,26 @@ class Project:
 
     def secret_files(self) -> set[Path]:
         """Files that hold secrets, or posted time: nothing that a template may read."""
-        names = self._secrets.files | state_files(self.environ.get("SYNCENGINE_STATE", ""))
-        return {(self.root / Path(name).expanduser()).resolve() for name in names}
+        files = {found for name in self._secrets.files for found in self._file(name)}
+        databases = {*map(self._place, self._secrets.databases), self.environ.get("SYNCENGINE_STATE", "")}
+        for place in databases:
+            for found in self._file(sqlite_path(place.strip())):
+                files |= sqlite_files(found)
+        return files
+
+    def _place(self, written: str | Reference) -> str:
+        """What a place says or stands for; empty where its reference leads nowhere, which is another's trouble."""
+        if isinstance(written, str):
+            return written
+        with suppress(Problems):
+            return secret_at(written, self.root, self.environ, "a place").read()
+        return ""
+
+    def _file(self, name: str) -> Iterator[Path]:
+        """The file that is meant, without links; nothing for text that can be no path."""
+        with suppress(OSError, RuntimeError, ValueError):
+            if name:
+                yield (self.root / Path(name).expanduser()).resolve()
 
     def base_url(self) -> str:
         """The service's URL, `sandbox` for the embedded one; Problems when none is set."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
 from syncengine.document.tables import shown
-from syncengine.setting_shapes import REFERENCE_KEYS, URL
+from syncengine.setting_shapes import REFERENCE_KEYS, URL, Reference
 
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""
@@ -17,24 +18,29 @@ ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
 
 
 class SecretPlaces(NamedTuple):
-    """Environment variables, and files as they are written; the state and what sinks write hold posted time."""
+    """Environment variables, files and databases, all as they are written; the last hold posted time."""
 
     names: frozenset[str] = ALWAYS
     files: frozenset[str] = frozenset()
+    databases: frozenset[str | Reference] = frozenset()
 
 
 def secret_places(parts: Iterable[Node]) -> SecretPlaces:
     """Of the top level and of every environment."""
+    parts = tuple(parts)
     names, files = set(ALWAYS), set[str]()
     for part in parts:
         for section in SECTIONS:
-            node = part.get(section) if isinstance(part, Mapping) else None
-            if section == "state" and isinstance(node, Scalar):
-                files |= state_files(node.text)
-            for kind, text in _references(node):
+            for kind, text in _references(_at(part, section)):
                 (names if kind == "env" else files).add(text)
         files |= set(_written_by_sinks(part))
-    return SecretPlaces(frozenset(names), frozenset(files))
+    return SecretPlaces(frozenset(names), frozenset(files), frozenset(_databases(parts)))
+
+
+def _at(node: Node | None, *names: str) -> Node | None:
+    for name in names:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
 
 
 def _references(root: Node | None) -> Iterator[tuple[str, str]]:
@@ -49,24 +55,48 @@ def _references(root: Node | None) -> Iterator[tuple[str, str]]:
                 yield node.keys[0].text, node.values[0].text
 
 
+def _sinks(part: Node) -> list[Node]:
+    found = _at(part, "postedTime", "deliver")
+    return found.items if isinstance(found, Sequence) else []
+
+
 def _written_by_sinks(part: Node) -> Iterator[str]:
     """`postedTime.deliver[].jsonl.path`."""
-    posted = part.get("postedTime") if isinstance(part, Mapping) else None
-    sinks = posted.get("deliver") if isinstance(posted, Mapping) else None
-    for sink in sinks.items if isinstance(sinks, Sequence) else ():
-        lines = sink.get("jsonl") if isinstance(sink, Mapping) else None
-        path = lines.get("path") if isinstance(lines, Mapping) else None
+    for sink in _sinks(part):
+        path = _at(sink, "jsonl", "path")
         if isinstance(path, Scalar):
             yield path.text
 
 
-def state_files(state: str) -> set[str]:
+def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
+    """The state, and what SQL sinks write to: by a URL of their own, or by the name of a source."""
+    for part in parts:
+        yield from _place(_at(part, "state"))
+        for sink in _sinks(part):
+            yield from _place(_at(sink, "sql", "url"))
+            source = _at(sink, "sql", "source")
+            if isinstance(source, Scalar):
+                for other in parts:  # any of which may say what it is
+                    yield from _place(_at(other, "sources", source.text, "sql"))
+
+
+def _place(node: Node | None) -> Iterator[str | Reference]:
+    if isinstance(node, Scalar):
+        yield node.text
+    for kind, text in _references(node):
+        yield Reference(**{kind: text})
+
+
+def sqlite_files(database: Path) -> set[Path]:
     """A SQLite database, and what stands beside it while it is open."""
-    if state.startswith("sqlite"):
-        state = state.partition(":///")[2].partition("?")[0]
-    elif URL.match(state):
-        return set()
-    return {f"{state}{suffix}" for suffix in ("", "-wal", "-shm", "-journal")} if state else set()
+    return {Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")}
+
+
+def sqlite_path(place: str) -> str:
+    """Where the file of a SQLite database is; empty for a database on a server."""
+    if not URL.match(place):
+        return place
+    return place.partition(":///")[2].partition("?")[0] if place.startswith("sqlite") else ""
 
 
 def check_allowed(parts: Iterable[Node], secrets: SecretPlaces, findings: Findings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncengine.adoption.tables import SERVER_ID, document_of
-from syncengine.document.findings import Findings
+from syncengine.document.findings import Findings, in_order
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.nodes import Sequence as SequenceNode
@@ -42,7 +42,7 @@ def listed(data: bytes, file: str) -> list[Recorded]:
         if rows.setdefault(row.key, row) is not row:
             findings.error("duplicate-resource", each.node, f"{row.key} is listed twice", str(row.key))
     if any(d.severity is Severity.ERROR for d in findings.found):
-        raise Problems([d for d in findings.found if d.severity is Severity.ERROR])
+        raise Problems(in_order(d for d in findings.found if d.severity is Severity.ERROR))
     return list(rows.values())
 
 

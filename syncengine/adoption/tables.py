@@ -18,6 +18,7 @@ from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import decoded
 from syncengine.manifest.schema import IDENTITIES, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.source_files import starts_of
 from syncengine.resource import Kind
 
 DELIMITERS = ",;\t|"
@@ -43,6 +44,17 @@ class At:
     column: int
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The line that a row starts in, from 0, and where its cells start; those behind a line break have the row's."""
+
+    number: int
+    starts: Sequence[int] = ()
+
+    def place(self, cell: int = 0) -> At:
+        return At(self.number, self.starts[cell] - 1 if cell < len(self.starts) else 0)
+
+
 def document_of(data: bytes, findings: Findings) -> MappingNode | None:
     """The rows as a manifest's document; None once what is wrong with the file as a whole is among the findings."""
     text = decoded(data, findings)
@@ -51,13 +63,14 @@ def document_of(data: bytes, findings: Findings) -> MappingNode | None:
     head = text.partition("\n")[0]
     delimiter = max(DELIMITERS, key=head.count)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    lines = text.split("\n")
     items: dict[str, list[Node]] = {}
     try:
         header = [name.strip() for name in next(rows, [])]
-        if not _header_is_good(header, _starts(head, delimiter), findings):
+        if not _header_is_good(header, starts_of(head, delimiter), findings):
             return None
         for line, row in _records(rows):
-            _take(header, row, At(line, 0), items, findings)
+            _take(header, row, Line(line, starts_of(lines[line], delimiter)), items, findings)
     except csv.Error as error:
         findings.at("csv-syntax", rows.line_num, 1, f"the row cannot be read: {error}")
         return None
@@ -78,16 +91,6 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         start = rows.line_num  # type: ignore[attr-defined] # as above
 
 
-def _starts(head: str, delimiter: str) -> list[int]:
-    """The column that each name of a header starts in, from 1."""
-    found, is_quoted = [1], False
-    for number, character in enumerate(head, 1):
-        is_quoted ^= character == '"'
-        if character == delimiter and not is_quoted:
-            found.append(number + 1)
-    return found
-
-
 def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Findings) -> bool:
     known = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
@@ -103,17 +106,23 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Find
     return len(findings.found) == before
 
 
-def _take(header: Sequence[str], row: Sequence[str], at: At, items: dict[str, list[Node]], findings: Findings) -> None:
-    if len(row) > len(header):
-        message = f"the row has {len(row)} values, and the header {len(header)} columns"
-        findings.at("csv-syntax", at.line + 1, 1, message)
+def _take(
+    header: Sequence[str], row: Sequence[str], line: Line, items: dict[str, list[Node]], findings: Findings
+) -> None:
+    if len(row) != len(header):
+        values = "one value" if len(row) == 1 else f"{len(row)} values"
+        message = f"the row has {values}, and the header {len(header)} column{'s' * (len(header) > 1)}"
+        findings.at("csv-syntax", line.number + 1, 1, message)
         return
-    cells = {name: cell for name, cell in zip(header, row, strict=False) if cell.strip()}
-    section = _section(header, cells.pop(KIND, "").strip())
+    cells = {
+        name: (cell, line.place(n)) for n, (name, cell) in enumerate(zip(header, row, strict=True)) if cell.strip()
+    }
+    kind, where = cells.pop(KIND, ("", line.place()))
+    section = _section(header, kind.strip())
     if section is None:
-        findings.at("bad-value", at.line + 1, 1, f"`{KIND}` must be {' or '.join(_KINDS)}")
+        findings.at("bad-value", where.line + 1, where.column + 1, f"`{KIND}` must be {' or '.join(_KINDS)}")
         return
-    items.setdefault(section, []).append(_item(cells, at))
+    items.setdefault(section, []).append(_item(cells, line.place()))
 
 
 def _section(header: Sequence[str], kind: str) -> str | None:
@@ -125,14 +134,14 @@ def _section(header: Sequence[str], kind: str) -> str | None:
     return next((section for section, kind in SECTIONS.items() if kind is found), None)
 
 
-def _item(cells: Mapping[str, str], at: At) -> MappingNode:
+def _item(cells: Mapping[str, tuple[str, At]], at: At) -> MappingNode:
     fields: dict[str, Node] = {
-        name: _value(name, cell, at) for name, cell in cells.items() if not name.startswith(METADATA)
+        name: _value(name, cell, where) for name, (cell, where) in cells.items() if not name.startswith(METADATA)
     }
     entries = {name.removeprefix(METADATA): cell for name, cell in cells.items() if name.startswith(METADATA)}
     if entries:
-        keys = [Scalar(name, at, '"') for name in entries]
-        fields["metadata"] = MappingNode(keys, [Scalar(cell, at, '"') for cell in entries.values()], at)
+        keys = [Scalar(name, where, '"') for name, (_, where) in entries.items()]
+        fields["metadata"] = MappingNode(keys, [Scalar(cell, where, '"') for cell, where in entries.values()], at)
     return MappingNode([Scalar(name, at, "") for name in fields], list(fields.values()), at)
 
 

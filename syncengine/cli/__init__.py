@@ -18,7 +18,7 @@ import click
 
 from syncengine.cli.commands import program
 from syncengine.cli.streams import discard_stdout
-from syncengine.errors import ExitCode, SyncengineError
+from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.render.visible import visible
 
 
@@ -44,8 +44,7 @@ def run(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as error:
-        error.show()
-        return _told(arguments, SyncengineError(error.format_message(), code="usage"), ExitCode.USAGE)
+        return _told(arguments, _usage(error), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
         return _told(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
@@ -69,6 +68,17 @@ def run(arguments: list[str] | None = None) -> int:
         trouble = SyncengineError(_unexpected(error), code="internal")
         sys.stderr.write(f"error[{trouble.code}]: {trouble.message}\n")
         return _told(arguments, trouble, ExitCode.ERROR)
+
+
+def _usage(error: click.ClickException) -> SyncengineError:
+    """Say how the command is called, and what is wrong, as every error is said."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return Usage("no command was given")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        sys.stderr.write(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
+    sys.stderr.write(f"error[usage]: {visible(error.format_message())}\n")
+    return Usage(error.format_message())
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from syncengine import own_folder
+from syncengine.cli.asking import agreed
 from syncengine.cli.embedded import address_file
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
@@ -109,7 +110,7 @@ class _Applying:
         if self._auto_approve:
             return True
         with progress.paused():
-            return click.confirm("Apply this plan?", default=False, err=True)
+            return agreed("Apply this plan?")
 
     def _show_plan(self, planned: Plan) -> None:
         self._shown = planned

@@ -17,6 +17,7 @@ from syncengine.whole_file import write_whole
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")
+LEFT_ALONE = (".json", ".j2")
 """JSON has its own tools, the layout of a template is its text's, and the project file is written once, by hand."""
 
 
@@ -69,7 +70,7 @@ def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagno
 
     root, chosen, secrets = _chosen(given, paths)
     sought = find(chosen, root, secrets=secrets)
-    found = [d for d in sought.problems if (d.file or "").endswith(LAID_OUT) or d.code == "missing-manifests"]
+    found = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
     laid = []
     for file in sought.files:
         findings = Findings(file.name, found)

@@ -55,11 +55,11 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
         project = given.project()
         output = Output(given, project.root)
         only = list(relative_paths(paths, given.folder, project.root))
-        valid = _validated(project)
+        valid, missed = _validated(project), _selecting_nothing(project, only)
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()))
         return error.exit_code
-    found = _narrowed((*project.warnings, *valid.diagnostics), only)
+    found = _narrowed((*project.warnings, *valid.diagnostics, *missed), only)
     output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
     if format == "text":
         output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
@@ -93,6 +93,26 @@ def _narrowed(found: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnos
     if any(d.severity is Severity.ERROR for d in inside):
         return inside
     return [d for d in found if d.severity is Severity.ERROR or d in inside]
+
+
+def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
+    """A warning for each of PATHS that no manifest is in: "valid" would be said of something that nobody looked at."""
+    from syncengine.manifest.files import find
+    from syncengine.objections import NOTHING_SELECTED
+    from syncengine.settings import levelled
+
+    names = [file.name for file in find(project.manifests, project.root).files] if only else []
+    found = [
+        Diagnostic(
+            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is no manifest of the project", file=path
+        )
+        for path in only
+        if path != project.config_name and not any(_is_in(name, [path]) for name in names)
+    ]
+    told = levelled(found, project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in told):
+        raise Problems(told)
+    return told
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from syncengine.cli.asking import agreed
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
@@ -217,5 +218,5 @@ def _confirm(question: str, auto_approve: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Usage("there is no terminal to ask on: repeat with -y")
-    if not click.confirm(question, default=False, err=True):
+    if not agreed(question):
         raise SyncengineError("nothing was changed", code="not-confirmed")

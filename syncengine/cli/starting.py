@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -28,14 +29,15 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
     """
     from syncengine.render.json import dumped
+    from syncengine.starter.from_csv import generated
     from syncengine.starter.project import SAMPLES, begin, starter_files
 
     output, place = Output(given, given.folder), given.folder / folder
     try:
-        contents = starter_files() | _schemas()
+        contents: dict[str, str | bytes] = {**starter_files(), **_schemas()}
         if csv is not None:
             contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-            contents |= _from_csv(given.folder / csv, place)
+            contents |= generated(given.folder / csv, csv, place)
         begun = begin(place, contents)
     except SyncengineError as error:
         return output.refusal(error, format)
@@ -43,14 +45,13 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
         output.data("".join(f"Wrote {Path(folder, name)}\n" for name in begun.written))
-        for sentence in _repeats(given.folder / csv) if csv is not None else ():
+        for sentence in _repeats(given.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:
             output.say(f"{Path(folder, name)} is there already, and is kept")
-        where = "" if place.resolve() == Path.cwd() else f"-C {folder} "
-        output.say(
-            f"Next: `syncengine {where}plan`, `syncengine {where}apply`. {place / 'syncengine.yaml'} says how to go on."
-        )
+        where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(folder)} "
+        output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
+        output.say(f"{place / 'syncengine.yaml'} says how to go on.")
     return ExitCode.DONE
 
 
@@ -62,15 +63,9 @@ def _schemas() -> dict[str, str]:
     return {f"schemas/{name}": dumped(made[name]) for name in SCHEMAS}
 
 
-def _repeats(file: Path) -> list[str]:
+def _repeats(file: Path, name: str) -> list[str]:
     from syncengine.starter.from_csv import repeats_of
 
-    found = repeats_of(file)
+    found = repeats_of(file, name)
     more = len(found) - REPEATS
-    return found if more <= 0 else [*found[:REPEATS], f"{file.name}: {more} more are in several lines"]
-
-
-def _from_csv(file: Path, folder: Path) -> dict[str, str]:
-    from syncengine.starter.from_csv import generated
-
-    return generated(file, folder)
+    return found if more <= 0 else [*found[:REPEATS], f"{name}: {more} more are in several lines"]

@@ -69,8 +69,18 @@ def _settled(text: str) -> tuple[str | None, str]:
 
 
 def _once(text: str) -> str:
+    text = _unmarked(text)
     sorted_ = text if _has_anchors(text) else permuted(text)
     return tidied(roundtrip(sorted_), comment_depths(sorted_))
+
+
+def _unmarked(text: str) -> str:
+    """Without the `---` that begins the first document, since the comments above it belong to that as well."""
+    lines = lines_of(text)
+    first = next((n for n, line in enumerate(lines) if line.kind not in (Is.COMMENT, Is.BLANK)), None)
+    if first is None or lines[first].text.rstrip() != "---":
+        return text
+    return "".join(f"{line.text}\n" for number, line in enumerate(lines) if number != first)
 
 
 def _has_anchors(text: str) -> bool:
@@ -87,11 +97,20 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
     kept = comments_of(after)
     for line, comment in _comments(before):
         if comment not in kept:
-            return line, "a comment inside of brackets or of a text would be lost; move it above"
+            place = "outside of any document" if _is_outside(before, line) else "inside of brackets or of a text"
+            return line, f"a comment {place} would be lost; move it above a section"
         kept.remove(comment)
     if findings.found or [_meaning(root) for root in old.roots] != [_meaning(root) for root in new.roots]:
         return 1, "another layout would not mean the same"
     return None
+
+
+def _is_outside(text: str, comment: int) -> bool:
+    """Whether a comment stands between marks of documents with nothing else there."""
+    kinds = [line.kind for line in lines_of(text)]
+    around = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
+    nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in around)
+    return all(kind is Is.MARKER for kind in nearest)
 
 
 def _comments(text: str) -> list[tuple[int, str]]:

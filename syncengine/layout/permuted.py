@@ -101,12 +101,12 @@ def _head(lines: Sequence[Line], start: int) -> int:
 
 
 def _end(lines: Sequence[Line], last: int, column: int) -> int:
-    """The line after the mapping: what is less deep, and the comments above it."""
+    """The line after the mapping: what is less deep, the comments above it, and those at its end, which stay there."""
     end = last + 1
     for number in range(last + 1, len(lines)):
         line = lines[number]
         if line.kind is Is.MARKER or (line.kind is Is.CONTENT and line.column < column):
             break
-        if line.kind in (Is.CONTENT, Is.INSIDE) or (line.kind is Is.COMMENT and line.column >= column):
+        if line.kind in (Is.CONTENT, Is.INSIDE) or (line.kind is Is.COMMENT and line.column > column):
             end = number + 1
     return end

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from syncengine.document.findings import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.given import Given
+from syncengine.manifest.given import Given, is_hidden
 from syncengine.project import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -123,7 +123,8 @@ class _Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            self._problem(base, "missing-manifests", f"there is no such file or folder{_projects_below(self.root)}")
+            message = f"there is no such file or folder{_where_to_go(self.root)}"
+            self._problem(base, "missing-manifests", message)
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
                 self._folder(base)
@@ -177,7 +178,7 @@ class _Search:
         inside = next((folder for folder in self.allowed if real.is_relative_to(folder)), None)
         if inside is None:
             self._problem(entry.path, "outside-project", "the link leads out of the project's folder")
-        elif any(map(_is_hidden, real.relative_to(inside).parts)):
+        elif any(map(is_hidden, real.relative_to(inside).parts)):
             self._problem(entry.path, "hidden-file", "the link leads to a hidden file or folder")
         else:
             return True
@@ -196,19 +197,15 @@ class _Search:
         return os.fsencode(relative).decode("utf-8", "replace")
 
 
-def _projects_below(folder: Path) -> str:
-    """Where a project is that the folder holds, unless it is one itself: for people who are one level too high."""
+def _where_to_go(folder: Path) -> str:
+    """The project that the folder holds, or how to begin one, unless it is one itself."""
     if (folder / FILE_NAME).exists():
         return ""
     with suppress(OSError):
         found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
-        return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?" if found else ""
-    return ""
-
-
-def _is_hidden(name: str) -> bool:
-    """Not what begins with two dots: volumes of Kubernetes are links to those."""
-    return name.startswith(".") and not name.startswith("..")
+        if found:
+            return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?"
+    return "; there is no project here: `syncengine init` begins one"
 
 
 def _is(question: Callable[[], bool]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping as AnyMapping
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
@@ -12,7 +12,7 @@ from msgspec import Meta, field
 from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_of_schema
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.nodes import Node, Sequence
+from syncengine.document.nodes import Mapping, Node, Sequence
 from syncengine.document.shapes import Flag, Identity, Reads
 from syncengine.document.tables import unexamined
 from syncengine.document.values import identity, refused, whole_number
@@ -21,7 +21,12 @@ from syncengine.setting_shapes import parsed
 _MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
 KINDS = ("csv", "json", "jsonl", "yaml", "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-RESERVED = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "true", "false", "none", "self"})
+NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
+LANGUAGE = frozenset(
+    {"and", "elif", "else", "for", "if", "in", "is", "not", "or"} | {"true", "false", "none", "True", "False", "None"}
+)
+RESERVED = NAMED_ALREADY | LANGUAGE
+"""What a row cannot be called: templates would read something else."""
 
 
 def text_encoding(text: str) -> str | None:
@@ -39,7 +44,46 @@ def _delimiter(text: str) -> str | None:
 
 
 def _name(text: str) -> str | None:
-    return text if _NAME.fullmatch(text) and text not in RESERVED else None
+    return text if _NAME.fullmatch(text) else None
+
+
+def _row_name(name: str) -> Any:
+    """A name that means nothing else to a template."""
+    read_one = parsed(_name, "a name of letters, digits and _, a letter first")(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = read_one(node, findings)
+        if value in LANGUAGE:
+            return findings.error("bad-value", node, f"`{name}` must not be `{value}`: it is a word of templates")
+        if value in NAMED_ALREADY:
+            return findings.error("bad-value", node, f"`{name}` must not be `{value}`, which templates have already")
+        return value
+
+    return read
+
+
+OF_CSV = ("delimiter", "columns")
+OF_FILES = ("encoding",)
+OF_NO_FILE = frozenset({"sql", "http"})
+
+
+def _for_each(name: str) -> Any:
+    """Where rows come from; what would be ignored is refused."""
+    read_one = one_of(ForEach, "`forEach`", KINDS)(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = read_one(node, findings)
+        if value is INVALID or not isinstance(node, Mapping):
+            return value
+        given = {key.text: key for key in node.keys}
+        for key in given.values():
+            if key.text in OF_CSV and "csv" not in given:
+                value = findings.error("bad-value", key, f"`{key.text}` is for `csv` alone")
+            elif key.text in OF_FILES and given.keys() & OF_NO_FILE:
+                value = findings.error("bad-value", key, f"`{key.text}` is for files alone")
+        return value
+
+    return read
 
 
 def _delimiter_reader(name: str) -> Any:
@@ -92,7 +136,7 @@ Encoding = Annotated[
 ]
 RowName = Annotated[
     str,
-    Reads(parsed(_name, "a name of letters, digits and _ that means nothing else")),
+    Reads(_row_name),
     JsonSchema({"type": "string", "pattern": f"^{_NAME.pattern}$", "not": {"enum": sorted(RESERVED)}}),
 ]
 Columns = Annotated[tuple[str, ...], Reads(_one_or_more), JsonSchema({"anyOf": [_COLUMN, _COLUMNS]})]
@@ -102,7 +146,7 @@ Nodes = Annotated[Any, Reads(unexamined), JsonSchema({"type": "array", "items": 
 class SqlFrom(Model, frozen=True, kw_only=True):
     """A query of a database that the project file names."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "file")
+    beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema("source", "file")
 
     source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
     file: Annotated[Template | None, Meta(description="A SQLite file of this project, relative to this manifest.")] = (
@@ -117,7 +161,7 @@ class SqlFrom(Model, frozen=True, kw_only=True):
 class Paging(Model, frozen=True):
     """How an HTTP service gives a long list: the next page's URL in its answer, or a parameter that counts."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("next", "page")
+    beyond_fields: ClassVar[AnyMapping[str, Any]] = one_of_schema("next", "page")
 
     next: Annotated[Identity | None, Meta(description="Where in the answer the next page's URL is: `links.next`.")] = (
         None
@@ -143,7 +187,10 @@ class HttpFrom(Model, frozen=True):
 class ForEach(Model, frozen=True):
     """Where the rows come from: just one of csv, json, jsonl, yaml, sql, http."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*KINDS)
+    beyond_fields: ClassVar[AnyMapping[str, Any]] = {
+        **one_of_schema(*KINDS),
+        "dependentRequired": {name: ["csv"] for name in OF_CSV},
+    }
 
     csv: Annotated[
         File | None,
@@ -172,7 +219,7 @@ class ForEach(Model, frozen=True):
 class Generate(Model, frozen=True):
     """Resources that are made once for each row of a source; their texts are templates."""
 
-    beyond_fields: ClassVar[Mapping[str, Any]] = {
+    beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         "required": ["forEach"],
         "anyOf": [
             {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
@@ -180,7 +227,7 @@ class Generate(Model, frozen=True):
         ],
     }
 
-    for_each: Annotated[ForEach, Reads(one_of(ForEach, "`forEach`", KINDS)), Meta(description="The rows.")]
+    for_each: Annotated[ForEach, Reads(_for_each), Meta(description="The rows.")]
     as_: Annotated[RowName | None, Meta(description="What templates call a row; `row` by default.")] = field(
         default=None, name="as"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ class Given:
         root = next((each for each in map(Path.resolve, roots) if real.is_relative_to(each)), None)
         if root is None:
             raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
-        if any(part.startswith(".") for part in real.relative_to(root).parts):
+        if any(map(is_hidden, real.relative_to(root).parts)):
             raise OutsideProject("hidden files and folders are no sources")
         if real in self.secret_files:
             raise OutsideProject("the project file says that a secret, or posted time, is in there")
@@ -73,8 +73,18 @@ class Given:
         for written in ("", *self.data_folders):
             root = (self.root / written).resolve()
             if path.is_relative_to(root):
-                return _decoded(Path(written, path.relative_to(root)))
+                return _decoded(Path(written, *_lasting(path.relative_to(root))))
         return _decoded(path)
+
+
+def is_hidden(name: str) -> bool:
+    """Not what begins with two dots: volumes of Kubernetes are links to those."""
+    return name.startswith(".") and not name.startswith("..")
+
+
+def _lasting(path: Path) -> Iterator[str]:
+    """The parts of a name that stay when a volume of Kubernetes is filled anew: its links stand beside the folder."""
+    return (part for part in path.parts if not part.startswith(".."))
 
 
 def _decoded(path: Path) -> str:

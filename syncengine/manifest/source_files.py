@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from syncengine.document.findings import Findings
@@ -23,6 +24,7 @@ MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
 """A text, or what may be no number that we take."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
+_FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
 _FRACTION = re.compile(r"-?(?:0|[1-9][0-9]{0,100})\.[0-9]{1,100}")
 
@@ -40,24 +42,25 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
     wanted = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
         text = data.decode(wanted)
-        if "\0" in text[:1000] and wanted == "utf-8-sig":
-            wide = "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
-            raise SourceTrouble(
-                f"{name}:1: every other byte is 0; the file is probably {wide}: write `encoding: {wide}`"
-            )
-        return text
     except UnicodeDecodeError as error:
         read = error.object  # what comes behind a byte order mark
         line = read.count(b"\n", 0, error.start) + 1
         byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
         raise SourceTrouble(f"{name}:{line}: byte 0x{byte:02x} is not {encoding.upper()}{hint}") from None
+    if "\0" in text:
+        line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
+        hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
+        raise SourceTrouble(f"{name}:{line}: {hint or 'a byte is 0 (NUL), which is in no text'}")
+    return text
 
 
 def likely_encoding(data: bytes, tried: str) -> str | None:
     """What a text that is not in the encoding that was tried is in, as far as bytes tell."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
+    if wide := wide_encoding(data):
+        return wide
     for candidate in ("utf-8", "cp1252", "latin-1"):
         if codecs.lookup(candidate).name == codecs.lookup(tried).name:
             continue
@@ -67,6 +70,14 @@ def likely_encoding(data: bytes, tried: str) -> str | None:
             continue
         return candidate
     return None
+
+
+def wide_encoding(data: bytes) -> str | None:
+    """UTF-16 without a byte order mark: most of its letters have a byte that is 0, all on the same side."""
+    high, low = data[:1000:2].count(0), data[1:1000:2].count(0)
+    if max(high, low) * 2 < len(data[:1000:2]) or min(high, low) * 4 > max(high, low):
+        return None
+    return "utf-16-be" if high > low else "utf-16-le"
 
 
 def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
@@ -100,7 +111,8 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
         try:
             values = next(reader, None)
         except csv.Error as error:
-            raise SourceTrouble(f"{name}:{number}: {error}") from None
+            words = str(error).replace("unexpected end of data", "a quote is opened and not closed")
+            raise SourceTrouble(f"{name}:{number}: {words}") from None
         if values is None:
             return
         if values:
@@ -109,12 +121,49 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
 
 def _header(found: tuple[int, list[str]], name: str) -> tuple[str, ...]:
     number, names = found[0], [column.strip() for column in found[1]]
-    for column in names:
-        if not column:
-            raise SourceTrouble(f"{name}:{number}: a column has no name; name it, or give all names as `columns`")
-        if names.count(column) > 1:
-            raise SourceTrouble(f"{name}:{number}: two columns are named {quoted(column)}")
+    for _, sentence in header_troubles(names):
+        raise SourceTrouble(f"{name}:{number}: {sentence}")
     return tuple(names)
+
+
+def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
+    """What is wrong with the names of columns: a column, from 0, and a sentence for each trouble."""
+    if names and not any(names):
+        yield 0, "the line is blank; the header must be the first line"
+    elif _FOR_EXCEL.fullmatch("".join(names)):
+        yield 0, "the line is a note for Excel (`sep=`), not the header: delete it"
+    else:
+        places: dict[str, list[int]] = {}
+        for number, column in enumerate(names):
+            places.setdefault(column, []).append(number)
+        for column, found in places.items():
+            if not column:
+                verb = "has" if len(found) == 1 else "have"
+                yield found[0], f"{_columns(found)} {verb} no name: name or delete what has none"
+            elif len(found) > 1:
+                yield found[1], f"{_columns(found)} are {'both' if len(found) == 2 else 'all'} named {quoted(column)}"
+
+
+def _columns(found: list[int]) -> str:
+    """`column 3`, `columns 2 and 3`, `columns 4 to 9`."""
+    numbers = [str(number + 1) for number in found]
+    if len(found) == 1:
+        return f"column {numbers[0]}"
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        return f"columns {numbers[0]} to {numbers[-1]}"
+    return f"columns {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def starts_of(head: str, delimiter: str) -> list[int]:
+    """The column of the text that each name of a header starts in, from 1."""
+    if '"' not in head:
+        return list(accumulate((len(name) + 1 for name in head.split(delimiter)[:-1]), initial=1))
+    found, is_quoted = [1], False
+    for number, character in enumerate(head, 1):
+        is_quoted ^= character == '"'
+        if character == delimiter and not is_quoted:
+            found.append(number + 1)
+    return found
 
 
 class Number(Decimal):

@@ -88,7 +88,7 @@ def _pages(client: httpx.Client, name: str, base: str, question: Question, deadl
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(client, name, address, query, deadline)
+        answer, read = _answer(client, name, base, address, query, deadline)
         size += read
         if size > MAX_ALL_BYTES:
             raise SourceTrouble(f"{name}: its pages do not come to an end")
@@ -148,10 +148,10 @@ def _goes_up(path: str) -> bool:
 
 
 def _answer(
-    client: httpx.Client, name: str, address: str, query: Mapping[str, str], deadline: float
+    client: httpx.Client, name: str, base: str, address: str, query: Mapping[str, str], deadline: float
 ) -> tuple[Any, int]:
-    """What it says, and its size in bytes."""
-    shown = urlsplit(address).path
+    """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
+    shown = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
     content = _content(client, name, address, query, shown, deadline)
     try:
         return loads(content), len(content)

@@ -99,7 +99,8 @@ def content(path: Path, name: str) -> bytes:
     """The bytes of a regular file of bearable size."""
     try:
         if not path.is_file():
-            raise SourceTrouble(f"{shown(name)}: there is no such file")
+            what = "is a folder" if path.is_dir() else "there is no such file"
+            raise SourceTrouble(f"{shown(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
             raise SourceTrouble(f"{shown(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
         return path.read_bytes()

@@ -5,25 +5,44 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.nodes import quoted
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_files import (
+    Form,
+    csv_rows,
+    header_troubles,
+    starts_of,
+    text_of,
+    wide_encoding,
+)
 
 DELIMITERS = ",;\t|"
-ENCODINGS = ("utf-8-sig", "cp1252")
+UTF_8, WESTERN = "utf-8", "cp1252"
 """Tried in this order; what neither can read is told."""
 MANIFEST = "manifests/matters.yaml"
-NAMES = ("name", "number", "matter", "matterno", "matternumber", "no", "code", "key", "ref", "reference", "id")
-DESCRIPTIONS = ("description", "title", "subject", "matterdescription", "mattertitle", "label", "text")
+NAMES = (
+    *("aktenzeichen", "name", "number", "matter", "matterno", "matternumber", "no", "code", "key", "ref", "reference"),
+    *("az", "akte", "aktennummer", "aktennr", "geschaftszeichen", "nummer", "nr", "projektnummer", "kurzel", "id"),
+)
+DESCRIPTIONS = (
+    *("description", "title", "subject", "matterdescription", "mattertitle", "label", "text"),
+    *("beschreibung", "bezeichnung", "titel", "betreff", "kurzrubrum", "rubrum"),
+)
 EXTERNAL_IDS = ("externalid", "id", "uuid", "guid", "matterid")
 URLS = ("url", "link", "href")
-KEYWORDS = ("keywords", "keyword")
-"""What columns are called that say this, without blanks and signs, the likeliest first."""
+KEYWORDS = (
+    *("keywords", "keyword", "schlagworter", "schlagwoerter", "schlagworte", "schlagwort"),
+    *("stichworter", "stichwoerter", "stichworte", "stichwort"),
+)
+"""What columns are called that say this, without blanks, signs and marks above letters, the likeliest first."""
 LONGEST_HEADER = 1 << 16
 """Letters in which the header ends."""
 _QUOTED = re.compile(r'"[^"]*+"')
@@ -33,80 +52,94 @@ _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
 
 class Table(NamedTuple):
-    """What the first lines of a CSV file tell."""
+    """What a CSV file tells: `rows` by the lines that they start in."""
 
-    text: str
     delimiter: str
     encoding: str
     columns: tuple[str, ...]
+    rows: Sequence[tuple[int, Mapping[str, str]]] = ()
 
 
-def generated(file: Path, folder: Path) -> dict[str, str]:
-    """The files that generate tags from `file`: a manifest, and a copy of the data unless it is in the project."""
-    table = table_of(file)
+def generated(file: Path, name: str, folder: Path) -> dict[str, str | bytes]:
+    """The files that generate tags from `file`: a manifest, and a copy of the data unless it is in the project.
+
+    The copy is the same to the byte, so that the next export can be laid over it. `name` is for messages.
+    """
+    table = table_of(file, name)
     inside = file.resolve().is_relative_to(folder.resolve())
-    name = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
-    written = table if inside else table._replace(encoding=ENCODINGS[0])
-    manifest = {MANIFEST: manifest_of(written, f"../{name}")}
-    return manifest if inside else {**manifest, name: table.text}
+    where = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
+    manifest = manifest_of(table, f"../{where}")
+    return {MANIFEST: manifest} if inside else {MANIFEST: manifest, where: _content(file, name)}
 
 
-def repeats_of(file: Path) -> list[str]:
+def repeats_of(file: Path, name: str) -> list[str]:
     """What the block leaves out of the file: a sentence for each name that more than one row has, the first of them."""
-    table = table_of(file)
-    name = table.columns.index(_called(table.columns, NAMES) or table.columns[0])
-    rows = csv.reader(io.StringIO(table.text, newline=""), delimiter=table.delimiter)
+    table = table_of(file, name)
+    column = _called(table.columns, NAMES) or table.columns[0]
     lines: dict[str, list[int]] = {}
-    line = 1
-    with suppress(csv.Error):  # which the first `validate` tells with its place
-        for row in rows:
-            if line > 1 and len(row) > name:
-                lines.setdefault(row[name], []).append(line)
-            line = rows.line_num + 1
+    for line, row in table.rows:
+        lines.setdefault(row[column], []).append(line)
     return [
-        f"{file.name}: {table.columns[name]} {quoted(text)} is in lines {', '.join(map(str, found[:5]))}"
+        f"{name}: {column} {quoted(text)} is in lines {', '.join(map(str, found[:5]))}"
         f"{' and more' * (len(found) > 5)}, of which the first counts (`distinct`)"
         for text, found in lines.items()
         if len(found) > 1
     ]
 
 
-def table_of(file: Path) -> Table:
-    """Delimiter, encoding and columns. Problems if it is no table with a header."""
+def table_of(file: Path, name: str) -> Table:
+    """Delimiter, encoding, columns and rows. Problems, with their places, for what no plan would take."""
+    data = _content(file, name)
     try:
-        data = file.read_bytes()
+        encoding = _encoding(data, name)
+        text = text_of(data, name, encoding).lstrip("\r\n")
+        head = _QUOTED.sub("", text[:LONGEST_HEADER]).splitlines()
+        delimiter = max(DELIMITERS, key=head[0].count) if head else ","
+        columns = _header(text, name, delimiter, data.count(b"\n", 0, len(data) - len(data.lstrip(b"\r\n"))) + 1)
+        return Table(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
+    except SourceTrouble as trouble:
+        line, _, sentence = str(trouble).removeprefix(f"{name}:").partition(": ")
+        raise Problems([_problem(name, sentence, int(line))]) from None
+
+
+def _content(file: Path, name: str) -> bytes:
+    try:
+        return file.read_bytes()
     except OSError as error:
-        raise SyncengineError(f"{file}: cannot be read: {error.strerror}", code="unreadable-file") from None
-    encoding, text = _decoded(data, file)
-    delimiter = max(DELIMITERS, key=_QUOTED.sub("", text[:LONGEST_HEADER]).partition("\n")[0].count)
-    try:
-        header = next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
-    except csv.Error as error:
-        raise _problem(file, f"the header cannot be read: {error}") from None
-    columns = tuple(name.strip() for name in header)  # as a source of a manifest has them
-    if not any(columns):
-        raise _problem(file, "the file has no header")
-    for number, column in enumerate(columns):
-        if not column or column in columns[:number]:
-            raise _problem(file, f"column {number + 1} of the header has no name of its own")
-    return Table(text, delimiter, encoding, columns)
+        raise SyncengineError(f"{name}: cannot be read: {error.strerror}", code="unreadable-file") from None
 
 
-def _decoded(data: bytes, file: Path) -> tuple[str, str]:
+def _encoding(data: bytes, name: str) -> str:
     if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return "utf-16", data.decode("utf-16", "replace")
-    for encoding in ENCODINGS:
-        try:
-            if "\0" not in (text := data.decode(encoding)):
-                return encoding, text
-        except UnicodeDecodeError:
-            continue
-    raise _problem(file, f"the file is neither {' nor '.join(ENCODINGS)}; save it as UTF-8")
+        return "utf-16"
+    if wide := wide_encoding(data):
+        return wide
+    for encoding in (UTF_8, WESTERN):
+        with suppress(UnicodeDecodeError):
+            data.decode(encoding)
+            return encoding
+    raise SourceTrouble(f"{name}:1: the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8")
 
 
-def _problem(file: Path, message: str) -> Problems:
-    found = Diagnostic(severity=Severity.ERROR, code="bad-source", message=message, file=file.name, line=1, column=1)
-    return Problems([found])
+def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
+    """The names of columns, as a source of a manifest has them; Problems with all that is wrong with them."""
+    try:
+        header = next(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter), [])
+    except csv.Error as error:
+        raise SourceTrouble(f"{name}:{line}: the header cannot be read: {error}") from None
+    columns = tuple(column.strip() for column in header)
+    if not columns:
+        raise SourceTrouble(f"{name}:1: the file has no header")
+    starts = starts_of(text.partition("\n")[0], delimiter)
+    troubles = header_troubles(columns)
+    found = [_problem(name, said, line, starts[at] if at < len(starts) else 1) for at, said in troubles]
+    if found:
+        raise Problems(found)
+    return columns
+
+
+def _problem(name: str, message: str, line: int, column: int = 1) -> Diagnostic:
+    return Diagnostic(severity=Severity.ERROR, code="bad-source", message=message, file=name, line=line, column=column)
 
 
 def manifest_of(table: Table, path: str) -> str:
@@ -146,7 +179,7 @@ def _for_each(table: Table, path: str, name: str) -> Iterable[str]:
     yield f"csv: {_quoted(path)}"
     if table.delimiter != ",":
         yield f"delimiter: {_quoted(table.delimiter) if table.delimiter != chr(9) else 'tab'}"
-    if table.encoding != ENCODINGS[0]:
+    if table.encoding != UTF_8:
         yield f"encoding: {table.encoding}"
     yield f"distinct: {_quoted(name)}"
 
@@ -158,7 +191,7 @@ def _fields(fields: Sequence[tuple[str, str]]) -> Iterable[str]:
 
 def _called(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """The column that has the likeliest of the names."""
-    simple = {re.sub(r"[\W_]", "", column).casefold(): column for column in columns}
+    simple = {re.sub(r"[\W_]", "", unicodedata.normalize("NFD", column)).casefold(): column for column in columns}
     return next((simple[name] for name in names if name in simple), None)
 
 

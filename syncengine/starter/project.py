@@ -39,31 +39,31 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
             yield f"{prefix}{entry.name}", entry.read_text(encoding="utf-8")
 
 
-def begin(folder: Path, contents: Mapping[str, str]) -> Begun:
+def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
     """Write `contents` into the folder. SyncengineError if a project is there already, or it cannot be written."""
     if (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink():
         raise SyncengineError(f"{folder / FILE_NAME} exists: there is a project here already", code="project-exists")
     written: list[str] = []
     kept: list[str] = []
     try:
-        for name, text in contents.items():
-            (written if _put(folder / name, text, extend=name == IGNORE) else kept).append(name)
+        for name, content in contents.items():
+            (written if _put(folder / name, content, extend=name == IGNORE) else kept).append(name)
     except OSError as error:
         place = error.filename or folder
         raise SyncengineError(f"{place}: cannot be written: {error.strerror}", code="unwritable-file") from None
     return Begun(tuple(written), tuple(kept))
 
 
-def _put(path: Path, text: str, *, extend: bool) -> bool:
+def _put(path: Path, content: str | bytes, *, extend: bool) -> bool:
     """False if the file is there; one that may be extended gets the lines that it lacks."""
     if not (path.exists() or path.is_symlink()):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
         return True
-    if not extend:
+    if not extend or isinstance(content, bytes):
         return False
     there = path.read_text(encoding="utf-8", errors="surrogateescape")
-    missing = [line for line in text.splitlines() if line not in there.splitlines()]
+    missing = [line for line in content.splitlines() if line not in there.splitlines()]
     if missing:
         end = "" if there.endswith("\n") or not there else "\n"
         with path.open("a", encoding="utf-8") as file:

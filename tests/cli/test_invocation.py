@@ -34,6 +34,15 @@ def test_a_misspelt_command_is_suggested(project: Project) -> None:
     assert "Did you mean" not in project.run("xyzzy").err
 
 
+@pytest.mark.parametrize(
+    "arguments", ["valdate", "plan --formt json", "plan nowhere", "plan --report x", "show", "-C nowhere plan", "apply"]
+)
+def test_usage_errors_have_one_form(project: Project, arguments: str) -> None:
+    """Once, whoever found it; how the command is called may stand before it."""
+    done = project.run(*arguments.split())
+    assert (done.code, done.err.count("error[usage]: "), "Error:" in done.err) == (64, 1, False)
+
+
 @pytest.mark.parametrize("command", ["plan", "state list"])
 def test_a_reader_that_goes_away_sees_no_traceback(project: Project, command: str) -> None:
     """As `| head -1` does, with more to say than a pipe holds."""

@@ -108,6 +108,19 @@ def test_a_person_is_asked(project: Project, service: Service, answer: str, code
         done = person.ended()
     assert (done.code, service.tags()) == (code, held), done.err
     assert "Plan: 1 to create" in done.out
+
+
+def test_what_is_no_answer_is_asked_again(project: Project, service: Service) -> None:
+    """In a plain sentence."""
+    project.wants(tags=[tag("NEW-1")])
+    with terminal(project, "apply") as person:
+        person.wait_for(QUESTION)
+        person.type("maybe\n")
+        person.wait_for("Please answer y (yes) or n (no).")
+        person.type("Yes\n")
+        done = person.ended()
+    assert (done.code, service.tags()) == (0, ["NEW-1"])
+    assert "Error" not in done.err
     assert not project.is_locked()
 
 

@@ -123,14 +123,67 @@ def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
     assert "did you mean `csv`?" in found.message
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("as: for", "`as` must not be `for`: it is a word of templates"),
+        ("as: not", "`as` must not be `not`: it is a word of templates"),
+        ("as: None", "`as` must not be `None`: it is a word of templates"),
+        ("as: var", "`as` must not be `var`, which templates have already"),
+        ("as: 9a", "`as` must be a name of letters, digits and _, a letter first"),
+    ],
+)
+def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, words: str) -> None:
+    """Said where the name is given, and not where a template does not read it."""
+    block = f"{HEAD}    {written}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    (found,) = errors(problems(tmp_path, {"r.csv": ROWS, "manifests/m.yaml": block}))
+    assert (found.code, found.line, found.column, found.message) == ("bad-value", 3, 9, words)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("json: ../r.json, delimiter: ';'", "`delimiter` is for `csv` alone"),
+        ("jsonl: ../r.json, columns: [n]", "`columns` is for `csv` alone"),
+        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` is for files alone"),
+    ],
+)
+def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
+    """At its key: somebody thought that it does something."""
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: x}}]\n"
+    (found,) = errors(problems(tmp_path, {"r.json": "[]", "manifests/m.yaml": block}))
+    assert (found.code, found.line, found.message) == ("bad-value", 2, words)
+
+
+def test_a_list_is_no_source(tmp_path: Path) -> None:
+    """With its name in one pair of marks."""
+    (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "generate:\n  - forEach: []\n    tags: []\n"}))
+    assert found.message == "`forEach` must be a mapping, not a list"
+
+
+def test_a_folder_is_no_source(tmp_path: Path) -> None:
+    """It is there, which is said."""
+    block = "generate:\n  - forEach: {csv: ../data}\n    tags: [{name: x}]\n"
+    (found,) = errors(problems(tmp_path, {"data/r.csv": ROWS, "manifests/m.yaml": block}))
+    assert (found.code, found.message) == ("bad-source", "../data: is a folder")
+
+
 SOURCES = {
     "missing": ("", "there is no such file"),
     "short row": ("n,v\nA\n", "r.csv:2: the row has one value"),
     "long row": ("n,v\nA,b,c\n", 'r.csv:2: the row has 3 values, and there are 2 columns; text that holds "," must be'),
     "another delimiter": ("n;v\nA;b,c\n", 'and the file has one column, "n;v": is its `delimiter` ";"?'),
     "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has one value"),
-    "two columns of one name": ("n,n\n", "r.csv:1: two columns are named"),
-    "column without a name": ("n,\n", "r.csv:1: a column has no name"),
+    "two columns of one name": ("n,n\n", 'r.csv:1: columns 1 and 2 are both named "n"'),
+    "column without a name": ("n,\n", "r.csv:1: column 2 has no name: name or delete what has none"),
+    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name or delete what has none"),
+    "trailing columns without names": ("n,v,,,\n", "r.csv:1: columns 3 to 5 have no name"),
+    "three columns of one name": ("n,v,v,x,v\n", 'r.csv:1: columns 2, 3 and 5 are all named "v"'),
+    "a note for Excel": ("sep=;\nn;v\n", "r.csv:1: the line is a note for Excel (`sep=`), not the header: delete it"),
+    "a note for Excel that parts": ("sep=,\nn,v\n", "r.csv:1: the line is a note for Excel"),
+    "a blank header": (" , ,\nn,v\n", "r.csv:1: the line is blank; the header must be the first line"),
+    "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: a byte is 0 (NUL), which is in no text"),
+    "a late byte that is 0": ("n,v\n" + "A,b\n" * 999 + "A,\0\n", "r.csv:1001: a byte is 0 (NUL), which is in no text"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
     "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
@@ -146,6 +199,16 @@ SOURCES = {
         ),
         ("n,v\nA,Müller\n".encode("cp1252"), "utf-8", "r.csv:2: byte 0xfc is not UTF-8; the file is probably cp1252"),
         ("n,v\nA,Müller\n".encode("utf-16"), "utf-8", "r.csv:1: byte 0xff is not UTF-8; the file is probably utf-16"),
+        (
+            "n,v\nA,Müller\n".encode("utf-16-le"),
+            "utf-8",
+            "r.csv:2: byte 0xfc is not UTF-8; the file is probably utf-16-le",
+        ),
+        (
+            "n,v\nA,Müller\n".encode("utf-16-be"),
+            "cp1252",
+            "r.csv:1: every other byte is 0; the file is probably utf-16-be",
+        ),
         ("n,v\nA,Müller\n".encode(), "ascii", "r.csv:2: byte 0xc3 is not ASCII; the file is probably utf-8"),
     ],
 )

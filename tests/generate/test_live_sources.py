@@ -337,6 +337,22 @@ def test_a_user_and_password_in_a_url_are_sent_as_such(tmp_path: Path, crm: str)
     assert made.key.name == "Basic " + base64.b64encode(b"us@r:a-secret").decode()
 
 
+@pytest.mark.parametrize(
+    ("path", "words"), [("path: /api/x", "crm: /api/x answered 401"), ("", "crm: its URL answered")]
+)
+def test_a_key_in_the_path_of_a_url_is_not_shown(tmp_path: Path, crm: str, path: str, words: str) -> None:
+    """What comes behind the source's own URL is from the manifest, and enough to find the mistake."""
+    url = crm.partition("url: '")[2].partition("'")[0] + "/sk-THEKEY/"
+    block = f"generate:\n  - forEach: {{http: {{source: crm, {path}}}}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    settings = "version: 1\nsources: {crm: {http: {env: CRM_URL}}}\n"
+    write(tmp_path, {"syncengine.yaml": settings, "manifests/m.yaml": block})
+    with pytest.raises(Problems) as refusal:
+        load(load_project(folder=tmp_path, environ={"CRM_URL": url}))
+    (found,) = refusal.value.found
+    assert words in found.message
+    assert "THEKEY" not in found.message
+
+
 def test_an_answer_that_drips_is_not_waited_for(crm: str) -> None:
     """Each byte comes in time, and all of them would not."""
     url = crm.partition("url: '")[2].partition("'")[0]
@@ -369,9 +385,9 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
         ("/../x", "leads out"),
         ("/%2e%2e/x", "leads out"),
         *((f"/a/{way}/x", "leads out") for way in ("..%2f..", "..%2F..%2Fx", "%252e%252e", "..%5c..", "..;a=b")),
-        ("/html", "/api/html did not answer with JSON"),
+        ("/html", "crm: /html did not answer with JSON"),
         ("/broken", "answered 500"),
-        ("/half", "/api/broken answered 500"),
+        ("/half", "crm: /broken answered 500"),
         ("http://example.com", "not one below"),
         ("/moved", "answered 302"),
         ("/missing", "answered 404"),

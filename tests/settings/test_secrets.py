@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 import traceback
 from pathlib import Path
 
 import pytest
 
+from syncengine.desired import load
 from syncengine.errors import ExitCode, Problems
 from syncengine.project import Project
 from syncengine.settings import load_project
-from tests.manifest.loading import problems
+from tests.manifest.loading import problems, write
 
 SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident
 
@@ -116,3 +118,75 @@ def test_what_sinks_write_is_no_source(tmp_path: Path, environment: str) -> None
     files = {"syncengine.yaml": f"version: 1\n{given}\n", "out/time.jsonl": '{"n": "A"}\n'}
     (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block})
     assert (found.code, "a secret, or posted time, is in there" in found.message) == ("bad-source", True)
+
+
+SINK = "postedTime: {deliver: [{name: a, sql: {%s, statement: INSERT INTO t VALUES (1)}}]}"
+DATABASES = {
+    "state": "state: data/x.db",
+    "state as a URL": "state: sqlite:///data/x.db",
+    "state by variable": "state: {env: PLACE}",
+    "state by file": "state: {file: place}",
+    "state of an environment": "environments: {prod: {state: {env: PLACE}}}",
+    "sink": SINK % "url: data/x.db",
+    "sink by variable": SINK % "url: {env: PLACE}",
+    "sink by a URL in a variable": SINK % "url: {env: URL}",
+    "sink by source": f"sources: {{s: {{sql: data/x.db}}}}\n{SINK % 'source: s'}",
+    "sink by source by variable": f"sources: {{s: {{sql: {{env: PLACE}}}}}}\n{SINK % 'source: s'}",
+    "sink by source of an environment": (
+        f"sources: {{s: {{sql: no.db}}}}\n{SINK % 'source: s'}\n"
+        "environments: {prod: {sources: {s: {sql: data/x.db}}}}"
+    ),
+}
+PLACES = {"PLACE": "data/x.db", "URL": "sqlite:///data/x.db?timeout=5"}
+
+
+def database(folder: Path, name: str = "data/x.db") -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    with sqlite3.connect(folder / name) as connection:
+        connection.execute("CREATE TABLE t (n)")
+        connection.execute("INSERT INTO t VALUES ('A')")
+
+
+def rows_of(folder: Path, source: str, lines: str, **environ: str) -> str:
+    """What is made of rows of a source: the tags' names, or what is wrong."""
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n"
+    write(folder, {"manifests/m.yaml": block, "place": "data/x.db\n"})
+    try:
+        return ", ".join(key.name for key in load(project(folder, f"version: 1\n{lines}\n", **environ)).resources)
+    except Problems as refused:
+        return "; ".join(f"{found.code}: {found.message}" for found in refused.found)
+
+
+@pytest.mark.parametrize("beside", ["", "-wal", "-shm", "-journal"])
+@pytest.mark.parametrize("lines", DATABASES.values(), ids=DATABASES.keys())
+def test_a_database_that_we_write_is_no_file_of_data(tmp_path: Path, lines: str, beside: str) -> None:
+    """The state, the inbox and what SQL sinks hold are posted time, however the project file says where they are."""
+    database(tmp_path, f"data/x.db{beside}")
+    said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
+    assert "a secret, or posted time, is in there" in said
+
+
+def test_a_state_is_found_under_any_name(tmp_path: Path) -> None:
+    """A file that is named like a kind of database, and one behind a link, which is where SQLite writes its log."""
+    database(tmp_path, "sqlite.db")
+    database(tmp_path, "data/real.db-wal")
+    (tmp_path / "link.db").symlink_to("data/real.db")
+    ask = "sql: {file: ../%s, query: SELECT n FROM t}"
+    assert "posted time, is in there" in rows_of(tmp_path, ask % "sqlite.db", "state: sqlite.db")
+    assert "posted time, is in there" in rows_of(tmp_path, ask % "data/real.db-wal", "state: link.db")
+
+
+def test_a_sinks_database_is_read_by_its_name(tmp_path: Path) -> None:
+    """A ledger has its matters too: who names it as a source says so in the project file, where it is reviewed."""
+    database(tmp_path)
+    lines = f"sources: {{s: {{sql: data/x.db}}}}\n{SINK % 'source: s'}"
+    assert rows_of(tmp_path, "sql: {source: s, query: SELECT n FROM t}", lines) == "A"
+
+
+def test_a_database_that_nobody_can_find_hides_nothing(tmp_path: Path) -> None:
+    """A variable that is not set, or a file that is not there, is not missed until the state is asked for."""
+    database(tmp_path)
+    ask = "sql: {file: ../data/x.db, query: SELECT n FROM t}"
+    assert rows_of(tmp_path, ask, "state: {env: PLACE}") == "A"
+    assert rows_of(tmp_path, ask, "state: {file: nowhere}") == "A"
+    assert rows_of(tmp_path, ask, "state: {env: PLACE}", PLACE="postgresql://host/data/x.db") == "A"

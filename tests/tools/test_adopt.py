@@ -99,6 +99,7 @@ def test_what_was_adopted_is_in_the_history(project: Project) -> None:
         ("a.csv", "name\nA\n\nA\n", ["duplicate-resource"], 4),
         ("a.csv", 'name,description\n"A\nB",x\n', ["control-character"], 2),
         ("a.csv", "name\nA,too much\n", ["csv-syntax"], 2),
+        ("a.csv", "name,description,label\nA,cut off\n", ["csv-syntax"], 2),
         ("a.csv", 'name\n"A\n', ["csv-syntax"], 2),
         ("a.csv", "name,visibility\nA,HIDDEN\n", ["bad-value"], 2),
         ("a.yaml", "generate: []\n", ["unknown-section"], 1),
@@ -115,6 +116,21 @@ def test_what_is_wrong_is_told_with_its_line(
     assert [each["code"] for each in found][: len(codes)] == codes, found
     assert (found[0]["file"], found[0]["line"]) == (name, line)
     assert project.rows() == {}
+
+
+def test_a_cell_that_is_wrong_is_told_with_its_place(project: Project) -> None:
+    """Line by line, whatever is wrong; a cell behind a line break has only its row's line."""
+    rows = ('A;"P;X";no', 'B;"P;X";maybe;y', '"C\nD";;x;y', "B;;;")
+    table = "\n".join(('name;"visibility";protect;metadata.x', *rows))
+    found = adopt(project, "a.csv", table, code=8)["diagnostics"]
+    assert [(each["line"], each["column"], each["code"]) for each in found] == [
+        (2, 1, "csv-syntax"),
+        (3, 3, "bad-value"),
+        (3, 9, "wrong-type"),
+        (4, 1, "control-character"),
+        (4, 1, "wrong-type"),
+        (6, 1, "duplicate-resource"),
+    ]
 
 
 def test_a_column_that_is_wrong_is_told_with_its_place(project: Project) -> None:

@@ -65,6 +65,7 @@ removed:
 """
 LAYOUTS = {
     "documents": "tags: [{name: a}]\n---\n# second\ntags:\n- name: b\n...\n",
+    "marks": "# head\n---\n# first\ntags: [{name: a}]\n# its end\n---\n# second\ntags:\n- name: b\n# end\n",
     "scalars": "tags:\n- {name: a, keywords: [1.10, 0o7, 1e3, no, ~x, 'null', \"\\u00e9\\t\", 2024-01-01, <<, =]}\n",
     "blocks": "tags:\n- name: a\n  description: >+\n   kept\n\n\n  url: |2\n     indented\n  path: /\n",
     "folded": "tags:\n- description: one\n    two\n\n    three\n  name: 'a\n    b'\n",
@@ -121,6 +122,21 @@ def test_our_own_examples_are_laid_out(path: Path) -> None:
     """What we show is what we ask for."""
     text = path.read_text(encoding="utf-8")
     assert lay(text) == text
+
+
+def test_a_comment_at_the_end_stays_there() -> None:
+    """It belongs to no section, whichever comes last; what is above the first `---` stays on top."""
+    text = "# head\n---\ntags:\n- name: A\ndefaults: {}\n# the end\n---\ntags: []\n# its end\n"
+    neat = "# head\ndefaults: {}\n\ntags:\n  - name: A\n# the end\n---\ntags: []\n# its end\n"
+    assert lay(text) == neat
+
+
+@pytest.mark.parametrize("text", ["tags: []\n---\n# lost\n", "tags: []\n...\n# lost\n---\ntags: []\n"])
+def test_a_comment_of_no_document_is_called_so(text: str) -> None:
+    """Where the file is left as it is because of it."""
+    findings = Findings("m.yaml")
+    assert laid_out(text.encode(), findings) is None
+    assert [(d.line, "a comment outside of any document" in d.message) for d in findings.found] == [(3, True)]
 
 
 def test_what_would_lose_a_comment_is_left_as_it_is(tmp_path: Path) -> None:

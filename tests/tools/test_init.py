@@ -149,13 +149,71 @@ def test_what_stands_in_quotes_separates_nothing(tmp_path: Path, header: str) ->
     assert made["name"] == "A-0001"
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "no header"), ("a,a\n1,2\n", "no name of its own")])
-def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    """With its place, and nothing is written."""
-    (tmp_path / "m.csv").write_text(text)
-    done = run(tmp_path, "init", "new", "--from-csv", "m.csv")
-    assert (done.returncode, "m.csv:1:1" in done.stderr, words in done.stderr) == (8, True, True)
+NO_TABLES = {
+    "nothing": (b"", "1:1", "the file has no header"),
+    "a name twice": (b'a,"x,y",b,b\n1,2,3,4\n', "1:11", 'columns 3 and 4 are both named "b"'),
+    "a column without a name": (b"a,,b\n1,2,3\n", "1:3", "column 2 has no name"),
+    "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
+    "a note for a spreadsheet": (b"sep=;\na;b\n1;2\n", "1:1", "the line is a note for Excel (`sep=`)"),
+    "a blank header": (b";;\na;b;c\n1;2;3\n", "1:1", "the line is blank; the header must be the first line"),
+    "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "a byte is 0 (NUL), which is in no text"),
+    "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252; save it as UTF-8"),
+    "half a letter": (b"\xff\xfea\0,", "1:1", "is not UTF-16"),
+    "a short row": (b"a,b,c\n1,2,3\n4,5\n", "3:1", "the row has 2 values, and there are 3 columns"),
+    "a long row": (b"\na,b\n1,2\n4,5,6\n", "4:1", "the row has 3 values, and there are 2 columns"),
+    "an open quote": (b'a,b\n1,2\n3,"4\n5,6\n', "3:1", "a quote is opened and not closed"),
+}
+
+
+@pytest.mark.parametrize(("content", "place", "words"), NO_TABLES.values(), ids=NO_TABLES.keys())
+def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: bytes, place: str, words: str) -> None:
+    """With its place, under the name that it was given, and nothing is written."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/m.csv").write_bytes(content)
+    done = run(tmp_path, "init", "new", "--from-csv", "in/m.csv")
+    assert done.returncode == 8
+    assert done.stderr.startswith(f"in/m.csv:{place}: error[bad-source]: ")
+    assert words in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_all_that_is_wrong_with_a_header_is_said_at_once(tmp_path: Path) -> None:
+    """Each at its column."""
+    (tmp_path / "m.csv").write_text("a,a,,c\n")
+    done = run(tmp_path, "init", "--from-csv", "m.csv", "--format", "json")
+    assert [d["column"] for d in json.loads(done.stdout)["diagnostics"]] == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"), [("cp1252", "cp1252"), ("utf-16", "utf-16"), ("utf-16-le", "utf-16-le")]
+)
+def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str, written: str) -> None:
+    """In its own encoding, which the block names: so that the next export can be laid over the copy."""
+    content = "Aktenzeichen;Bezeichnung\r\nA-1;Müller\r\n".encode(encoding)
+    (tmp_path / "m.csv").write_bytes(content)
+    assert run(tmp_path, "init", "new", "--from-csv", "m.csv").returncode == 0
+    assert (tmp_path / "new/data/m.csv").read_bytes() == content
+    assert f"encoding: {written}" in (tmp_path / "new/manifests/matters.yaml").read_text()
+    (made,) = json.loads(run(tmp_path / "new", "render", "--format", "json").stdout)["tags"]
+    assert (made["name"], made["description"]) == ("A-1", "Müller")
+
+
+def test_german_columns_are_known(tmp_path: Path) -> None:
+    """As software for law firms exports them."""
+    (tmp_path / "m.csv").write_text("Mandant;Bezeichnung;Aktenzeichen;Schlagwörter\nM;B;A-1;x, y\n")
+    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
+    (made,) = json.loads(run(tmp_path, "render", "--format", "json").stdout)["tags"]
+    assert (made["name"], made["description"], made["keywords"]) == ("A-1", "B", ["x", "y"])
+    assert made["metadata"] == {"Mandant": "M"}
+
+
+def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
+    """In quotes where the shell needs them, and on a line of its own."""
+    done = run(tmp_path, "init", "my proj")
+    assert done.stderr.splitlines()[-2:] == [
+        "Next: `syncengine -C 'my proj' plan`, `syncengine -C 'my proj' apply`.",
+        "my proj/syncengine.yaml says how to go on.",
+    ]
 
 
 def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:

@@ -37,6 +37,18 @@ def test_errors_that_are_elsewhere_are_told(tmp_path: Path) -> None:
     assert (code, {file for file, _ in some}) == (8, {"manifests/a.yaml", "manifests/c.yaml"})
 
 
+def test_a_path_without_a_manifest_is_told(tmp_path: Path) -> None:
+    """Nobody looked at it, so that it is valid would be too much said; the project file is looked at always."""
+    write(tmp_path, {"syncengine.yaml": "version: 1\n", "manifests/c.yaml": BROAD, "data/m.csv": "n\n"})
+    assert found(tmp_path, "data/m.csv") == (0, [("data/m.csv", "nothing-selected")])
+    assert found(tmp_path, "data") == (0, [("data", "nothing-selected")])
+    assert found(tmp_path, "syncengine.yaml") == (0, [])
+    assert found(tmp_path, ".") == found(tmp_path, "manifests") == (0, [("manifests/c.yaml", "keyword-too-broad")])
+    strict = "version: 1\npolicy: {diagnostics: {nothing-selected: error}}\n"
+    write(tmp_path, {"syncengine.yaml": strict})
+    assert found(tmp_path, "data") == (8, [("data", "nothing-selected")])
+
+
 @pytest.mark.parametrize("git", ["folder", "file"])
 def test_places_are_seen_from_the_repository(tmp_path: Path, git: str) -> None:
     """Where annotations are shown; a work tree has a file `.git`."""

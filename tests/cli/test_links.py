@@ -1,0 +1,103 @@
+"""A link in the folder of manifests leads to no secret and to nothing hidden: what a manifest says is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.manifest.loading import write
+
+from .program import Project
+
+SECRET = "s3cr3t-V4lue: 0n3"  # so that it is a mapping, of which every section is told
+PLACES = {
+    "keys/key.txt": "secret-file",
+    ".env": "hidden-file",
+    ".vault/v.yaml": "hidden-file",
+    "open/.deep/v.yaml": "hidden-file",
+}
+COMMANDS = (("validate",), ("validate", "manifests"), ("plan",), ("fmt", "--diff"), ("fmt", "--diff", "manifests"))
+
+
+@pytest.fixture
+def guarded(project: Project) -> Project:
+    """A project with a manifest, and files that hold a secret."""
+    text = (project.folder / "syncengine.yaml").read_text()
+    write(project.folder, dict.fromkeys(PLACES, f"{SECRET}\ntags:   []\n"))
+    write(
+        project.folder,
+        {
+            "manifests/m.yaml": "tags:\n  - name: A-1\n",
+            "syncengine.yaml": text.replace("{env: SYNCENGINE_API_KEY}", "{file: keys/key.txt}"),
+        },
+    )
+    return project
+
+
+def told(project: Project, *arguments: str, code: str) -> str:
+    """What a command prints that says `code` and no part of a secret."""
+    done = project.run(*arguments)
+    said = done.out + done.err
+    assert (done.code, f"[{code}]" in said) == (8, True), said
+    assert "s3cr3t" not in said
+    assert "0n3" not in said
+    return said
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("suffix", [".yaml", ".json", ".yaml.j2", ".yml.j2"])
+@pytest.mark.parametrize("target", PLACES)
+def test_a_link_to_what_is_hidden_or_secret_is_refused(
+    guarded: Project, target: str, suffix: str, command: tuple[str, ...]
+) -> None:
+    """Under any name of a manifest, by every command that reads manifests and in every command that shows them."""
+    if command[0] == "fmt" and suffix != ".yaml":
+        pytest.skip("fmt reads YAML alone")
+    (guarded.folder / f"manifests/link{suffix}").symlink_to(guarded.folder / target)
+    said = told(guarded, *command, code=PLACES[target])
+    assert f"manifests/link{suffix}" in said
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_link_to_a_hidden_folder_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
+    """None of its files is read."""
+    (guarded.folder / "manifests/link").symlink_to(guarded.folder / ".vault")
+    told(guarded, *command, code="hidden-file")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_link_to_a_folder_of_keys_is_refused(guarded: Project, command: tuple[str, ...]) -> None:
+    """The file that holds the key is known by where it is, not by how it is reached."""
+    (guarded.folder / "keys/key.txt").rename(guarded.folder / "keys/key.yaml")
+    file = guarded.folder / "syncengine.yaml"
+    file.write_text(file.read_text().replace("key.txt", "key.yaml"))
+    (guarded.folder / "manifests/link").symlink_to(guarded.folder / "keys")
+    told(guarded, *command, code="secret-file")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("fmt", "--diff", "manifests/key.yaml")], ids=" ".join)
+def test_a_key_among_the_manifests_is_no_manifest(guarded: Project, command: tuple[str, ...]) -> None:
+    """Even where it lies there itself, and is asked for by its name."""
+    (guarded.folder / "keys/key.txt").rename(guarded.folder / "manifests/key.yaml")
+    file = guarded.folder / "syncengine.yaml"
+    file.write_text(file.read_text().replace("keys/key.txt", "manifests/key.yaml"))
+    told(guarded, *command, code="secret-file")
+
+
+def test_a_volume_of_kubernetes_is_read(project: Project) -> None:
+    """Its files are links to `..data`, which is a link to a folder that changes at once; data as well."""
+    block = "generate:\n  - forEach: {csv: ../data/r.csv}\n    tags: [{name: '{{ row.n }}'}]\n"
+    _volume(project.folder / "manifests", "m.yaml", block)
+    _volume(project.folder / "data", "r.csv", "n\nA-1\n")
+    for command in (("validate",), ("plan",), ("fmt", "--diff")):
+        done = project.run(*command)
+        assert done.code == 0, (done.out, done.err)
+    (planned,) = project.run("plan", "--format", "json").document["changes"]
+    assert (planned["address"], planned["source"]["data"]) == ("tag/A-1", {"file": "data/r.csv", "row": 2})
+
+
+def _volume(folder: Path, name: str, text: str) -> None:
+    write(folder, {f"..2026_01_01/{name}": text})
+    (folder / "..data").symlink_to("..2026_01_01")
+    (folder / name).symlink_to(f"..data/{name}")
