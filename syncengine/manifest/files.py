@@ -131,7 +131,7 @@ class _Search:
         elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
             self._file(_Entry.at(base))
         else:
-            self._problem(base, "not-a-manifest", f"a manifest's name ends in {', '.join(SUFFIXES)}")
+            self._problem(base, "not-a-manifest", f"not a manifest: its name ends in none of {', '.join(SUFFIXES)}")
 
     def _folder(self, base: Path) -> None:
         for entry in sorted(self._below(base), key=attrgetter("parts")):

@@ -181,6 +181,14 @@ def test_a_broken_file_is_told_and_the_others_are_laid_out(tmp_path: Path) -> No
     assert broken.read_text(encoding="utf-8") == "tags:\n  - name: [a\n"
 
 
+def test_what_has_another_name_is_no_manifest(tmp_path: Path) -> None:
+    """Silence would be taken for a layout."""
+    (tmp_path / "m.csv").write_text("n\n")
+    code, out, err = fmt(tmp_path, "m.csv")
+    assert (code, out) == (8, "")
+    assert "m.csv: error[not-a-manifest]: not a manifest: its name ends in none of .yaml, .yml, .json" in err
+
+
 def test_json_and_templates_are_left_alone(tmp_path: Path) -> None:
     """JSON has its own tools, and the layout of a template is its text's."""
     project(tmp_path, '{"tags":[{"url":"x","name":"a"}]}', "m.json")
