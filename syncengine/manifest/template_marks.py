@@ -19,7 +19,7 @@ from syncengine.manifest.records import Record
 from syncengine.manifest.template_costs import OF_A_TEXT, Filter, Spent
 from syncengine.manifest.templates import filtered
 from syncengine.resource import Row
-from syncengine.template_limits import MAX_CHARACTERS, TooMuch
+from syncengine.template_limits import TooMuch
 
 MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"
 """Filters; no template can name them, so that none can write marks itself."""
@@ -27,6 +27,10 @@ LINES_STAY = ("indent", "lower", "upper")
 """Filters of texts that leave marks, and the order of lines, as they are."""
 _NO_DATA = frozenset({"caller", "kwargs", "varargs"})
 """Names that Jinja2 gives a meaning to where the body of a macro uses them."""
+
+
+MAX_MARKED = 32_000_000
+"""Characters of captured text with marks that are kept, and that are written; beyond, the place where it is written."""
 
 
 class Captures:
@@ -43,7 +47,7 @@ class Captures:
         self._spent = spent
         self._known: dict[int, tuple[str, str]] = {}
         self._held = 0
-        self._left = MAX_CHARACTERS
+        self._left = MAX_MARKED
 
     def joined(self, pieces: Iterable[str]) -> str:
         """What is captured."""
@@ -91,7 +95,7 @@ class Captures:
         if len(text) > 1 and id(text) not in self._known:
             self._known[id(text)] = (text, marked)
             self._held += len(marked)
-            while self._held > MAX_CHARACTERS:
+            while self._held > MAX_MARKED:
                 self._held -= len(self._known.pop(next(iter(self._known)))[1])
         return text
 
