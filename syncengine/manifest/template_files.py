@@ -71,7 +71,7 @@ class MarkingEnvironment(SandboxedEnvironment):
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
         self.may_generate = False
-        self.marking = Marking(f"\x02{secrets.randbits(60)}", lambda: self.budget)
+        self.marking = Marking(f"\x02{secrets.token_hex(4)}", lambda: self.budget)
         self._given, self._folder = given, folder
         self.filters |= self.marking.filters(self.filters)
         self.globals |= {**variables_of(given), "data": self._data}
