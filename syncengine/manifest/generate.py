@@ -36,7 +36,7 @@ from syncengine.template_limits import OutOfBounds
 
 MANY = 100
 """Errors, and warnings, of one block that are told one by one."""
-FEW = 5
+FEW = 25
 """The same of those that say the same at one place."""
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 

@@ -677,3 +677,17 @@ def test_findings_have_a_place_for_the_row(project: Project) -> None:
         (related,) = result["relatedLocations"]
         assert related["physicalLocation"]["artifactLocation"]["uri"].endswith("r.csv")
         assert related["physicalLocation"]["region"]["startLine"] == 3
+
+
+def test_what_all_rows_have_in_common_is_told_of_a_few(tmp_path: Path) -> None:
+    """A misspelt column is one mistake, however many rows there are; other errors are told beside it."""
+    rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else ''}\n" for n in range(300))
+    tag = "{name: '{{ row.n }}', description: '{{ row.title }}'}"
+    other = "{name: 'S-{{ row.n }}', visibility: '{{ row.v }}'}"
+    block = f"    tags:\n      - {other}\n"
+    second = f"  - forEach: {{csv: ../r.csv}}\n    tags: [{tag}]\n"
+    found = errors(problems(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block + second}))
+    alike = [d for d in found if "no `title`" in d.message]
+    assert [d.data and d.data.row for d in alike] == list(range(2, 27))
+    assert [d.data and d.data.row for d in found if "visibility" in d.message] == [292]
+    assert [d.message for d in found if d.code == "more-findings"] == ["275 more errors in other rows of r.csv"]
