@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -74,7 +74,7 @@ SWEPT = "everything that this project does not know"
 
 
 def gate(
-    differences: Iterable[Difference],
+    differences: Collection[Difference],
     recorded: Mapping[Key, Recorded],
     limits: Mapping[str, Limit],
     desired: Mapping[Key, Resource],
@@ -101,7 +101,8 @@ def gate(
         if _trips(of, count, totals[of], limits)
     ]
     if totals_of_all is None:
-        of_resources = list(shrunk(losses, recorded, desired))
+        renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
+        of_resources = list(shrunk([loss for loss in losses if loss.key not in renamed], recorded, desired))
         told = {source for source, _ in of_resources}
         reasons += [reason for _, reason in of_resources]
         reasons += [

@@ -41,6 +41,18 @@ def test_a_source_without_rows_is_an_error_where_it_had_some(applied: Project) -
     assert applied.run("plan").code == 8
 
 
+def test_rows_that_are_renamed_are_not_lost(applied: Project) -> None:
+    """The source has as many as it had: `previously` says where each has gone."""
+    numbers = "".join(f"NEW-{n},ROW-{n}\n" for n in range(10))
+    (applied.folder / "r.csv").write_text(f"n,was\n{numbers}")
+    block = (
+        "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: '{{ row.n }}', previously: ['{{ row.was }}']}]\n"
+    )
+    (applied.folder / "manifests" / "m.yaml").write_text(block)
+    done = applied.run("apply", "-y")
+    assert (done.code, "shrank" in done.out) == (0, False), (done.out, done.err)
+
+
 def test_allow_empty_lets_it_be(applied: Project) -> None:
     """What leaves then asks the gate."""
     write(applied, [], ", allowEmpty: true")
