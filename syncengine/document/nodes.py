@@ -69,28 +69,26 @@ def place(node: Node) -> tuple[int, int]:
 
 
 def scalars(root: Node) -> Iterator[Scalar]:
-    """Every scalar value below `root`, keys left out; a node that has aliases is met once."""
-    waiting, met = [root], set[int]()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, Scalar):
-            yield node
-        elif not isinstance(node, Refused) and id(node) not in met:
-            met.add(id(node))
-            waiting.extend(node.values if isinstance(node, Mapping) else node.items)
+    """Every scalar value below `root`, keys left out."""
+    return (node for node in _nodes(root) if isinstance(node, Scalar))
 
 
 def is_whole(root: Node) -> bool:
     """Whether nothing in it was refused."""
+    return not any(isinstance(node, Refused) for node in _nodes(root))
+
+
+def _nodes(root: Node) -> Iterator[Node]:
+    """Every value; one that has aliases is met once."""
     waiting, met = [root], set[int]()
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Refused):
-            return False
-        if not isinstance(node, Scalar) and id(node) not in met:
+        if isinstance(node, Scalar | Refused):
+            yield node
+        elif id(node) not in met:
             met.add(id(node))
+            yield node
             waiting.extend(node.values if isinstance(node, Mapping) else node.items)
-    return True
 
 
 def described(node: Node) -> str:
