@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
-from syncengine.errors import Severity
+from syncengine.errors import Diagnostic, Severity
 from syncengine.gate import SHRINKS, Gate
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
@@ -59,7 +59,7 @@ def plan_since(
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
     gone = settled.files.keys() - entries.keys()
-    options, basis = how
+    basis = how[1]
     if settled.shares and not _stand_as_before(settled.files, entries):
         return None
     if not names and not gone:
@@ -80,16 +80,31 @@ def plan_since(
     found = levelled((d for read in after for d in read.reading.found), manifests.levels)
     if any(d.severity is Severity.ERROR for d in found):
         return None
-    diagnostics = tuple(in_order([*kept, *found]))
-    recorded = rows.get(window.keys)
-    planned = plan(
-        Desired(window.wanted, {}, diagnostics),
-        {key: recorded[key] for key in sorted(recorded)},
-        options,
-        basis,
-        totals,
-    )
-    sources = {**settled.sources, **_rows_of_sources(after)}
+    change = _Change(window, entries, tuple(in_order([*kept, *found])), _rows_of_sources(after))
+    return _planned(settled, change, rows.get(window.keys), how, totals)
+
+
+class _Change(NamedTuple):
+    """What is another now: resources, the digests of all files, what is found in all, and the rows of sources."""
+
+    window: _Window
+    entries: Mapping[str, str]
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, int]
+
+
+def _planned(
+    settled: Settled,
+    change: _Change,
+    recorded: Mapping[Key, Recorded],
+    how: tuple[Options, Basis],
+    totals: Callable[[], Mapping[str, int]],
+) -> Since:
+    """The plan of the change, told as one of everything."""
+    window, diagnostics = change.window, change.diagnostics
+    wanted = Desired(window.wanted, {}, diagnostics)
+    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals)
+    sources = {**settled.sources, **change.sources}
     unchanged = settled.desired - window.known + planned.summary.unchanged
     return Since(
         replace(
@@ -100,7 +115,7 @@ def plan_since(
         ),
         replace(
             settled,
-            files=entries,
+            files=change.entries,
             desired=settled.desired + len(window.wanted) - window.known,
             diagnostics=diagnostics,
             sources=sources,
