@@ -57,6 +57,13 @@ class Leaving:
     may_stay: bool = False
     otherwise: Way | None = None
 
+    @property
+    def own_way(self) -> Way | None:
+        """How calls of its own make it go: also those of a member that a cascade may not reach."""
+        if self.way is not Way.CASCADE:
+            return self.way
+        return self.otherwise if self.may_stay and self.otherwise is not Way.FORGET else None
+
 
 @dataclass(slots=True)
 class Aim:

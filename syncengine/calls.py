@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 
@@ -10,7 +9,7 @@ from msgspec import Struct
 
 from syncengine.aims import Leaving, Way
 from syncengine.diff import Action, Change, Difference, Effect, is_new
-from syncengine.leaves import Leave
+from syncengine.leaves import Leave, fold
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -215,11 +214,6 @@ def spelling_variants(deleted: Iterable[str], wanted: Iterable[str]) -> tuple[st
     return tuple(k for k in deleted if fold(k) in folded)
 
 
-def fold(text: str) -> str:
-    """A text without its case and Unicode form."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-
-
 DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
     Kind.CATEGORY: _category,
     Kind.ACTIVITY_TYPE: _activity_type,
@@ -233,26 +227,30 @@ DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
 def _departure(difference: Difference, cascade: Iterable[Leaving], movers: Iterable[Key]) -> list[Needed]:
     leaving, change = difference.leaving, difference.change
     assert leaving is not None
-    if leaving.way is Way.RETIRE:
-        needs = (leaving.taken_by,) if leaving.taken_by else ()
-        items = _keyword_deletes(change, change.keywords_deleted, needs, Status.RETIRED)
+    after = (leaving.taken_by,) if leaving.taken_by and leaving.way is not Way.CASCADE else ()
+    if leaving.own_way is Way.RETIRE:
+        items = _keyword_deletes(change, change.keywords_deleted, after, Status.RETIRED)
         return [(Step.KEYWORD_DELETES, item) for item in items]
-    if leaving.way is not Way.DELETE:
+    if leaving.own_way is not Way.DELETE:
         return []
+    if change.key.kind is not Kind.CATEGORY:
+        return [(Step.TAG_DELETES, Item(leaves=(Leave(key=change.key, status=Status.DELETED),), needs=after))]
+    cascade = tuple(cascade)
     leaves = (Leave(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
-    if change.key.kind is Kind.CATEGORY:
-        return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=tuple(movers)))]
-    return [(Step.TAG_DELETES, Item(leaves=leaves, needs=(leaving.taken_by,) if leaving.taken_by else ()))]
+    needs = (*movers, *(member.row.key for member in cascade if member.own_way is not None))
+    return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=needs))]
 
 
-OTHERWISE: Mapping[Way, Status] = {Way.FORGET: Status.RELEASED}
-"""What a member that a cascade may have missed is recorded as; one that has more to leave behind is asked for again."""
+OTHERWISE: Mapping[Way, Status] = {
+    Way.FORGET: Status.RELEASED,
+    Way.RETIRE: Status.RETIRED,
+}
+"""What a member that a cascade may have missed is recorded as; one that was deleted by itself is gone."""
 
 
 def _taken_along(member: Leaving) -> Leave:
-    """A member without doubt is gone with its category; another is at least forgotten, or asked for again."""
     row = member.row
-    if not member.may_stay:
+    if not member.may_stay or member.own_way is Way.DELETE:
         return Leave(key=row.key, status=Status.DELETED)
-    unsure = OTHERWISE.get(member.otherwise, Status.DELETED) if member.otherwise else row.status
+    unsure = OTHERWISE[member.otherwise] if member.otherwise else row.status
     return Leave(key=row.key, status=Status.DELETED, unsure=unsure)

@@ -322,7 +322,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Lea
 
 def _departure(leaving: Leaving) -> Difference:
     row = leaving.row
-    retires = leaving.way is Way.RETIRE
+    retires = leaving.own_way is Way.RETIRE
     change = Change(
         key=row.key,
         action=LEAVES_AS[leaving.way],

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from syncengine import commits, guards
 from syncengine.apply import applier
-from syncengine.apply.events import Retrying
+from syncengine.apply.events import Retrying, Waiting
+from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
+from syncengine.clock import machine_seconds
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
 from syncengine.plan import Plan
@@ -27,6 +29,7 @@ from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import OPERATIONS
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
+from syncengine.store.lock import Lease
 from syncengine.store.state import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
@@ -57,6 +60,7 @@ class Application:
         self._around = around
         self._serving = serving
         self._chronicle = Chronicle(around.tell, project.warnings)
+        self._patience = 0.0
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. What goes wrong is in the report, with its exit code."""
@@ -76,8 +80,7 @@ class Application:
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
             holder = Holder.here(request.command, self._around.environ)
-            wait, timeout = request.lock_timeout, project.service.timeout
-            with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
+            with self._locked(state, holder):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
                 planned = saved or plan_in(
@@ -90,6 +93,20 @@ class Application:
                 if exit_code is ExitCode.DONE and not state.doubted:
                     confirm_settled(project, planned, before, state.facts())
                 return exit_code
+
+    def _locked(self, state: State, holder: Holder) -> Lease:
+        service, wanted = self._project.service, self._request.lock_timeout
+        wait = service.lock_timeout if wanted is None else wanted
+        began = machine_seconds()
+        lease = state.lock(
+            holder,
+            wait=wait,
+            request_timeout=service.timeout,
+            lease_seconds=service.lease,
+            on_wait=lambda info: self._chronicle.hear(Waiting(wait, f"the state is locked by {info}")),
+        )
+        self._patience = max(0.0, wait - (machine_seconds() - began))
+        return lease
 
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
@@ -133,6 +150,8 @@ class Application:
                     stop,
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
+                    patience=Patience(service.landing, machine_seconds() + self._patience, now=self._around.now),
+                    plan_leaves=planned.leaves,
                 )
                 with self._recorded_run(planned, state, holder, run):
                     await applier.perform(run, planned)
@@ -217,7 +236,9 @@ def rebind_team(project: Project, around: Surroundings, serving: Serving) -> tup
     """Remember the team that the key belongs to, whatever it was called before: the names before and now."""
     with open_state(project.state, write=True, now=around.now) as state:
         holder = Holder.here("state rebind", around.environ)
-        with state.lock(holder, wait=90.0, request_timeout=project.service.timeout), serving() as base_url:
+        service = project.service
+        lease = state.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout)
+        with lease, serving() as base_url:
             before = state.facts().team
             team = asyncio.run(_ask_team(project, base_url))
             state.set_facts(base_url=project.base_url(), team=team)

@@ -239,18 +239,31 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
         if member.key in j.desired:
             j.aim.movers[row.key].append(member.key)
         else:
-            leaving = Leaving(
-                member,
-                Way.CASCADE,
-                f"deleted with {row.key}",
-                taken_by=row.key,
-                may_stay=member.doubtful or is_twin,
-                otherwise=_way_out(j, member, j.removed.get(member.key)),
-            )
+            leaving = _cascaded(j, row, member, may_stay=member.doubtful or is_twin)
             j.aim.leaving[member.key] = leaving
             j.aim.cascades.setdefault(row.key, []).append(leaving)
             if member.key in j.taken_over:
                 j.aim.movers[row.key].append(j.taken_over[member.key])
+
+
+def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: bool) -> Leaving:
+    """A member that may be in another category by now goes by calls of its own as well."""
+    otherwise = _way_out(j, member, j.removed.get(member.key)) if may_stay else None
+    if otherwise is Way.DELETE and not j.rules.deletes_tags:
+        otherwise = Way.RETIRE
+    goes = otherwise not in (None, Way.FORGET)
+    also = f"; {PAST[otherwise]} as well, since it may be in another category" if otherwise and goes else ""
+    return Leaving(
+        member,
+        Way.CASCADE,
+        f"deleted with {category.key}{also}",
+        taken_by=category.key,
+        may_stay=may_stay,
+        otherwise=otherwise,
+    )
+
+
+PAST: Mapping[Way, str] = {Way.RETIRE: "retired", Way.DELETE: "deleted by itself"}
 
 
 # --- activity types

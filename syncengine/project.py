@@ -39,16 +39,39 @@ class EndpointOverride:
     method: str | None = None
 
 
+LANDING_SECONDS = 60.0
+
+
+def default_landing(timeout: float) -> float:
+    """Seconds that a call may take to be executed after its sender has gone, where the project does not say."""
+    return max(LANDING_SECONDS, 2 * timeout)
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The time-recording service. `timeout` in seconds."""
+    """The time-recording service.
+
+    `timeout` and `landing` are seconds: how long an answer may take, and how long a call that nobody waits for any more
+    may still be executed.
+    """
 
     base_url: str | None = None
     api_key: Secret | None = None
     team: str | None = None
     endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
     timeout: float = 30.0
+    landing: float = LANDING_SECONDS
     concurrency: int = 8
+
+    @property
+    def lease(self) -> float:
+        """Seconds that a lock is good for after each renewal."""
+        return max(60.0, 2 * self.timeout)
+
+    @property
+    def lock_timeout(self) -> float:
+        """Seconds within which a dead holder's lock can be taken, and its last call can land no more."""
+        return self.lease + self.timeout + self.landing
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,18 @@ from syncengine.document.shapes import Filled, Names, Reads, Texts
 from syncengine.document.tables import unexamined
 from syncengine.document.values import choice, whole_number, words
 from syncengine.resource import Removal
-from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, SecretReference, UrlPath, or_off, parsed
+from syncengine.setting_shapes import (
+    BaseUrl,
+    Duration,
+    Method,
+    Paths,
+    Place,
+    SecretReference,
+    Span,
+    UrlPath,
+    or_off,
+    parsed,
+)
 
 
 class Ownership(StrEnum):
@@ -100,6 +111,13 @@ class ServiceSection(Model, frozen=True):
     team: Annotated[Filled | None, Meta(description="Checked before the first write.")] = None
     endpoints: Annotated[dict[str, EndpointOverride] | None, Meta(description="Other paths, by operation id.")] = None
     timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
+    landing: Annotated[
+        Span | None,
+        Meta(
+            description="How long the service may still execute a call that nobody waits for any more; "
+            "60s by default, or twice the timeout where that is more."
+        ),
+    ] = None
     concurrency: Annotated[
         Annotated[int, Reads(whole_number(1, 64)), Meta(ge=1, le=64)] | None,
         Meta(description="Requests under way at once, 1 to 64; 8 by default."),

@@ -31,7 +31,11 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a user asks of planning and applying. `lock_timeout` is in seconds."""
+    """What a user asks of planning and applying.
+
+    `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead
+    holder and its last call may take.
+    """
 
     command: str
     scope: Scope = field(default_factory=Scope)
@@ -41,4 +45,4 @@ class Request:
     allow_older: bool = False
     new_state: bool = False
     max_errors: int | None = None
-    lock_timeout: float = 90.0
+    lock_timeout: float | None = None

@@ -20,7 +20,17 @@ from syncengine.document.findings import Findings, in_order
 from syncengine.document.model import names_of
 from syncengine.environments import settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.project import FILE_NAME, LIMITS, SANDBOX, EndpointOverride, Policy, Project, Serve, Service
+from syncengine.project import (
+    FILE_NAME,
+    LIMITS,
+    SANDBOX,
+    EndpointOverride,
+    Policy,
+    Project,
+    Serve,
+    Service,
+    default_landing,
+)
 from syncengine.project_file import (
     APPROVAL,
     Level,
@@ -121,12 +131,14 @@ class _Assembly:
         )
 
     def _service(self, section: ServiceSection) -> Service:
+        timeout = section.timeout or _SERVICE.timeout
         return Service(
             base_url=self._base_url(section),
             api_key=self._api_key(section),
             team=section.team,
             endpoints={id: EndpointOverride(o.path, o.method) for id, o in (section.endpoints or {}).items()},
-            timeout=section.timeout or _SERVICE.timeout,
+            timeout=timeout,
+            landing=default_landing(timeout) if section.landing is None else section.landing,
             concurrency=section.concurrency or _SERVICE.concurrency,
         )
 

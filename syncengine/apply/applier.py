@@ -8,8 +8,8 @@ from functools import partial
 
 from syncengine.aims import may_be_held
 from syncengine.apply import batches, session, singles
-from syncengine.apply.events import ItemEnded, StageStarted
-from syncengine.apply.run import FLUSH_AT, Run, leaves_of
+from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
+from syncengine.apply.run import FLUSH_AT, Run, category_of, leaves_of
 from syncengine.calls import Call, Item, Step
 from syncengine.diff import Action
 from syncengine.plan import Plan
@@ -17,8 +17,15 @@ from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 from syncengine.stages import Stage
+from syncengine.sweep import Sweep
 
 Job = Callable[[], Awaitable[None]]
+
+LANDING = "landing"
+"""The code of a run that could not wait until an earlier call had landed (engine.md 1.8)."""
+
+TICK = 0.01
+"""Seconds added to a wait: clocks of two kinds measure it."""
 
 
 async def perform(run: Run, plan: Plan) -> None:
@@ -42,23 +49,77 @@ def _write_records(run: Run, plan: Plan) -> None:
 
 async def _send_all(run: Run, plan: Plan, settled: set[str]) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
-    run.former_ids = {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
+    run.former_ids |= {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     known = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
-    run.category_ids = {row.key.name: row.server_id for row in known if row.server_id}
+    run.category_ids |= {row.key.name: row.server_id for row in known if row.server_id}
+    run.landing.expect(run.ledger.outstanding(run.patience.bound))
     wholes = _wholes(plan)
     _mend_after_interruption(run, plan, wholes, settled)
-    for stage in plan.stages:
+    await _send_stages(run, plan, plan.stages, plan.sweep, wholes, settled)
+    while run.landing.deferred or run.landing.defers_sweep:
+        if not await _wait_for_landing(run, plan):
+            return
+        deferred, sweeps = run.landing.again()
+        await _send_stages(run, plan, _stages_of(deferred), plan.sweep if sweeps else None, wholes, set())
+
+
+async def _send_stages(
+    run: Run,
+    plan: Plan,
+    stages: Iterable[Stage],
+    sweep: Sweep | None,
+    wholes: Mapping[Key, Item],
+    settled: set[str],
+) -> None:
+    last = [stage for stage in stages if stage.step is Step.CATEGORY_DELETES]
+    for stage in stages:
         if stage.step is not Step.CATEGORY_DELETES:
             await _send_stage(run, stage, wholes, settled)
         if stage.step is Step.CATEGORIES and run.strays:
             await _send_strays(run, plan)
-    if plan.sweep is not None:
-        run.journal.flush()
-        run.tell(StageStarted("sweep", sum(len(call.items) for call in plan.sweep.uploads)))
-        await session.perform(run, plan.sweep)
-    for stage in plan.stages:
-        if stage.step is Step.CATEGORY_DELETES:
-            await _send_stage(run, stage, wholes, settled)
+    if sweep is not None:
+        await _send_sweep(run, sweep)
+    for stage in last:
+        await _send_stage(run, stage, wholes, settled)
+
+
+async def _send_sweep(run: Run, sweep: Sweep) -> None:
+    run.journal.flush()
+    uploads = leaves_of(item for call in sweep.uploads for item in call.items)
+    removals = leaves_of(sweep.complete.items)
+    if not run.halted and run.landing.waits((*uploads, *removals), sweep.needs):
+        run.landing.defer_sweep(removals)
+        return
+    run.tell(StageStarted("sweep", len(uploads)))
+    await session.perform(run, sweep)
+
+
+def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
+    """Calls as stages, in the order of stages."""
+    calls: dict[Step, list[Call]] = {step: [] for step in Step}
+    for step, call in deferred:
+        calls[step].append(call)
+    return tuple(Stage(step, tuple(of_step)) for step, of_step in calls.items() if of_step)
+
+
+async def _wait_for_landing(run: Run, plan: Plan) -> bool:
+    """Wait until what was deferred can be sent; where that takes too long, it is skipped with the reason."""
+    landing = run.landing
+    if not landing.exceeds_patience and not run.halted:
+        run.tell(Waiting(landing.left, landing.why()))
+        await run.patience.pause(run.stop, landing.left + TICK)
+    if not (landing.exceeds_patience or run.halted):
+        return True
+    reason = run.halted or f"{landing.why()}: repeat from {landing.when()} on"
+    if not run.halted:
+        run.remark(LANDING, reason)
+    deferred, sweeps = landing.again()
+    for _, call in deferred:
+        run.skipped(call.items, reason)
+    if sweeps and plan.sweep is not None:
+        run.skipped(plan.sweep.complete.items, reason)
+        run.tell(SessionEnded("", None, reason))
+    return False
 
 
 def _wholes(plan: Plan) -> Mapping[Key, Item]:
@@ -91,7 +152,7 @@ async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settle
     operation = OPERATIONS[stage.calls[0].operation]
     run.tell(StageStarted(stage.step.value, sum(len(call.items) for call in stage.calls)))
     calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
-    jobs = _batch_jobs(run, operation, calls) if operation.items else _single_jobs(run, operation, calls, wholes)
+    jobs = _batch_jobs(run, stage.step, calls) if operation.items else _single_jobs(run, stage.step, calls, wholes)
     await concurrently(run.concurrency, jobs)
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
@@ -107,51 +168,72 @@ def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
     return True
 
 
-def _batch_jobs(run: Run, operation: Operation, calls: Iterable[Call]) -> Iterator[Job]:
+def _batch_jobs(run: Run, step: Step, calls: Iterable[Call]) -> Iterator[Job]:
     for call in calls:
-        yield partial(_send_batch, run, operation, call)
+        yield partial(_send_batch, run, step, call)
 
 
-async def _send_batch(run: Run, operation: Operation, call: Call) -> None:
+async def _send_batch(run: Run, step: Step, call: Call) -> None:
     await run.service.departed()
-    items = _ready(run, call.items)
+    items = _ready(run, step, call)
     if items:
-        run.journal.intend(operation, [(call.id, items)])
-        await batches.deliver(run, operation, call.id, items)
+        operation, name = OPERATIONS[call.operation], run.landing.named(call, items)
+        run.intend(operation, [(name, items)])
+        await batches.deliver(run, operation, name, items)
+        run.journal.end(name)
 
 
-def _single_jobs(run: Run, operation: Operation, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
+def _single_jobs(run: Run, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
     """Jobs for calls of one resource each, whose intents are written together ahead of them."""
     for start in range(0, len(calls), FLUSH_AT):
-        ready = [(call, items) for call in calls[start : start + FLUSH_AT] if (items := _ready(run, call.items))]
+        named = [
+            (run.landing.named(call, call.items), _ready(run, step, call)) for call in calls[start : start + FLUSH_AT]
+        ]
+        ready = [(name, items) for name, items in named if items]
+        operation = OPERATIONS[calls[start].operation]
         if ready:
-            run.journal.intend(operation, [(call.id, items) for call, items in ready])
-        for call, items in ready:
-            yield partial(singles.deliver, run, operation, call.id, items[0], wholes)
+            run.intend(operation, ready)
+        for name, items in ready:
+            yield partial(_send_single, run, operation, name, items[0], wholes)
 
 
-def _ready(run: Run, items: Sequence[Item]) -> list[Item]:
-    """The items whose needs are true (engine.md 4.2); the rest is skipped with the reason."""
+async def _send_single(run: Run, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
+    await singles.deliver(run, operation, call, item, wholes)
+    run.journal.end(call)
+
+
+def _ready(run: Run, step: Step, call: Call) -> list[Item]:
+    """The items whose needs are true (engine.md 4.2); others wait for what may land, or are skipped with the reason."""
     if reason := run.halted:
-        run.skipped(items, reason)
+        run.skipped(call.items, reason)
         return []
     ready: list[Item] = []
-    for item in items:
-        if obstacle := _obstacle(run, item):
-            run.skipped([item], obstacle)
+    waiting: list[Item] = []
+    for item in call.items:
+        if unmet := next((key for key in item.needs if key in run.blocked), None):
+            run.skipped([item], f"waited for {unmet}, which was not applied")
+        elif run.landing.waits(item.leaves, _needs(item)):
+            waiting.append(item)
+        elif missing := _missing_category(run, item):
+            run.skipped([item], f"waited for the id of {missing}, which was not applied")
         else:
             ready.append(item)
+    if waiting:
+        run.landing.defer(step, call, waiting)
     return ready
 
 
-def _obstacle(run: Run, item: Item) -> str | None:
-    for key in item.needs:
-        if key in run.blocked:
-            return f"waited for {key}, which was not applied"
-    category = batches.category_of(item.leaves[0]) if item.leaves[0].whole else None
-    if category is not None and category not in run.category_ids:
-        return f"waited for the id of {Key(Kind.CATEGORY, category)}, which was not applied"
-    return None
+def _needs(item: Item) -> Iterator[Key]:
+    """What must be true before, a tag's category included."""
+    yield from item.needs
+    if (category := category_of(item.leaves[0])) is not None and item.leaves[0].whole:
+        yield Key(Kind.CATEGORY, category)
+
+
+def _missing_category(run: Run, item: Item) -> Key | None:
+    """The category whose id nobody knows."""
+    category = category_of(item.leaves[0]) if item.leaves[0].whole else None
+    return Key(Kind.CATEGORY, category) if category is not None and category not in run.category_ids else None
 
 
 async def concurrently(count: int, jobs: Iterator[Job]) -> None:
@@ -197,5 +279,5 @@ async def _send_more(run: Run, name: str, items: Sequence[Item]) -> None:
     parts = [items[start : start + limit] for start in range(0, len(items), limit)]
     calls = [Call(f"{name} {number}", UPSERT_TAGS.id, tuple(part)) for number, part in enumerate(parts, 1)]
     run.tell(StageStarted(name, len(items)))
-    await concurrently(run.concurrency, _batch_jobs(run, UPSERT_TAGS, calls))
+    await concurrently(run.concurrency, _batch_jobs(run, Step.TAGS, calls))
     run.journal.flush()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, Verdict, judge
 from syncengine.apply.events import ItemEnded
-from syncengine.apply.run import Run
+from syncengine.apply.run import Run, category_of
 from syncengine.calls import Item
 from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
@@ -25,7 +25,7 @@ again; what is left then fails with the same words."""
 def spell(run: Run, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
     """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
     if operation is UPSERT_TAG_CATEGORIES:
-        listed = [wire.category(item.leaves[0], category_id(run, item) if with_ids else None) for item in items]
+        listed = [wire.category(item.leaves[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
         listed = [_tag(run, item) for item in items]
     else:
@@ -39,18 +39,6 @@ def _tag(run: Run, item: Item) -> wire.JsonObject:
     return wire.tag(leave, run.category_ids.get(category_of(leave) or ""), spell_name=item.spell_name)
 
 
-def category_of(leave: Leave) -> str | None:
-    """The externalId of the category that a tag is to be in, if one is named."""
-    name = leave.fields.get("category")
-    return name if isinstance(name, str) and name else None
-
-
-def category_id(run: Run, item: Item) -> str | None:
-    """The id a category is known by: its own, or in a rename its former one's."""
-    former = item.leaves[0].former
-    return run.category_ids.get(item.key.name) if former is None else run.former_ids.get(former.name)
-
-
 async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Item]) -> None:
     """Send intended items and conclude; what is refused as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
@@ -60,7 +48,7 @@ async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Ite
     if reason := run.halted:
         run.failed(call, items, CallError(reason, operation.id), Outcome.SKIPPED)
         return
-    answer = await run.service.call(operation, spell(run, operation, items))
+    answer = await run.send(operation, call, spell(run, operation, items))
     await _conclude(run, operation, call, items, judge(operation, len(items), answer))
 
 
@@ -109,7 +97,7 @@ async def _conclude_refused(run: Run, operation: Operation, call: str, items: Se
         run.failed(call, items, error)
     elif len(items) > 1:
         await _halve(run, operation, call, items, error)
-    elif operation is UPSERT_TAG_CATEGORIES and category_id(run, items[0]) is not None:
+    elif operation is UPSERT_TAG_CATEGORIES and run.category_id(items[0]) is not None:
         await _without_id(run, call, items[0])
     else:
         run.offenders[operation.id] += 1
@@ -174,7 +162,7 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
 
 
 def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
-    known = category_id(run, item) or run.former_ids.get(item.key.name)
+    known = run.category_id(item) or run.former_ids.get(item.key.name)
     run.category_ids[item.key.name] = server_id
     if known is not None and known != server_id:
         _send_members(run, item.key, server_id)
@@ -226,7 +214,7 @@ def _send_members(run: Run, category: Key, server_id: str) -> None:
 async def _without_id(run: Run, call: str, item: Item) -> None:
     """An update that is refused with its id is tried once without it."""
     body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
-    verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.service.call(UPSERT_TAG_CATEGORIES, body))
+    verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.send(UPSERT_TAG_CATEGORIES, call, body))
     if isinstance(verdict, Refused):
         run.offenders[UPSERT_TAG_CATEGORIES.id] += 1
         run.failed(call, [item], CallError(verdict.message, UPSERT_TAG_CATEGORIES.id, 0, verdict.status))

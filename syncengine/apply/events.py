@@ -37,6 +37,14 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing is sent for `seconds`, and why."""
+
+    seconds: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionOpened:
     id: str
 
@@ -58,4 +66,4 @@ class Remark:
     message: str
 
 
-Event = StageStarted | ItemEnded | Retrying | SessionOpened | SessionEnded | Remark
+Event = StageStarted | ItemEnded | Retrying | Waiting | SessionOpened | SessionEnded | Remark

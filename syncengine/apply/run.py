@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from syncengine.apply.events import Event, ItemEnded, Remark
+from syncengine.apply.landing import Landing, Patience
 from syncengine.calls import Item
+from syncengine.landing import Attempt, Outstanding
 from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
-from syncengine.service.operations import TEAM_INFO, Operation
+from syncengine.service.operations import (
+    DELETE_TAG_CATEGORY,
+    TEAM_INFO,
+    UPSERT_TAG_CATEGORIES,
+    UPSERT_TAGS,
+    Operation,
+)
 from syncengine.store.journal import Failure, Intent, Settlement
 
 
@@ -46,6 +54,8 @@ class Ledger(Protocol):
     def session_opened(self, session: str) -> None: ...
     def session_closed(self, session: str) -> None: ...
     def set_facts(self, *, owns_activity_types: bool) -> None: ...
+    def outstanding(self, bound: float) -> list[Outstanding]: ...
+    def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
 FLUSH_AT = 256
@@ -53,21 +63,26 @@ FLUSH_AT = 256
 
 
 class Journal:
-    """The two verbs of the journal, grouped: many calls of one resource each must not cost a disk write each.
+    """The verbs of the journal, grouped: many calls of one resource each must not cost a disk write each.
 
     A settlement that is written late only leaves a doubt if the process dies before; an intent is written at once.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, seconds: Callable[[], float]) -> None:
         self._ledger = ledger
+        self._seconds = seconds
         self._settled: list[Settlement] = []
         self._failed: list[Failure] = []
+        self._under_way: dict[str, Intent] = {}
+        self._given_up: dict[str, float] = {}
+        self._ended: list[str] = []
 
-    def intend(self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]]) -> None:
-        """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
+    def intend(self, intents: Sequence[Intent]) -> None:
+        """Write what calls add, before any of them is sent."""
         with self._ledger.together():
             self.flush()
-            self._ledger.intend([Intent(call, operation.id, leaves_of(items)) for call, items in parts])
+            self._ledger.intend(intents)
+        self._under_way |= {intent.call: intent for intent in intents}
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Write what a call removes, and that there is no doubt any more."""
@@ -79,22 +94,47 @@ class Journal:
         self._failed.append(Failure(call, tuple(leave.key for leave in leaves_of(items)), message))
         self._flush_when_full()
 
+    def give_up(self, call: str, at: float) -> Attempt:
+        """An attempt was given up `at` that may still be executed: the call stays on record. What it would do."""
+        self._given_up[call] = at
+        return self._under_way[call].attempt()
+
+    def end(self, call: str) -> None:
+        """The call is not sent again in this run."""
+        self._under_way.pop(call, None)
+        self._ended.append(call)
+        self._flush_when_full()
+
     def flush(self) -> None:
         """Write everything now."""
         settled, self._settled = self._settled, []
         failed, self._failed = self._failed, []
-        if settled:
-            self._ledger.settle(settled)
-        if failed:
-            self._ledger.fail(failed)
+        ended, self._ended = self._ended, []
+        if not (settled or failed or ended):
+            return
+        now = self._seconds()
+        lingering = {call: now - self._given_up.pop(call) for call in ended if call in self._given_up}
+        with self._ledger.together():
+            if settled:
+                self._ledger.settle(settled)
+            if failed:
+                self._ledger.fail(failed)
+            if ended:
+                self._ledger.end_attempts([call for call in ended if call not in lingering], lingering)
 
     def _flush_when_full(self) -> None:
-        if len(self._settled) + len(self._failed) >= FLUSH_AT:
+        if max(len(self._settled) + len(self._failed), len(self._ended)) >= FLUSH_AT:
             self.flush()
 
 
 def leaves_of(items: Iterable[Item]) -> tuple[Leave, ...]:
     return tuple(leave for item in items for leave in item.leaves)
+
+
+def category_of(leave: Leave) -> str | None:
+    """The externalId of the category that a tag is to be in, if one is named."""
+    name = leave.fields.get("category")
+    return name if isinstance(name, str) and name else None
 
 
 @dataclass(slots=True)
@@ -106,7 +146,7 @@ class Run:
     keys of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new
     tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
     that were sent again without named items. `repairs`: tags to send whole at the end of the stage (engine.md 4.7).
-    `strays`: members of a category whose id changed.
+    `strays`: members of a category whose id changed. `patience` is for calls that may still be executed.
     """
 
     service: Service
@@ -115,6 +155,8 @@ class Run:
     stop: asyncio.Event
     concurrency: int = 8
     max_errors: int | None = None
+    patience: Patience = field(default_factory=Patience)
+    plan_leaves: Callable[[], Iterable[Leave]] = tuple
     halt: str | None = None
     unauthorized: bool = False
     failures: int = 0
@@ -127,9 +169,44 @@ class Run:
     repairs: dict[Key, Item] = field(default_factory=dict)
     strays: dict[Key, Item] = field(default_factory=dict)
     journal: Journal = field(init=False)
+    landing: Landing = field(init=False)
 
     def __post_init__(self) -> None:
-        self.journal = Journal(self.ledger)
+        self.journal = Journal(self.ledger, self.patience.seconds)
+        self.landing = Landing(self.patience, self.plan_leaves, self.ledger.get, self.category_ids.get)
+
+    def intend(
+        self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
+    ) -> None:
+        """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
+        self.journal.intend(
+            [
+                Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
+                for call, items in parts
+            ]
+        )
+
+    def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
+        """The server's ids of the categories that a call names."""
+        if operation is UPSERT_TAGS:
+            named = {category for item in items if (category := category_of(item.leaves[0]))}
+            return {name: self.category_ids[name] for name in named if name in self.category_ids}
+        if operation not in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
+            return {}
+        ids = {item.key.name: self.category_id(item) or self.former_ids.get(item.key.name) for item in items}
+        return {name: server_id for name, server_id in ids.items() if server_id}
+
+    def category_id(self, item: Item) -> str | None:
+        """The id a category is known by: its own, or in a rename its former one's."""
+        former = item.leaves[0].former
+        return self.category_ids.get(item.key.name) if former is None else self.former_ids.get(former.name)
+
+    async def send(self, operation: Operation, call: str, body: object) -> Answer:
+        """Send an intended call, or a part of it."""
+        answer = await self.service.call(operation, body)
+        if answer.given_up is not None:
+            self.landing.give_up(self.journal.give_up(call, answer.given_up), answer.given_up)
+        return answer
 
     @property
     def halted(self) -> str | None:

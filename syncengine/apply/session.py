@@ -131,14 +131,16 @@ async def _upload(run: Run, session: _Session, planned: str, items: Sequence[Ite
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
     call = session.call(planned)
-    run.journal.intend(UPLOAD_ACTIVITY_TYPES, [(call, items)])
-    return await _send(run, session, call, items)
+    run.intend(UPLOAD_ACTIVITY_TYPES, [(call, items)])
+    end = await _send(run, session, call, items)
+    run.journal.end(call)
+    return end
 
 
 async def _send(run: Run, session: _Session, call: str, items: Sequence[Item]) -> End:
     """Send intended items in the session. OPEN only when all of them were acknowledged."""
     body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
-    verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.service.call(UPLOAD_ACTIVITY_TYPES, body))
+    verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
     match verdict:
         case Accepted(errors) if not errors:
             run.journal.settle(call, items)
@@ -195,8 +197,10 @@ async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
     call, items = session.call(sweep.complete.id), sweep.complete.items
-    run.journal.intend(COMPLETE_SYNC_SESSION, [(call, items)])
-    answer = await run.service.call(COMPLETE_SYNC_SESSION, {"syncSessionId": session.id})
+    survivors = tuple(item.key.name for upload in sweep.uploads for item in upload.items)
+    run.intend(COMPLETE_SYNC_SESSION, [(call, items)], survivors)
+    answer = await run.send(COMPLETE_SYNC_SESSION, call, {"syncSessionId": session.id})
+    run.journal.end(call)
     match judge(COMPLETE_SYNC_SESSION, 0, answer):
         case Accepted():
             run.applied(call, items)

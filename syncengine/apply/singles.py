@@ -34,7 +34,7 @@ async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes:
     if reason := run.halted:
         run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
         return
-    answer = await run.service.call(operation, SPELLS[operation.id](item.leaves[0]))
+    answer = await run.send(operation, call, SPELLS[operation.id](item.leaves[0]))
     match judge(operation, 1, answer):
         case Refused(message, 404):
             _conclude_missing(run, operation, call, item, wholes.get(item.key), message)

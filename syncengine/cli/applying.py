@@ -53,7 +53,12 @@ class Seconds(click.ParamType[float]):
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")
 @click.option("--max-errors", type=click.IntRange(min=1), help="Stop once so many items have failed.")
-@click.option("--lock-timeout", type=Seconds(), default="90s", show_default=True, help="Wait so long for the lock.")
+@click.option(
+    "--lock-timeout",
+    type=Seconds(),
+    metavar="DURATION",
+    help="Wait so long for the lock and for calls that may still be executed; by default lease + timeout + landing.",
+)
 @click.option("--allow-older", is_flag=True, help="Apply a commit that is older than the last applied one.")
 @click.option("--new-state", is_flag=True, help="Begin a state in a CI job.")
 @selection

@@ -86,11 +86,12 @@ def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_appr
     """Drop rows from the state. The service keeps what it holds, and the next plan knows nothing of it."""
     keys = [_key(address) for address in addresses]
     _confirm(f"Forget {', '.join(addresses)}? The service keeps what it holds.", auto_approve)
-    with writing(given.project(), "state forget") as opened:
+    project = given.project()
+    with writing(project, "state forget") as opened:
         missing = [str(key) for key in keys if key not in opened.get(keys)]
         if missing:
             raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
-        count = opened.forget(keys)
+        count = opened.forget(keys, project.service.landing)
     return show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 

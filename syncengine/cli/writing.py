@@ -18,7 +18,8 @@ def writing(project: Project, command: str) -> Iterator[State]:
     """The state under our lock."""
     with open_state(project.state, write=True) as opened:
         holder = Holder.here(command, os.environ)
-        with opened.lock(holder, wait=90.0, request_timeout=project.service.timeout):
+        service = project.service
+        with opened.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
             yield opened
 
 

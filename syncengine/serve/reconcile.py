@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
-from syncengine.apply.events import Event, Remark, Retrying
+from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.posted_time.pace import slept
@@ -130,6 +130,8 @@ class Reconciling:
         match event:
             case Retrying(operation, why, wait):
                 self._log.warning("retrying", f"{operation}: {why}; again in {wait:.1f} s")
+            case Waiting(seconds, why):
+                self._log.info("waiting", f"waiting up to {seconds:.0f} s: {why}")
             case Remark(code, text):
                 self._log.warning("remark", text, code=code)
 

@@ -40,6 +40,7 @@ class Answer:
     reached: bool = True
     retry_after: float | None = None
     timed_out: bool = False
+    given_up: float | None = None
     unread: bytes = field(default=b"", repr=False)
     kind: str = ""
     size: int = 0
@@ -57,6 +58,13 @@ class Answer:
     @property
     def ok(self) -> bool:
         return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def may_land(self) -> bool:
+        """Whether the service, or one behind a gateway, may still execute what was sent."""
+        if self.status is None:
+            return self.reached
+        return self.status >= 500 or self.status == 408 or (self.ok and not self.understood)
 
     @property
     def exhausted(self) -> bool:

@@ -19,6 +19,7 @@ from tenacity import (
     wait_random,
 )
 
+from syncengine.clock import machine_seconds
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.departure import Departures, Trace
 from syncengine.service.operations import TEAM_INFO, Operation
@@ -155,7 +156,8 @@ class Client:
         request = _Request(operation, None if body is None else orjson.dumps(body), query, timeout)
         answer = await self._persist(request)
         if answer.status == 401 and self._key() != self._key(fresh=True):
-            answer = await self._persist(request)
+            refused, answer = answer, await self._persist(request)
+            answer = replace(answer, given_up=answer.given_up or refused.given_up)
         if not answer.exhausted:
             self._answers += 1
         elif self._conduct.breaks and self._answers == answers_before:
@@ -192,13 +194,16 @@ class Client:
             retry_error_callback=_last_answer,
         )
         answer: Answer = await retrying(attempt)
-        return replace(answer, reached=any(a.reached for a in earlier))
+        given_up = max((a.given_up for a in earlier if a.given_up is not None), default=None)
+        return replace(answer, reached=any(a.reached for a in earlier), given_up=given_up)
 
     async def _send(self, request: _Request, earlier: list[Answer]) -> Answer:
         if earlier and self._quiet(None):
             return earlier[-1]
         self._conduct.before_send()
         answer = await self._exchange(request)
+        if answer.may_land:
+            answer = replace(answer, given_up=machine_seconds())
         earlier.append(answer)
         operation = request.operation
         if operation is not TEAM_INFO:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
 
-VERSION = 5
+VERSION = 6
 """The schema of the tables (`tables.MIGRATIONS`)."""
 
 

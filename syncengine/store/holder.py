@@ -62,7 +62,7 @@ class Holder:
             command=command,
             pid=os.getpid(),
             start=_start(os.getpid()),
-            boot=_boot(),
+            boot=boot_id(),
             space=_space(),
             job_url=job_url(environ),
         )
@@ -72,7 +72,7 @@ class Holder:
 
         After a reboot `boot` differs, as it does on another machine of the same name; expiry decides then.
         """
-        if (self.host, self.boot, self.space) != (socket.gethostname(), _boot(), _space()):
+        if (self.host, self.boot, self.space) != (socket.gethostname(), boot_id(), _space()):
             return False
         return not _exists(self.pid) or (self.start is not None and _start(self.pid) not in (None, self.start))
 
@@ -116,7 +116,8 @@ def _start(pid: int) -> str | None:
     return fields[19] if len(fields) > 19 else None
 
 
-def _boot() -> str:
+def boot_id() -> str:
+    """What tells this run of the machine from any other machine and from its runs before."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

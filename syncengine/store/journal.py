@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from syncengine.landing import Attempt
 from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.store import detail
@@ -46,11 +47,19 @@ Values = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A call that is about to be sent, and what it leaves. `call` is unique in its plan."""
+    """A call that is about to be sent, and what it leaves. `call` is unique in its run.
+
+    `ids` and `survivors` are those of `landing.Attempt`.
+    """
 
     call: str
     operation: str
     leaves: tuple[Leave, ...]
+    ids: Mapping[str, str] = field(default_factory=dict)
+    survivors: tuple[str, ...] = ()
+
+    def attempt(self) -> Attempt:
+        return Attempt(operation=self.operation, leaves=self.leaves, ids=self.ids, survivors=self.survivors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -12,7 +11,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.clock import machine_seconds
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
+from syncengine.store.clock import SERVER_SECONDS
 from syncengine.store.codec import from_json, to_json
 from syncengine.store.database import Database
 from syncengine.store.holder import Holder
@@ -25,6 +26,9 @@ HELD = {STATE_LOCK: "the state", INBOX_LOCK: "the inbox"}
 BEATS = 4
 """Renewals in the time of one lease."""
 
+LONGEST_LEASE = 60.0
+"""Seconds that a lease is taken for where the lock's row does not say."""
+
 
 class LockLost(SyncengineError):
     """The lock was taken over, or never held: nothing of the transaction that found out is kept."""
@@ -34,7 +38,10 @@ class LockLost(SyncengineError):
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """A lock that is held. Seconds since epoch; `expires` None: by hand, until it is unlocked."""
+    """A lock that is held. Seconds since epoch; `expires` None: by hand, until it is unlocked.
+
+    `since` and `expires` are for people: they are the holder's clock, or the server's, and decide nothing here.
+    """
 
     id: str
     epoch: int
@@ -50,32 +57,84 @@ class LockInfo:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one look at the lock's row showed; `info` None: it is free."""
+    """One look at the lock's row. `info` None: it is free; `broken`: it was unlocked by force, its holder may live.
+
+    `beat` is another after every renewal of `seconds`; `overdue`: seconds since the lease ended by the server's clock,
+    None where there is no server.
+    """
 
     epoch: int
+    beat: tuple[int, int, float | None]
+    seconds: float
     info: LockInfo | None
+    broken: bool
+    overdue: float | None
+
+
+class _Watch:
+    """Looks at one lock, timed by this machine's own clock: how long it has been quiet.
+
+    A holder that renews is at work. One whose heartbeat stood still for its lease's time, or whose process is gone,
+    can send no more from then on; where there is a server, its clock tells at the first look.
+    """
+
+    def __init__(self, seconds: Callable[[], float]) -> None:
+        self._seconds = seconds
+        self._beat: tuple[int, int, float | None] | None = None
+        self._since = 0.0
+        self._gone: float | None = None
+
+    def quiet(self, seen: _Seen) -> float | None:
+        """Seconds for which nobody could send under the lock; None while its holder may. Below 0: from then on."""
+        now = self._seconds()
+        if self._beat != seen.beat:
+            self._beat, self._since, self._gone = seen.beat, now, None
+        if seen.info is None:
+            # A holder that was unlocked by force learns of it at its next renewal, and until then goes on.
+            return now - self._since - (seen.seconds if seen.broken else 0.0)
+        if seen.info.expires is None:
+            return None
+        if seen.info.holder.gone():
+            self._gone = now if self._gone is None else self._gone
+            return now - self._gone
+        overdue = now - self._since - seen.seconds if seen.overdue is None else seen.overdue
+        return overdue if overdue >= 0 else None
 
 
 class Locks:
-    """A lock's row: looking, taking, renewing, releasing."""
+    """A lock's row: looking, taking, renewing, releasing.
 
-    def __init__(self, database: Database, now: Callable[[], float], row: int = STATE_LOCK) -> None:
+    `now` is the wall clock, for people to read; `seconds` is this machine's own clock, by which others are watched.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        now: Callable[[], float],
+        row: int = STATE_LOCK,
+        seconds: Callable[[], float] = machine_seconds,
+    ) -> None:
         self._database = database
+        self._has_server = database.engine.dialect.name != "sqlite"
+        self._seconds = seconds
         self.now = now
         self.row = row
 
     def current(self) -> LockInfo | None:
-        return self._look().info
+        """Who holds it, also in a state of an older version."""
+        shown = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
+        with self._database.transaction() as connection:
+            return _info(connection.execute(sa.select(*shown).where(LOCK.c.id == self.row)).one())
 
     def hold(self, holder: Holder, *, lock_id: str, request_timeout: float) -> LockInfo:
         """Take the lock by hand: it does not expire. LockHeld if another has it."""
         seen = self._look()
-        if seen.info and not self._takeable(seen.info, request_timeout):
+        if not _is_free(seen, _Watch(self._seconds).quiet(seen), request_timeout):
+            assert seen.info is not None, "only a lock that somebody holds is not free"
             raise LockHeld(self._refusal(seen.info))
-        info = LockInfo(lock_id, seen.epoch + 1, holder, self.now(), None)
-        if not self._take(seen, info, request_timeout):
+        if not self._take(seen, holder, lock_id, None):
             raise LockHeld(f"{HELD[self.row]} was locked by another at this very moment")
-        return info
+        return self._taken(lock_id)
 
     def acquire(
         self,
@@ -86,52 +145,79 @@ class Locks:
         request_timeout: float,
         sleep: Callable[[float], None],
         seconds: float,
+        on_wait: Callable[[LockInfo], None] = lambda info: None,
     ) -> Lease:
-        """Take the lock for `seconds`, again and again for `wait` seconds; then LockHeld naming the holder."""
-        until = self.now() + wait
+        """Take the lock for `seconds`, again and again for `wait` seconds; then LockHeld naming the holder.
+
+        A lock that was taken by hand is not waited for. `on_wait` hears once of each holder that is.
+        """
+        until, watch = self._seconds() + wait, _Watch(self._seconds)
+        waited_for: str | None = None
         while True:
             seen = self._look()
-            if seen.info is None or self._takeable(seen.info, request_timeout):
-                base, now = time.monotonic(), self.now()
-                info = LockInfo(lock_id, seen.epoch + 1, holder, now, now + seconds)
-                if self._take(seen, info, request_timeout):
-                    return Lease(self, info, seconds, _Left(now + seconds, base + seconds))
-            elif self.now() >= until:
-                raise LockHeld(self._refusal(seen.info))
-            sleep(max(0.0, min(POLL_SECONDS, until - self.now())))
+            quiet = watch.quiet(seen)
+            if _is_free(seen, quiet, request_timeout):
+                left = _Left(self.now() + seconds, self._seconds() + seconds)
+                if self._take(seen, holder, lock_id, seconds):
+                    return Lease(self, self._taken(lock_id), seconds, left, quiet or 0.0)
+            elif seen.info is not None:
+                if seen.info.expires is None or self._seconds() >= until:
+                    raise LockHeld(self._refusal(seen.info))
+                if waited_for != seen.info.id:
+                    waited_for = seen.info.id
+                    on_wait(seen.info)
+            sleep(max(0.0, min(POLL_SECONDS, until - self._seconds())))
 
-    def renew(self, epoch: int, expires: float) -> bool:
+    def renew(self, epoch: int, seconds: float) -> bool:
         """Whether the lock was still ours to renew."""
-        return self._change(mine(self.row, epoch), expires=expires)
+        return self._change(mine(self.row, epoch), beats=LOCK.c.beats + 1, expires=self._wall(seconds))
 
     def release(self, epoch: int) -> bool:
-        return self._change(mine(self.row, epoch), released=self.now())
+        return self._change(mine(self.row, epoch), released=self._wall())
 
     def break_open(self, lock_id: str) -> bool:
         """Take the lock from its holder, whose epoch is then over; False when another lock is held, or none."""
         condition = sa.and_(LOCK.c.id == self.row, LOCK.c.lock_id == lock_id, LOCK.c.released.is_(None))
-        return self._change(condition, epoch=LOCK.c.epoch + 1, released=self.now())
+        return self._change(condition, epoch=LOCK.c.epoch + 1, lock_id=None, released=self._wall())
+
+    def clocks(self) -> tuple[float, float]:
+        """The wall clock and this machine's own."""
+        return self.now(), self._seconds()
+
+    def _wall(self, seconds: float = 0.0) -> Any:
+        """The time for people to read, `seconds` from now: the server's where there is one."""
+        return SERVER_SECONDS + seconds if self._has_server else self.now() + seconds
 
     def _look(self) -> _Seen:
+        overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
-            row = connection.execute(sa.select(LOCK).where(LOCK.c.id == self.row)).one()
-        if row.lock_id is None or row.released is not None:
-            return _Seen(row.epoch, None)
-        return _Seen(row.epoch, LockInfo(row.lock_id, row.epoch, _holder(row.holder), row.acquired, row.expires))
+            row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
+        broken = row.lock_id is None and row.released is not None
+        beat = (row.epoch, row.beats, row.expires)
+        return _Seen(row.epoch, beat, row.seconds or LONGEST_LEASE, _info(row), broken, row.overdue)
 
-    def _takeable(self, info: LockInfo, request_timeout: float) -> bool:
-        if info.expires is None:
-            return False
-        return info.holder.gone() or info.expires + request_timeout < self.now()
+    def _taken(self, lock_id: str) -> LockInfo:
+        info = self._look().info
+        if info is None or info.id != lock_id:
+            raise LockLost(f"{HELD[self.row]} was unlocked by force at this very moment")
+        return info
 
-    def _take(self, seen: _Seen, info: LockInfo, request_timeout: float) -> bool:
-        """Compare and swap on the epoch; a holder that renewed meanwhile keeps the lock, unless its process is gone."""
-        condition = sa.and_(LOCK.c.id == self.row, LOCK.c.epoch == seen.epoch)
-        if seen.info and not seen.info.holder.gone():
-            condition = sa.and_(condition, LOCK.c.expires < self.now() - request_timeout)
-        holder = to_json(asdict(info.holder))
-        values: dict[str, Any] = {"lock_id": info.id, "holder": holder, "acquired": info.since, "expires": info.expires}
-        return self._change(condition, epoch=info.epoch, released=None, **values)
+    def _take(self, seen: _Seen, holder: Holder, lock_id: str, seconds: float | None) -> bool:
+        """Compare and swap: a holder that renewed meanwhile, or another one, keeps the lock."""
+        names = ("epoch", "beats", "expires")
+        same = (LOCK.c[name].is_not_distinct_from(value) for name, value in zip(names, seen.beat, strict=True))
+        condition = sa.and_(LOCK.c.id == self.row, *same)
+        return self._change(
+            condition,
+            epoch=seen.epoch + 1,
+            released=None,
+            lock_id=lock_id,
+            holder=to_json(asdict(holder)),
+            acquired=self._wall(),
+            expires=None if seconds is None else self._wall(seconds),
+            beats=0,
+            seconds=seconds,
+        )
 
     def _change(self, condition: sa.ColumnElement[bool], **values: Any) -> bool:
         with self._database.transaction() as connection:
@@ -143,19 +229,41 @@ class Locks:
         return f"{HELD[self.row]} is locked by {info}"
 
 
+def _info(row: sa.Row[Any]) -> LockInfo | None:
+    if row.lock_id is None or row.released is not None:
+        return None
+    return LockInfo(row.lock_id, row.epoch, _holder(row.holder), row.acquired, row.expires)
+
+
+def _is_free(seen: _Seen, quiet: float | None, request_timeout: float) -> bool:
+    """Whether the lock may be taken: nobody holds it, or the last request of its holder has ended."""
+    if seen.info is None:
+        return True
+    if quiet is None:
+        return False
+    return seen.info.holder.gone() or quiet > request_timeout
+
+
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """When a lease ends, by the wall clock and by the monotonic one: whichever is sooner."""
+    """When a lease ends, by the wall clock and by the machine's own: whichever is sooner.
+
+    Where the machine's own stands still while it is suspended, the wall clock does not.
+    """
 
     wall: float
     monotonic: float
 
 
 class Lease:
-    """A held lock, renewed by a daemon thread until it is released. Also a context manager."""
+    """A held lock, renewed by a daemon thread until it is released. Also a context manager.
 
-    def __init__(self, locks: Locks, info: LockInfo, seconds: float, left: _Left) -> None:
+    `quiet`: seconds for which, when it was taken, no holder before could send any more; below 0, one may still.
+    """
+
+    def __init__(self, locks: Locks, info: LockInfo, seconds: float, left: _Left, quiet: float) -> None:
         self.info = info
+        self.quiet = quiet
         self._locks = locks
         self._seconds = seconds
         self._left = left
@@ -176,7 +284,8 @@ class Lease:
         left = self._left
         if self._over.is_set():
             return 0.0
-        return max(0.0, min(left.wall - self._locks.now(), left.monotonic - time.monotonic()))
+        wall, monotonic = self._locks.clocks()
+        return max(0.0, min(left.wall - wall, left.monotonic - monotonic))
 
     def release(self) -> None:
         """Give the lock back if it is still ours. A database that is gone must not hide why: the lease expires."""
@@ -198,9 +307,10 @@ class Lease:
     def _beat(self) -> None:
         while not self._over.wait(self._seconds / BEATS):
             # Taken before the request: a renewal that was long under way must not count as a fresh one.
-            left = _Left(self._locks.now() + self._seconds, time.monotonic() + self._seconds)
+            wall, monotonic = self._locks.clocks()
+            left = _Left(wall + self._seconds, monotonic + self._seconds)
             try:
-                renewed = self._locks.renew(self.epoch, left.wall)
+                renewed = self._locks.renew(self.epoch, self._seconds)
             except SyncengineError:
                 continue  # the next beat tries again; meanwhile `remaining` runs out
             if renewed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,9 +13,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.clock import machine_seconds
+from syncengine.errors import SyncengineError
+from syncengine.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store import facts, history, journal, reading, tables
+from syncengine.store import attempts, facts, history, journal, reading, tables
+from syncengine.store.clock import Clock
 from syncengine.store.database import Database, open_database
 from syncengine.store.facts import Facts, facts_of
 from syncengine.store.history import HistoryEntry, Run
@@ -37,13 +42,15 @@ def open_state(
     *,
     write: bool,
     now: Callable[[], float] = time.time,
+    seconds: Callable[[], float] = machine_seconds,
     new_lineage: Callable[[], str] = new_lineage,
 ) -> State:
     """Open the state at a path or a SQLAlchemy URL. SyncengineError when there is something else, or it is too new.
 
-    With `write` it is created or migrated; without, nothing is written and a missing one reads as empty.
+    With `write` it is created or migrated; without, nothing is written and a missing one reads as empty. `now` is the
+    wall clock, which people read; `seconds` this machine's own, by which others are watched.
     """
-    return State(open_database(url, write=write, new_lineage=new_lineage), now)
+    return State(open_database(url, write=write, new_lineage=new_lineage), now, seconds=seconds)
 
 
 class State:
@@ -53,14 +60,20 @@ class State:
     """
 
     def __init__(
-        self, database: Database, now: Callable[[], float], new_generation: Callable[[], str] = new_lineage
+        self,
+        database: Database,
+        now: Callable[[], float],
+        new_generation: Callable[[], str] = new_lineage,
+        *,
+        seconds: Callable[[], float] = machine_seconds,
     ) -> None:
         self.database = database
         self.exists = not database.absent
         self.lease: Lease | None = None
         self.doubted = False
         self._now = now
-        self._locks = Locks(database, now)
+        self._locks = Locks(database, now, seconds=seconds)
+        self._clock = Clock.of_database(database.engine.dialect.name, seconds)
         self._run: Run | None = None
         self._shared: sa.Connection | None = None
         self._new_generation = new_generation
@@ -130,10 +143,17 @@ class State:
         sleep: Callable[[float], None] = time.sleep,
         lease_seconds: float = LEASE_SECONDS,
         new_id: Callable[[], str] = short_id,
+        on_wait: Callable[[LockInfo], None] = lambda info: None,
     ) -> Lease:
         """Take the lock, so that the verbs below may write; LockHeld names who has it after `wait` seconds."""
         self.lease = self._locks.acquire(
-            holder, lock_id=new_id(), wait=wait, request_timeout=request_timeout, sleep=sleep, seconds=lease_seconds
+            holder,
+            lock_id=new_id(),
+            wait=wait,
+            request_timeout=request_timeout,
+            sleep=sleep,
+            seconds=lease_seconds,
+            on_wait=on_wait,
         )
         return self.lease
 
@@ -152,6 +172,7 @@ class State:
         """
         with self._writing() as connection:
             journal.abandon(connection)
+            attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
             history.open_run(connection, run, self._now())
             if sources:
                 known = self._sources(connection)
@@ -163,6 +184,7 @@ class State:
         """Before sending: write what the calls add, and that they are under way."""
         with self._writing() as connection:
             self._mark_applied(connection)
+            attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
@@ -175,9 +197,25 @@ class State:
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
 
+    def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
+        """Drop calls that can land no more; keep `lingering` ones, which were given up so many seconds ago."""
+        run = self._current().id
+        with self._writing() as connection:
+            attempts.end(connection, run, ended)
+            attempts.linger(connection, self._clock, run, lingering)
+
+    def outstanding(self, bound: float) -> list[Outstanding]:
+        """Calls that the service may still execute, `bound` seconds after their sender could send no more."""
+        with self._writing() as connection:
+            attempts.expire(connection, self._clock, bound)
+            return attempts.outstanding(connection, self._clock, bound)
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """The verbs called within are one transaction: one write to the disk for what ended and what begins."""
+        if self._shared is not None:
+            yield
+            return
         with self._writing() as connection:
             self._shared = connection
             try:
@@ -194,6 +232,9 @@ class State:
         """Write whole rows in place of whatever is recorded: `adopt`, `state import`."""
         with self._writing() as connection:
             journal.put(connection, self._stamp(), rows)
+            # Whatever stands in the row, a call that may still be executed for it has another content.
+            late = attempts.in_question(connection, self._clock, math.inf, [row.key for row in rows])
+            journal.doubt(connection, late)
 
     def doubt(self, keys: Iterable[Key]) -> None:
         """Have these sent again by the next plan."""
@@ -209,9 +250,17 @@ class State:
         with self._writing() as connection:
             return connection.execute(sa.update(ROWS).where(held).values(doubtful=True)).rowcount
 
-    def forget(self, keys: Iterable[Key]) -> int:
-        """Drop rows; their journal stays. How many there were."""
+    def forget(self, keys: Iterable[Key], bound: float = DEFAULT_SECONDS) -> int:
+        """Drop rows; their journal stays. How many there were.
+
+        SyncengineError where a call that may be executed within `bound` seconds would bring back what nobody remembers.
+        """
+        keys = list(keys)
         with self._writing() as connection:
+            if late := attempts.in_question(connection, self._clock, bound, keys):
+                key, left = next(iter(late.items()))
+                message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(left)} s"
+                raise SyncengineError(message, code="landing")
             dropped = journal.forget(connection, keys)
             journal.note(connection, self._stamp(), journal.FORGOTTEN, dropped)
         return len(dropped)
@@ -243,6 +292,7 @@ class State:
         run = self._current()
         with self._writing() as connection:
             journal.abandon(connection)
+            attempts.take_over(connection, self._clock, 0.0)
             history.close_run(connection, run.id, self._now(), outcome, counts)
             if outcome == "complete":
                 self._mark_applied(connection)

@@ -43,6 +43,8 @@ LOCK = sa.Table(
     sa.Column("acquired", sa.Double),
     sa.Column("expires", sa.Double, comment="NULL: held by hand, never expires"),
     sa.Column("released", sa.Double),
+    sa.Column("beats", sa.BigInteger, nullable=False, server_default="0", comment="Renewals under this epoch"),
+    sa.Column("seconds", sa.Double, comment="What one renewal is good for"),
     comment="A row for each thing that is held. Whoever takes a lock raises `epoch`; whoever writes proves it.",
 )
 
@@ -82,6 +84,18 @@ OPEN = sa.Table(
     sa.Column("name", NAME, primary_key=True),
     sa.Column("call", sa.Text, primary_key=True),
     comment="Intents of the run without an end that neither settled nor failed: as large as what is in flight.",
+)
+
+ATTEMPTS = sa.Table(
+    "state_attempts",
+    METADATA,
+    sa.Column("run", sa.Text, primary_key=True),
+    sa.Column("call", sa.Text, primary_key=True),
+    sa.Column("operation", sa.Text, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False, comment="What it would make true, as in landing.Attempt"),
+    sa.Column("clock", sa.Text, comment="Whose seconds `since` are; NULL: its run may still send it"),
+    sa.Column("since", sa.Double, comment="From when on its sender could send no more"),
+    comment="Calls that the service may still execute: under way, or of unknown end until the bound has passed.",
 )
 
 JOURNAL = sa.Table(
@@ -156,7 +170,17 @@ def _sources(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources)
+def _attempts(connection: sa.Connection) -> None:
+    """5 → 6: calls that may still be executed; heartbeats that are counted.
+
+    Intents of a run that died before say nothing of their content: their rows are doubtful, as they were.
+    """
+    METADATA.create_all(connection, tables=[ATTEMPTS])
+    connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN beats BIGINT NOT NULL DEFAULT 0")
+    connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN seconds DOUBLE PRECISION")
+
+
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 

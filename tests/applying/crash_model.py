@@ -1,14 +1,15 @@
 """A service in memory, a process that can die at any instant, and what must be true of both at the end.
 
 `House` is one team with its state, walked through a history: manifests that are applied, trouble at counted instants,
-and what other people do in between.
+and what other people do in between. A call whose sender died, or heard nothing certain, may be executed at any later
+instant within the bound, also after other calls; time passes only where a run waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ import orjson
 from syncengine import report
 from syncengine.aims import Rules
 from syncengine.apply import applier
+from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
 from syncengine.desired import Desired
@@ -44,6 +46,7 @@ LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywo
 URL = "http://memory"
 THEIR_KEYWORD = "theirs"
 THEIR_TYPE = "Z9"
+BOUND = 60.0
 
 
 class Died(BaseException):
@@ -57,8 +60,11 @@ class Trouble(NamedTuple):
     what: str
 
 
-DEATHS = ("dies before", "dies during", "dies after")
+DEATHS = ("dies before", "dies during", "dies after", "dies and lands late")
 ANSWERS = ("unavailable", "answer lost", "gateway page", "refused", "item refused", "items refused", "session gone")
+LATE = ("unavailable and lands late", "answered twice")
+LANDS = "lands"
+"""At this instant the call that was sent first of all that are in flight is executed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,7 +100,8 @@ class Others:
 class Clockwork:
     """Counts instants, and says what is to happen at each. Once dead it is dead."""
 
-    def __init__(self, troubles: Sequence[Trouble] = ()) -> None:
+    def __init__(self, troubles: Sequence[Trouble] = (), land: Callable[[], None] = lambda: None) -> None:
+        self._land = land
         self._due = {trouble.instant: trouble.what for trouble in troubles}
         self._instants = count()
         self.dead = False
@@ -106,6 +113,9 @@ class Clockwork:
         what = self._due.get(next(self._instants))
         if what is not None:
             self.met.append(what)
+        if what == LANDS:
+            self._land()
+            return None
         return what
 
     def die(self) -> None:
@@ -113,7 +123,12 @@ class Clockwork:
         raise Died
 
 
-WRITES = frozenset({"intend", "settle", "fail", "record", "doubt", "session_opened", "session_closed", "set_facts"})
+WRITES = frozenset(
+    {
+        *("intend", "settle", "fail", "record", "doubt", "session_opened", "session_closed", "set_facts"),
+        *("outstanding", "end_attempts"),
+    }
+)
 
 
 class MortalLedger:
@@ -158,7 +173,13 @@ class ServiceInMemory:
         await asyncio.sleep(0)
         if self._clockwork.dead or what == "dies before":
             self._clockwork.die()
-        answer = self._answer(operation, orjson.loads(orjson.dumps(body or {})), what)
+        sent = orjson.loads(orjson.dumps(body or {}))
+        if what == "dies and lands late":
+            self._house.send_off(operation, sent)
+            self._clockwork.die()
+        answer = self._answer(operation, sent, what)
+        if answer.may_land or what == "answered twice":
+            answer = replace(answer, given_up=self._house.at)
         await asyncio.sleep(0)
         if what in DEATHS:
             self._clockwork.die()
@@ -169,6 +190,11 @@ class ServiceInMemory:
         match what:
             case "unavailable":
                 return Answer(503, text="unavailable")
+            case "unavailable and lands late":
+                self._house.send_off(operation, body)
+                return Answer(503, text="unavailable")
+            case "answered twice":  # the first attempt got a 502, its repeat was acknowledged
+                self._house.send_off(operation, body)
             case "answer lost":
                 self._house.process(operation, body)
                 return Answer(None, text="no answer")
@@ -196,36 +222,94 @@ class Ending:
     troubles: tuple[str, ...] = ()
 
 
+class InFlight(NamedTuple):
+    """A call that will be executed, who asked for it, and when it can land no more."""
+
+    operation: Operation
+    body: Any
+    plan: Plan | None
+    manifest: Manifest
+    until: float
+
+
+class Time:
+    """A time that passes when a run waits."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def seconds(self) -> float:
+        return self.at
+
+
 class House:
     """One team on the service, and the state of the project that keeps it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, time: Time) -> None:
         self.world = World()
         self.state = state
         self.others = Others()
         self.violations: list[str] = []
+        self.in_flight: list[InFlight] = []
+        self.waits = 0
+        self._time = time
         self._times, self._ids, self._runs = count(1), count(1), count(1)
         self._plan: Plan | None = None
         self._manifest = Manifest()
 
+    @property
+    def at(self) -> float:
+        return self._time.at
+
     # The service.
 
     def process(self, operation: Operation, body: Any, failing: Mapping[int, str] | None = None) -> Answer:
+        return self._process(operation, body, self._plan, self._manifest, failing)
+
+    def _process(
+        self,
+        operation: Operation,
+        body: Any,
+        plan: Plan | None,
+        manifest: Manifest,
+        failing: Mapping[int, str] | None = None,
+    ) -> Answer:
         asked = Asked(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
         answer, changes = decide(self.world, RULES[operation.id], asked)
         if answer.status == 200 and operation in (DELETE_TAG_CATEGORY, COMPLETE_SYNC_SESSION):
-            self._watch(operation, changes)
+            self._watch(operation, changes, plan, manifest)
         self.world.apply(changes)
         return Answer(answer.status, data=answer.body, text=str(answer.body))
+
+    def send_off(self, operation: Operation, body: Any) -> None:
+        """Have a call executed later, whatever becomes of its sender."""
+        self.in_flight.append(InFlight(operation, body, self._plan, self._manifest, self.at + BOUND))
+
+    def land(self) -> None:
+        """Execute the call that was sent first of all that are in flight."""
+        if self.in_flight:
+            late = self.in_flight.pop(0)
+            self._process(late.operation, late.body, late.plan, late.manifest)
+
+    def land_all(self) -> None:
+        while self.in_flight:
+            self.land()
+
+    async def pause(self, stop: asyncio.Event, seconds: float) -> None:
+        """Time passes: what can land no later lands now."""
+        self.waits += 1
+        self._time.at += seconds
+        while any(late.until <= self.at for late in self.in_flight):
+            self.land()
 
     def expire_sessions(self) -> None:
         draft = Draft(self.world)
         activity_types.expire(draft, None)
         self.world.apply(draft.changes())
 
-    def _watch(self, operation: Operation, changes: Any) -> None:
-        """Nothing is deleted that the manifests did not ask for."""
-        assert self._plan is not None
+    def _watch(self, operation: Operation, changes: Any, plan: Plan | None, manifest: Manifest) -> None:
+        """Nothing is deleted that the manifests did not ask for when the call was sent."""
+        assert plan is not None
         if operation is DELETE_TAG_CATEGORY:
             kind, lost = Kind.TAG, {name for name, row in changes.get("tags", {}).items() if row is None}
             lost -= self.others.tags
@@ -234,8 +318,8 @@ class House:
             kind = Kind.ACTIVITY_TYPE
             lost = {code for code, row in changes.get("activity_types", {}).items() if row.deleted} - self.others.types
             self.others.types.clear()
-        announced = {c.key.name for c in self._plan.changes if c.key.kind is kind and c.action.word == "delete"}
-        wanted = {key.name for key in self._manifest.resources if key.kind is kind}
+        announced = {c.key.name for c in plan.changes if c.key.kind is kind and c.action.word == "delete"}
+        wanted = {key.name for key in manifest.resources if key.kind is kind}
         self.violations += [f"{operation.id} took {kind} {name}, which is desired" for name in lost & wanted]
         self.violations += [f"{operation.id} took {kind} {name}, which no plan announced" for name in lost - announced]
 
@@ -280,7 +364,7 @@ class House:
         except Problems:
             return Ending(None)
         self._manifest = manifest
-        return self._perform(planned, Clockwork(troubles))
+        return self._perform(planned, Clockwork(troubles, self.land))
 
     def resume(self, ending: Ending) -> Ending | None:
         """Apply the plan of a run that died once more, as a saved plan; None when it is stale."""
@@ -298,7 +382,15 @@ class House:
         chronicle = Chronicle(lambda event: None)
         chronicle.plan, chronicle.began = planned, True
         ledger: Any = MortalLedger(self.state, clockwork)
-        run = ApplyRun(ServiceInMemory(self, clockwork), ledger, chronicle.hear, asyncio.Event(), concurrency=3)
+        run = ApplyRun(
+            ServiceInMemory(self, clockwork),
+            ledger,
+            chronicle.hear,
+            asyncio.Event(),
+            concurrency=3,
+            patience=Patience(BOUND, seconds=self._time.seconds, pause=self.pause),
+            plan_leaves=planned.leaves,
+        )
         try:
             asyncio.run(applier.perform(run, planned))
         except Died:

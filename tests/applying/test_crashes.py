@@ -25,7 +25,7 @@ from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Valu
 from syncengine.store.holder import Holder
 from syncengine.store.state import open_state
 
-from .crash_model import ANSWERS, DEATHS, Ending, House, Manifest, Trouble
+from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
 from .truths import beyond_recorded, is_held, troubles_of
 
 HISTORIES = int(os.environ.get("SYNCENGINE_TEST_HISTORIES", "300"))
@@ -97,8 +97,9 @@ def _claimed_once(resources: list[Resource]) -> Iterator[Resource]:
         yield replace(resource, previously=former)
 
 
+KINDS_OF_TROUBLE = st.sampled_from([*DEATHS, *ANSWERS, *LATE, *LATE, LANDS])
 TROUBLES = st.lists(
-    st.builds(Trouble, st.integers(0, 24), st.sampled_from([*DEATHS, *ANSWERS])), max_size=3, unique_by=lambda t: t[0]
+    st.builds(Trouble, st.integers(0, 24), KINDS_OF_TROUBLE), max_size=4, unique_by=lambda trouble: trouble.instant
 )
 ACTS = st.lists(
     st.one_of(
@@ -117,14 +118,15 @@ class Step:
     others: list[tuple[str, str]]
     reasserts: bool
     resumes: bool
+    lands: bool = False
 
     def __repr__(self) -> str:
-        more = f"{'reasserts ' * self.reasserts}{'resumes' * self.resumes}"
+        more = f"{'reasserts ' * self.reasserts}{'resumes ' * self.resumes}{'lands' * self.lands}"
         return f"\n  {self.manifest}, {self.troubles}, {self.others} {more}"
 
 
 RARELY = st.sampled_from([False, False, False, True])
-HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans()), min_size=1, max_size=5)
+HISTORY = st.lists(st.builds(Step, manifests(), TROUBLES, ACTS, RARELY, st.booleans(), RARELY), min_size=1, max_size=5)
 
 
 @lru_cache
@@ -150,9 +152,10 @@ def house() -> Iterator[House]:
     """A team that holds nothing, and a locked state that records nothing."""
     path = _empty_state().with_name("history.db")
     shutil.copyfile(_empty_state(), path)
-    with open_state(str(path), write=True) as state:
+    time = Time()
+    with open_state(str(path), write=True, seconds=time.seconds) as state:
         state.lock(Holder.here("test", {}), wait=5, request_timeout=0)
-        yield House(state)
+        yield House(state, time)
 
 
 STATISTICS: Counter[str] = Counter()
@@ -179,10 +182,13 @@ def walk(history: list[Step]) -> None:
                 _resume(home, ending, step)
             _nothing(home.violations)
             _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
+            if step.lands:
+                home.land()
+                _nothing(beyond_recorded(home, {row.key: row for row in home.state.rows()}))
             for act in step.others:
                 home.others_act(*act)
         last = _possible(history[-1].manifest)
-        ids = _ids_to_keep(home, last)
+        ids = {} if home.in_flight else _ids_to_keep(home, last)
         _end(home, last)
         _nothing(troubles_of(home, last))
         _nothing(
@@ -238,11 +244,15 @@ def _ids_to_keep(home: House, manifest: Manifest) -> dict[str, str]:
 
 
 def _end(home: House, manifest: Manifest) -> None:
+    """Come to the end; nothing is at an end while a call is in flight, and where it lands it changes nothing."""
     for number in range(APPLIES_TO_THE_END):
         planned = home.planned(manifest)
         if not planned.changes_something and not planned.stages:
             STATISTICS[f"ended after {number} applies"] += 1
             home.apply(manifest)
+            STATISTICS["in flight at the end"] += len(home.in_flight)
+            home.land_all()
+            STATISTICS["waits"] += home.waits
             return
         home.apply(manifest)
     planned = home.planned(manifest)

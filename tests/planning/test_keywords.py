@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.calls import Step, fold
+from syncengine.calls import Step
+from syncengine.leaves import fold
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
 from syncengine.stages import RIDE_ALONG

@@ -55,3 +55,4 @@ def applied(state: State, call: str, *leaves: Leave, **server_ids: str) -> None:
     """A call, sent and acknowledged."""
     state.intend([Intent(call, "upsertTags", leaves)])
     state.settle([Settlement(call, leaves, {leave.key: server_ids[leave.key.name] for leave in leaves if server_ids})])
+    state.end_attempts([call], {})

@@ -47,6 +47,9 @@ def _everything(state: State) -> None:
     applied(state, "c", whole(key, category="x"), whole(category("x")), a="1", x="2")
     state.intend([Intent("d", "addKeywords", (Leave(key=key, keywords=("k",)),))])
     state.fail([Failure("d", (key,), "no")])
+    state.end_attempts([], {"d": 1.0})
+    assert [late.call for late in state.outstanding(60)] == ["d"]
+    assert not state.outstanding(0.5)
     state.record([Leave(key=key, status=Status.RELEASED)])
     state.doubt([key])
     state.doubt_all()

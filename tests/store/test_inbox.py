@@ -299,6 +299,9 @@ def _first_version(path: Path) -> None:
         connection.execute("DELETE FROM state_lock WHERE id = 2")
         connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
         connection.execute("ALTER TABLE state_facts DROP COLUMN sources")
+        connection.execute("ALTER TABLE state_lock DROP COLUMN beats")
+        connection.execute("ALTER TABLE state_lock DROP COLUMN seconds")
+        connection.execute("DROP TABLE state_attempts")
         connection.execute("UPDATE state_facts SET version = 1")
         connection.commit()
 

@@ -49,6 +49,9 @@ def test_an_older_state_gains_the_table_and_keeps_what_it_remembers(has_table: b
     database = open_database(url, write=True, new_lineage=lambda: "x")
     with database.alone() as connection:
         connection.execute(sa.update(tables.FACTS).values(version=3))
+        for column in ("beats", "seconds"):
+            connection.exec_driver_sql(f"ALTER TABLE state_lock DROP COLUMN {column}")
+        tables.ATTEMPTS.drop(connection)
         connection.exec_driver_sql("ALTER TABLE state_facts DROP COLUMN sources")
         if not has_table:
             MECHANISM.drop(connection)

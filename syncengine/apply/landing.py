@@ -1,0 +1,148 @@
+"""Calls that may still be executed → what of this run waits for them, and for how long (engine.md 1.8)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from syncengine.calls import Call, Item, Step
+from syncengine.clock import machine_seconds
+from syncengine.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
+from syncengine.leaves import Leave
+from syncengine.resource import Key, Recorded
+
+Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long calls may take to land, and how long this run waits for that; seconds on this machine's own clock.
+
+    `bound` counts from when a call's sender could send no more, `until` is the end of waiting.
+    """
+
+    bound: float = DEFAULT_SECONDS
+    until: float = math.inf
+    seconds: Callable[[], float] = machine_seconds
+    now: Callable[[], float] = time.time
+    pause: Callable[[asyncio.Event, float], Awaitable[None]] = field(default=lambda stop, left: paused(stop, left))
+
+
+async def paused(stop: asyncio.Event, left: float) -> None:
+    """Wait for `left` seconds, or until the run is to stop."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), left)
+
+
+class _Aims:
+    """What is aimed at for the few resources that late calls name; looked up when it is first asked."""
+
+    def __init__(self, leaves: Callable[[], Iterable[Leave]], rows: Rows) -> None:
+        self._leaves = leaves
+        self._rows = rows
+        self._aims: dict[Key, Recorded | None] = {}
+        self._missing: set[Key] = set()
+
+    def expect(self, keys: Iterable[Key]) -> None:
+        self._missing.update(key for key in keys if key not in self._aims)
+
+    def __call__(self, key: Key) -> Recorded | None:
+        if key in self._missing:
+            self._aims |= aims_of(self._missing, self._rows(self._missing), self._leaves())
+            self._missing.clear()
+        return self._aims.get(key)
+
+
+class Landing:
+    """What waits in one run. `deferred` are the parts of calls that are to be sent last, with their stages."""
+
+    def __init__(
+        self,
+        patience: Patience,
+        leaves: Callable[[], Iterable[Leave]],
+        rows: Rows,
+        id_of: Callable[[str], str | None],
+    ) -> None:
+        self.patience = patience
+        self.deferred: list[tuple[Step, Call]] = []
+        self.defers_sweep = False
+        self.question: Question | None = None
+        self.number = 1
+        self._aims = _Aims(leaves, rows)
+        self._questions = Questions(self._aims, id_of)
+        self._waiting: set[Key] = set()
+
+    def expect(self, outstanding: Iterable[Outstanding]) -> None:
+        """Count with calls of earlier runs."""
+        now = self.patience.seconds()
+        for late in outstanding:
+            self._add(late.attempt, now + late.left)
+
+    def give_up(self, attempt: Attempt, at: float) -> None:
+        """Count with a call of this run, of which an attempt was given up `at`."""
+        self._add(attempt, at + self.patience.bound)
+
+    def _add(self, attempt: Attempt, until: float) -> None:
+        self._aims.expect(leave.key for leave in attempt.leaves)
+        self._questions.add(attempt, until)
+
+    def waits(self, leaves: Iterable[Leave], needs: Iterable[Key] = ()) -> bool:
+        """Whether something must not be sent yet: late calls would disturb it, or it stands on what waits."""
+        if not (self._questions or self._waiting):
+            return False
+        leaves = tuple(leaves)
+        if not self._waiting.isdisjoint((*needs, *(leave.key for leave in leaves))):
+            return True
+        question = self._questions.of(leaves, self.patience.seconds())
+        if question is not None and (self.question is None or question.until > self.question.until):
+            self.question = question
+        return question is not None
+
+    def defer(self, step: Step, call: Call, items: Iterable[Item]) -> None:
+        """Send these items of a call last."""
+        part = Call(call.id, call.operation, tuple(items))
+        self.deferred.append((step, part))
+        self._waiting.update(leave.key for item in part.items for leave in item.leaves)
+
+    def defer_sweep(self, removals: Iterable[Leave]) -> None:
+        """Sweep last."""
+        self.defers_sweep = True
+        self._waiting.update(leave.key for leave in removals)
+
+    @property
+    def left(self) -> float:
+        """Seconds until what waits can be sent."""
+        until = self.question.until if self.question else 0.0
+        return max(0.0, until - self.patience.seconds())
+
+    @property
+    def exceeds_patience(self) -> bool:
+        return self.patience.seconds() + self.left > self.patience.until
+
+    def again(self) -> tuple[list[tuple[Step, Call]], bool]:
+        """The calls, and whether the sweep, that wait no more; under names of their own, since they are parts."""
+        self.number += 1
+        deferred, sweeps = self.deferred, self.defers_sweep
+        self.deferred, self.defers_sweep, self.question = [], False, None
+        self._waiting.clear()
+        return deferred, sweeps
+
+    def named(self, call: Call, items: Iterable[Item]) -> str:
+        """The journal's name of a call that is sent with these items: a part is never taken for the whole."""
+        whole = self.number == 1 and len(tuple(items)) == len(call.items)
+        return call.id if whole else f"{call.id}~{self.number}"
+
+    def why(self) -> str:
+        """The reason for waiting, for people to read."""
+        assert self.question is not None, "nothing waits"
+        return f"an earlier {self.question.operation} of {self.question.key} may still be executed"
+
+    def when(self) -> str:
+        """The time from which on a run goes through, in UTC."""
+        at = math.ceil(self.patience.now() + self.left)
+        return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"

@@ -1,0 +1,11 @@
+"""This machine's own clock: it goes on by itself, whatever the wall clock is set to."""
+
+from __future__ import annotations
+
+import time
+
+
+def machine_seconds() -> float:
+    """Seconds since this machine was started, time in which it was suspended included where the system counts it."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)

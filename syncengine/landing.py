@@ -1,0 +1,158 @@
+"""Calls that the service may still execute, recorded rows → what their late execution would disturb; pure.
+
+A call whose sender was killed, or got no answer that says what became of it, may be executed later than calls that were
+sent after it (engine.md 1.8). A late call that agrees with what is aimed at does no harm.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from syncengine.leaves import Leave, fold, intended, settled
+from syncengine.resource import Key, Kind, Recorded, Status, category_references
+from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
+
+DEFAULT_SECONDS = 60.0
+"""How long calls may take to land where no project says."""
+
+
+class Attempt(Struct, frozen=True, gc=False, kw_only=True):
+    """One call as it was sent. `ids`: the server's id that stands for each category that it names.
+
+    `survivors`: of the completion of a sync session, the codes that were uploaded in it.
+    """
+
+    operation: str
+    leaves: tuple[Leave, ...]
+    ids: Mapping[str, str] = field(default_factory=dict)
+    survivors: tuple[str, ...] = ()
+
+
+class Outstanding(NamedTuple):
+    """An attempt that may be executed for `left` more seconds."""
+
+    run: str
+    call: str
+    attempt: Attempt
+    left: float
+
+
+def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Leave]) -> dict[Key, Recorded | None]:
+    """What will be recorded of `keys` once all of `leaves` are acknowledged."""
+    aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
+    for leave in leaves:
+        if leave.key in aims:
+            aims[leave.key] = settled(intended(aims[leave.key], leave), leave)
+    return aims
+
+
+def disturbs(late: Leave, aim: Recorded | None) -> bool:
+    """Whether executing `late` after everything else would leave the service with something else than `aim`."""
+    if aim is None or aim.status is Status.DELETED:
+        return late.whole  # an upsert makes it anew; every other call for what is not there comes to nothing
+    if late.status is Status.DELETED:
+        return True
+    return _overwrites(late, aim) or _takes_or_adds(late, aim)
+
+
+def _overwrites(late: Leave, aim: Recorded) -> bool:
+    body = aim.body
+    return (
+        any((body.fields.get(name) or None) != (value or None) for name, value in late.fields.items())
+        or any(body.fields.get(name) for name in late.cleared)
+        or any(body.metadata.get(name) != value for name, value in late.metadata.items())
+    )
+
+
+def _takes_or_adds(late: Leave, aim: Recorded) -> bool:
+    body = aim.body
+    if not set(late.keywords) <= set(body.keywords) or not body.metadata.keys().isdisjoint(late.metadata_dropped):
+        return True
+    # The service may take a keyword for another one that differs by case or Unicode form (engine.md 2.3).
+    return bool(late.keywords_dropped) and not {*map(fold, late.keywords_dropped)}.isdisjoint(map(fold, body.keywords))
+
+
+class _Late(NamedTuple):
+    """A part of an attempt that may be executed `until`, on the clock of this run."""
+
+    until: float
+    leave: Leave
+    attempt: Attempt
+
+
+class Question(NamedTuple):
+    """What a late call puts in question, and until when, on the clock of this run."""
+
+    key: Key
+    operation: str
+    until: float
+
+
+class Questions:
+    """Which resources a late call would disturb.
+
+    `aim_of` says what is aimed at for a key, `id_of` which server's id a category has by now.
+    """
+
+    def __init__(self, aim_of: Callable[[Key], Recorded | None], id_of: Callable[[str], str | None]) -> None:
+        self._aim_of = aim_of
+        self._id_of = id_of
+        self._by_key: dict[Key, list[_Late]] = defaultdict(list)
+        self._categories: dict[str, list[_Late]] = defaultdict(list)
+        self._completions: list[_Late] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key or self._completions)
+
+    def add(self, attempt: Attempt, until: float) -> None:
+        """Count with an attempt until then."""
+        if attempt.operation == COMPLETE_SYNC_SESSION.id:
+            self._completions.append(_Late(until, _ANY_CODE, attempt))
+        # The members that a category takes along are disturbed where they are in it, and nowhere else.
+        own = attempt.leaves[:1] if attempt.operation == DELETE_TAG_CATEGORY.id else attempt.leaves
+        for leave in own:
+            late = _Late(until, leave, attempt)
+            self._by_key[leave.key].append(late)
+            if attempt.operation == DELETE_TAG_CATEGORY.id:
+                self._categories[str(leave.key)].append(late)
+                if server_id := attempt.ids.get(leave.key.name):
+                    self._categories[f"id/{server_id}"].append(late)
+
+    def of(self, leaves: Iterable[Leave], now: float) -> Question | None:
+        """The question that is open longest, of all that these leaves bring about; None where there is none."""
+        found = [question for leave in leaves for question in self._about(leave) if question.until > now]
+        return max(found, key=lambda question: question.until, default=None)
+
+    def _about(self, leave: Leave) -> Iterable[Question]:
+        for late in self._by_key.get(leave.key, ()):
+            if self._disturbs(late):
+                yield Question(leave.key, late.attempt.operation, late.until)
+        if not leave.whole:
+            return
+        for reference in category_references(leave.fields) if leave.key.kind is Kind.TAG else ():
+            for late in self._categories.get(reference, ()):
+                yield Question(late.leave.key, late.attempt.operation, late.until)
+        if leave.key.kind is Kind.ACTIVITY_TYPE:
+            for late in self._completions:
+                if leave.key.name not in late.attempt.survivors:
+                    yield Question(leave.key, late.attempt.operation, late.until)
+
+    def _disturbs(self, late: _Late) -> bool:
+        aim = self._aim_of(late.leave.key)
+        return disturbs(late.leave, aim) or (aim is not None and self._has_another_id(late))
+
+    def _has_another_id(self, late: _Late) -> bool:
+        """Whether a late upsert names a category by an id that it has no more."""
+        if not late.leave.whole:
+            return False
+        named = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
+        sent = late.attempt.ids.get(str(named))
+        return sent is not None and self._id_of(str(named)) not in (None, sent)
+
+
+_ANY_CODE = Leave(key=Key(Kind.ACTIVITY_TYPE, ""))
+"""Stands for all that the completion of a session may remove."""

@@ -1,0 +1,90 @@
+"""Calls on record that the service may still execute: written before they are sent, kept until none of them can land.
+
+A run that ends a call with an answer that is certain drops it. What has no known end stays for as long as the bound
+says, counted from when its sender could send no more, on a clock that its readers share or on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import sqlalchemy as sa
+
+from syncengine.landing import Attempt, Outstanding
+from syncengine.resource import Key
+from syncengine.store.clock import Clock
+from syncengine.store.tables import ATTEMPTS, many
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Attempt)
+
+DROPPED = sa.delete(ATTEMPTS).where(
+    ATTEMPTS.c.run == sa.bindparam("of_run"), ATTEMPTS.c.call == sa.bindparam("of_call")
+)
+
+
+def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Attempt]]) -> None:
+    """Write calls that are about to be sent; one that is sent again in parts stays as it was."""
+    values = [
+        {"run": run, "call": call, "operation": attempt.operation, "content": _ENCODER.encode(attempt)}
+        for call, attempt in attempts
+    ]
+    many(connection, sa.insert(ATTEMPTS), values)
+
+
+def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
+    """Drop calls whose every attempt has a known end."""
+    many(connection, DROPPED, [{"of_run": run, "of_call": call} for call in calls])
+
+
+def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:
+    """Keep calls of which an attempt has no known end; `ages` are the seconds since the last such one was given up."""
+    if not ages:
+        return
+    now = clock.read(connection)
+    for call, age in ages.items():
+        one = sa.and_(ATTEMPTS.c.run == run, ATTEMPTS.c.call == call)
+        connection.execute(sa.update(ATTEMPTS).where(one).values(clock=clock.name, since=now - age))
+
+
+def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
+    """Date what earlier runs left: calls under way have had no sender for `quiet` seconds.
+
+    What was dated by another machine's clock is counted from now on by this one's.
+    """
+    now = clock.read(connection)
+    under_way = sa.update(ATTEMPTS).where(ATTEMPTS.c.since.is_(None))
+    connection.execute(under_way.values(clock=clock.name, since=now - quiet))
+    foreign = sa.update(ATTEMPTS).where(ATTEMPTS.c.clock != clock.name)
+    connection.execute(foreign.values(clock=clock.name, since=now))
+
+
+def expire(connection: sa.Connection, clock: Clock, bound: float) -> None:
+    """Drop what can land no more."""
+    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - bound)
+    connection.execute(sa.delete(ATTEMPTS).where(over))
+
+
+def outstanding(connection: sa.Connection, clock: Clock, bound: float) -> list[Outstanding]:
+    """What may still be executed within `bound` seconds; calls without a date may be for all of it."""
+    now = clock.read(connection)
+    query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
+    rows = [(row, _left(row, clock, now, bound)) for row in connection.execute(query)]
+    return [Outstanding(row.run, row.call, _DECODER.decode(row.content), left) for row, left in rows if left > 0]
+
+
+def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, bound: float) -> float:
+    dated = row.since is not None and row.clock == clock.name
+    return bound - (now - row.since) if dated else bound
+
+
+def in_question(connection: sa.Connection, clock: Clock, bound: float, keys: Iterable[Key]) -> dict[Key, float]:
+    """Those of `keys` that a late call may still touch, with the seconds until none can."""
+    wanted = set(keys)
+    found: dict[Key, float] = {}
+    for late in outstanding(connection, clock, bound):
+        for leave in late.attempt.leaves:
+            if leave.key in wanted:
+                found[leave.key] = max(found.get(leave.key, 0.0), late.left)
+    return found

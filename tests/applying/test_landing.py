@@ -1,0 +1,113 @@
+"""What a call may still do after its sender is dead: executed after the next run, it changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from syncengine.report import Status
+from syncengine.resource import Removal
+
+from .crash_model import House, Manifest, Trouble
+from .test_crashes import house
+from .test_instants import activity_type, category, manifest, tag
+from .truths import beyond_recorded, troubles_of
+
+ONE = manifest(
+    category("stays", description="one"),
+    category("goes"),
+    category("old"),
+    activity_type("A1", description="one"),
+    activity_type("A9"),
+    tag("edited", "first", "second", "Cased", metadata={"Old": "1", "Kept": "1"}, url="https://one.example"),
+    tag("moves", category="goes"),
+    tag("cascades", "its words", category="goes"),
+    tag("inside", category="stays"),
+    tag("deleted", "its words"),
+    tag("retired", "its words"),
+    tag("renamed-before"),
+    deletes=Removal.DELETE,
+    created=Removal.DELETE,
+    retires=Removal.RETIRE,
+)
+OTHER = manifest(
+    category("stays", description="other"),
+    category("comes"),
+    category("new", was="old"),
+    activity_type("A1", description="other"),
+    activity_type("A2"),
+    tag("edited", "first", "third", "cased", metadata={"Kept": "2", "New": "2"}, url="https://other.example"),
+    tag("moves", category="comes"),
+    tag("inside", category="stays"),
+    tag("created", category="comes"),
+    tag("retires", "its words"),
+    tag("renamed", was="renamed-before"),
+    deleted=Removal.DELETE,
+    retired=Removal.RETIRE,
+)
+BACK = manifest(
+    *(category("old", was="new") if key.name == "old" else resource for key, resource in ONE.resources.items()),
+    deletes=Removal.DELETE,
+    created=Removal.DELETE,
+    retires=Removal.RETIRE,
+)
+
+
+def interrupted(how: str, troubles: int = 1) -> Iterator[tuple[int, House]]:
+    """The way from ONE to OTHER, with trouble at each instant of it in turn, as long as a call is in flight then."""
+    for instant in count():
+        with house() as home:
+            assert home.apply(ONE).status is Status.COMPLETE
+            ending = home.apply(OTHER, [Trouble(instant + more, how) for more in range(troubles)])
+            if not ending.troubles:
+                assert instant > 20, "the plan was to have a call of every kind"
+                return
+            if home.in_flight:
+                yield instant, home
+
+
+def ended(home: House, last: Manifest, instant: int) -> None:
+    """Nothing is in flight, and service, state and plan say the same."""
+    home.land_all()
+    planned = home.planned(last)
+    where = f"trouble at instant {instant}"
+    assert (planned.changes, planned.stages, planned.sweep) == ((), (), None), where
+    assert troubles_of(home, last) == [], where
+
+
+@pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late", "answered twice"])
+@pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
+def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
+    """Whatever the call was, and whether the files were put back or the run is repeated."""
+    for instant, home in interrupted(how):
+        assert home.apply(last).status is Status.COMPLETE, f"trouble at instant {instant}"
+        ended(home, last, instant)
+
+
+@pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late"])
+def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
+    """Between any two of its calls."""
+    for instant, home in interrupted(how):
+        home.apply(BACK, [Trouble(instant // 2, "lands")])
+        ended(home, BACK, instant)
+
+
+def test_a_repeat_does_not_wait() -> None:
+    """What is sent again as it was agrees with the call that may still land.
+
+    Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one.
+    """
+    for instant, home in interrupted("dies and lands late"):
+        is_variant = home.in_flight[0].body.get("keyword") == "Cased"
+        home.apply(OTHER)
+        assert home.waits == is_variant, f"trouble at instant {instant}"
+
+
+def test_what_differs_waits_once_and_last() -> None:
+    """All that is not in question is sent before."""
+    for _, home in interrupted("dies and lands late"):
+        home.apply(BACK)
+        assert home.waits <= 1
+        assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
