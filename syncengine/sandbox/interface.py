@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox import posted_time
 from syncengine.sandbox.asked import Answer, Refused
-from syncengine.sandbox.faults import Reply, reply_under
+from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.request_log import Entry
 from syncengine.sandbox.rules import RULES, Rule
@@ -41,6 +41,7 @@ class _Call(NamedTuple):
     body: Any
     query: Mapping[str, str]
     receive: Receive
+    entry: Entry
 
 
 class Interface:
@@ -67,7 +68,8 @@ class Interface:
         body = _read(raw)
         entry = self._logged(operation, request, path, raw, body)
         try:
-            reply = await self._reply(self._admitted(request, path), _Call(body, request.query_params, receive))
+            call = _Call(body, request.query_params, receive, entry)
+            reply = await self._reply(self._admitted(request, path), call)
         except Refused as refused:
             reply = Reply(*refused.answer())
         if reply.delay and await self._stopped_within(reply.delay):
@@ -101,6 +103,8 @@ class Interface:
     async def _reply(self, operation: Operation, call: _Call) -> Reply:
         fault = self._sandbox.faults.take(operation.id)
         rule: Rule | None = RULES[operation.id]
+        if fault and fault.late:
+            return await self._later(RULES[operation.id], call, fault, fault.late)
         if operation is FETCH_POSTED_TIME and (fault is None or fault.processes):
             rule = await self._held(call)
         if rule is None:
@@ -110,6 +114,13 @@ class Interface:
         if fault.expire_session:
             self._sandbox.expire(_session_id(call.body))
         return reply_under(fault, lambda failing: self._handled(rule, call, failing))
+
+    async def _later(self, rule: Rule, call: _Call, fault: Fault, late: Late) -> Reply:
+        executed = self._sandbox.late.hold(call.entry, lambda: self._handled(rule, call, {}), late.seconds)
+        if late.answer != HOLD:
+            return Reply(late.status, fault.body, fault.headers)
+        answer = await self._hold.until_answered(executed, call.receive)
+        return Reply(*answer) if answer else Reply(None)
 
     async def _held(self, call: _Call) -> Rule | None:
         """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""

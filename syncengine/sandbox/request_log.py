@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -24,6 +24,15 @@ BODY_BYTES = 32_000_000
 """Bodies remembered, in all: the newest of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """What became of a call that is executed late: when it is `due` and was `executed`, and its own `status` then."""
+
+    due: int | None
+    executed: int | None = None
+    status: int | None = None
+
+
 @dataclass(slots=True)
 class Entry:
     """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
@@ -39,6 +48,7 @@ class Entry:
     at: int
     status: int | None = None
     open: bool = True
+    late: Lateness | None = None
 
     def ended(self, status: int | None) -> None:
         self.status, self.open = status, False
@@ -80,12 +90,12 @@ class RequestLog:
 
     def latest(self, count: int) -> Iterator[Json]:
         """The newest requests, newest first."""
-        return map(_shown, islice(reversed(self._entries), count))
+        return map(shown, islice(reversed(self._entries), count))
 
     def since(self, seq: int) -> Iterator[Json]:
         """The requests after number `seq`."""
         first = self._entries[0].seq if self._entries else 1
-        return map(_shown, islice(self._entries, max(0, seq + 1 - first), None))
+        return map(shown, islice(self._entries, max(0, seq + 1 - first), None))
 
     def clear(self) -> None:
         """Forget the requests; numbers go on, so that "since" keeps its meaning."""
@@ -94,7 +104,7 @@ class RequestLog:
         self._held_bytes = 0
 
 
-def _shown(entry: Entry) -> Json:
+def shown(entry: Entry) -> Json:
     return {
         "seq": entry.seq,
         "operation": entry.operation,
@@ -106,6 +116,7 @@ def _shown(entry: Entry) -> Json:
         "open": entry.open,
         "items": entry.items,
         "session": entry.session,
+        "late": asdict(entry.late) if entry.late else None,
         "body": _body(entry.body),
     }
 

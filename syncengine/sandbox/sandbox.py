@@ -1,4 +1,4 @@
-"""One sandbox: its world and where that is kept, the faults in force, and the log of what it was asked."""
+"""One sandbox: its world and where that is kept, the faults in force, late calls, and the log of what it was asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uuid import uuid4
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.asked import Answer, Asked
 from syncengine.sandbox.faults import Faults
+from syncengine.sandbox.late import LateCalls
 from syncengine.sandbox.request_log import RequestLog
 from syncengine.sandbox.rules import Rule, decide
 from syncengine.sandbox.storage import Storage
@@ -43,6 +44,7 @@ class Sandbox:
         self.world = self._storage.load()
         self.faults = Faults()
         self.log = RequestLog()
+        self.late = LateCalls(clock)
         self.on_change: Callable[[], None] = lambda: None
 
     def now(self) -> int:
@@ -70,7 +72,8 @@ class Sandbox:
         self.do(rule, {})
 
     def reset(self) -> None:
-        """As new: nothing held, default settings, no faults, nothing in the log."""
+        """As new: nothing held, default settings, no faults, no call that waits, nothing in the log."""
+        self.late.clear()
         self._storage.clear()
         self.world = World()
         self.faults.clear()
