@@ -21,8 +21,8 @@ from syncengine.sandbox import control
 from syncengine.sandbox.callbacks import Callbacks
 from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.interface import PREFIX, Interface
-from syncengine.sandbox.replies import CUT
 from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.transfer import WIRE, Wire
 from syncengine.sandbox.waiting import Bell
 
 LOOPBACK = "127.0.0.1"
@@ -97,13 +97,13 @@ def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 whose requests can cut their connection, which ASGI has no word for."""
+    """HTTP/1.1 whose requests can reach their connection, which ASGI has no word for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
         # Head and body leave in two writes: without this, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.app_state = {**self.app_state, CUT: transport.abort}
+        self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
 
 
 class _Server(uvicorn.Server):

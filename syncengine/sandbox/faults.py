@@ -50,13 +50,27 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class Transfer:
+    """How an answer travels. `size`: bytes that it is filled up to with blanks, before it is compressed.
+
+    `drip`: seconds between two bytes of its body, or of its head, too.
+    """
+
+    size: int = 0
+    gzip: bool = False
+    drip: float | None = None
+    drip_head: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """What happens to a request.
 
     `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, the world
     untouched unless `apply`. `drop`: the connection is cut, before or after the request is processed. `item_errors`:
     these items fail and the others are applied. `delay`: seconds between what is done and its answer. `late`: the
-    request is executed later, and `body` and `headers` go with the status that is answered at once.
+    request is executed later, and `body` and `headers` go with the status that is answered at once. `transfer`: how
+    the answer travels, whichever it is.
     """
 
     operation: str
@@ -71,6 +85,7 @@ class Fault:
     item_errors: Mapping[int, str] = field(default_factory=dict)
     expire_session: bool = False
     late: Late | None = None
+    transfer: Transfer = Transfer()
 
     @property
     def answers(self) -> bool:
@@ -90,6 +105,7 @@ class Reply:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0
+    transfer: Transfer = Transfer()
 
 
 def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> Reply:
@@ -98,9 +114,9 @@ def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> 
     if fault.drop:
         return Reply(None, delay=fault.delay)
     if fault.answers:
-        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay)
+        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay, fault.transfer)
     status = fault.status if fault.status and answer.status < 400 else answer.status
-    return Reply(status, answer.body, fault.headers, fault.delay)
+    return Reply(status, answer.body, fault.headers, fault.delay, fault.transfer)
 
 
 class Faults:
@@ -146,7 +162,9 @@ _LATE: dict[str, Shape] = {
     "seconds": SECONDS,
     "answer": Shape("a status, cut or hold", lambda value: value in (CUT, HOLD) or _STATUS.fits(value)),
 }
+_TRANSFER: dict[str, Shape] = {"size": COUNT, "gzip": FLAG, "drip": SECONDS, "dripHead": FLAG}
 _SHAPES: dict[str, Shape] = {
+    **_TRANSFER,
     "operation": Shape(
         "the id of an operation or *", lambda value: value in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}
     ),
@@ -165,7 +183,7 @@ _SHAPES: dict[str, Shape] = {
 _ITEM_ERROR: dict[str, Shape] = {"index": COUNT, "errorDescription": TEXT}
 _WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
 _WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
-_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session"}
+_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session", "dripHead": "drip_head"}
 
 
 def faults_from(body: Any) -> list[Fault]:
@@ -186,7 +204,12 @@ def _fault(item: Any) -> Fault:
         given["late"] = _late(given)
     if "times" in item:
         given["times"] = item["times"]
-    return Fault(**{_NAMES.get(name, name): value for name, value in given.items()})
+    transfer = Transfer(**_named({name: given.pop(name) for name in _TRANSFER if name in given}))
+    return Fault(transfer=transfer, **_named(given))
+
+
+def _named(given: Json) -> Json:
+    return {_NAMES.get(name, name): value for name, value in given.items()}
 
 
 def _known(item: Any, shapes: Mapping[str, Shape]) -> Json:

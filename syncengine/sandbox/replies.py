@@ -10,19 +10,17 @@ from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox.asked import Refused
 from syncengine.sandbox.faults import Reply
-
-CUT = "cut"
-"""Where the server puts, into each request's state, what cuts its connection."""
+from syncengine.sandbox.transfer import WIRE, travelling
+from syncengine.sandbox.waiting import disconnected
 
 
 class Cut(Response):
     """No answer: the connection ends, as with a service that dies or a proxy that gives up."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][CUT]()
+        scope["state"][WIRE].cut()
         # The server answers 500 for an app that returns before it has noticed that the connection is gone.
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await disconnected(receive)
 
 
 def parsed(raw: bytes) -> Any:
@@ -39,7 +37,7 @@ def response(reply: Reply) -> Response:
     content, media_type = _content(reply.body)
     given = {name.lower() for name in reply.headers}
     kind = None if "content-type" in given else media_type
-    return Response(content, reply.status, dict(reply.headers), media_type=kind)
+    return travelling(Response(content, reply.status, dict(reply.headers), media_type=kind), reply.transfer)
 
 
 def _content(body: Any) -> tuple[bytes, str | None]:

@@ -54,7 +54,7 @@ class Hold:
         return None if answer.cancelled() else answer.result()
 
     async def _until(self, event: asyncio.Future[Any], receive: Receive, seconds: float | None = None) -> bool:
-        gone, stopped = map(asyncio.ensure_future, (_disconnected(receive), self._stopping.wait()))
+        gone, stopped = map(asyncio.ensure_future, (disconnected(receive), self._stopping.wait()))
         tasks: set[asyncio.Future[Any]] = {gone, stopped, event}
         try:
             await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -72,6 +72,7 @@ class Hold:
             await self._bell.heard(seconds)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
