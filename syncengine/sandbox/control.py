@@ -79,7 +79,7 @@ def _execute(sandbox: Sandbox, heard: Heard) -> Answer:
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:
         raise Refused(404, f"no call {chosen} is waiting to be executed")
-    return Answer(200, {"executed": [shown(sandbox.late.execute(number)) for number in numbers]})
+    return Answer(200, {"executed": [shown(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
 
 
 def _drop_late_calls(sandbox: Sandbox, _heard: Heard) -> Answer:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from syncengine.sandbox import posted_time
 from syncengine.sandbox.asked import Answer, Refused
 from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
+from syncengine.sandbox.late import LateCall
 from syncengine.sandbox.replies import parsed, response
 from syncengine.sandbox.request_log import Entry
 from syncengine.sandbox.rules import RULES, Rule
@@ -116,10 +117,14 @@ class Interface:
         return reply_under(fault, lambda failing: self._handled(rule, call, failing))
 
     async def _later(self, rule: Rule, call: _Call, fault: Fault, late: Late) -> Reply:
-        executed = self._sandbox.late.hold(call.entry, lambda: self._handled(rule, call, {}), late.seconds)
+        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
+        waiting = LateCall(call.entry, lambda: self._handled(rule, call, {}), answers.put_nowait)
+        self._sandbox.late.hold(waiting, late.seconds)
+        if late.seconds is not None:
+            asyncio.get_running_loop().call_later(late.seconds, self._sandbox.late.execute, call.entry.seq)
         if late.answer != HOLD:
             return Reply(late.status, fault.body, fault.headers)
-        answer = await self._hold.until_answered(executed, call.receive)
+        answer = await self._hold.until_answered(answers, call.receive)
         return Reply(*answer) if answer else Reply(None)
 
     async def _held(self, call: _Call) -> Rule | None:

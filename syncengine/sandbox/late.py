@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from syncengine.sandbox.asked import Answer
 from syncengine.sandbox.request_log import Entry, Lateness
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class LateCall(NamedTuple):
+    """`tell` hands the answer to the client, if there still is one; None: the call is dropped."""
+
     entry: Entry
     execute: Callable[[], Answer]
-    answer: asyncio.Future[Answer]
-    timer: asyncio.TimerHandle | None
+    tell: Callable[[Answer | None], None]
 
 
 class LateCalls:
@@ -26,37 +25,29 @@ class LateCalls:
 
     def __init__(self, now: Callable[[], int]) -> None:
         self._now = now
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, LateCall] = {}
 
-    def hold(self, entry: Entry, execute: Callable[[], Answer], seconds: float | None) -> asyncio.Future[Answer]:
-        """The answer of a call, once it is executed: after `seconds`, or only when it is asked for (None)."""
-        loop = asyncio.get_running_loop()
-        timer = None if seconds is None else loop.call_later(seconds, self.execute, entry.seq)
-        entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
-        self._calls[entry.seq] = _Call(entry, execute, loop.create_future(), timer)
-        return self._calls[entry.seq].answer
+    def hold(self, call: LateCall, seconds: float | None) -> None:
+        """Keep a call until it is executed, which is due after `seconds`; None: when it is asked for."""
+        call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
+        self._calls[call.entry.seq] = call
 
     def pending(self) -> Iterator[Entry]:
         return (call.entry for call in self._calls.values())
 
-    def execute(self, number: int) -> Entry:
-        """Execute a pending call now. KeyError: there is none of this number."""
-        call = self._taken(number)
+    def execute(self, number: int) -> Entry | None:
+        """Execute a call now; None if none of this number waits."""
+        call = self._calls.pop(number, None)
+        if call is None:
+            return None
         answer = call.execute()
         call.entry.late = Lateness(None, self._now(), answer.status)
-        if not call.answer.cancelled():
-            call.answer.set_result(answer)
+        call.tell(answer)
         return call.entry
 
     def clear(self) -> None:
-        """Forget all pending calls: they are never executed, and clients that wait for them get no answer."""
-        for number in list(self._calls):
-            call = self._taken(number)
+        """Drop the calls that wait: they are never executed, and clients that are held get no answer."""
+        while self._calls:
+            call = self._calls.pop(next(iter(self._calls)))
             call.entry.late = Lateness(None)
-            call.answer.cancel()
-
-    def _taken(self, number: int) -> _Call:
-        call = self._calls.pop(number)
-        if call.timer:
-            call.timer.cancel()
-        return call
+            call.tell(None)

@@ -48,10 +48,11 @@ class Hold:
         """Whether the client is still there. One that has left takes no group with it."""
         return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
 
-    async def until_answered(self, answer: asyncio.Future[Answer], receive: Receive) -> Answer | None:
-        """The answer, None if it is no use any more: its client has left, or the sandbox stops, or drops the call."""
+    async def until_answered(self, answers: asyncio.Queue[Answer | None], receive: Receive) -> Answer | None:
+        """The answer, None if it is of no use: its client has left, or the sandbox stops, or drops the call."""
+        answer = asyncio.ensure_future(answers.get())
         await self._until(answer, receive)
-        return None if answer.cancelled() else answer.result()
+        return answer.result() if answer.done() and not answer.cancelled() else None
 
     async def _until(self, event: asyncio.Future[Any], receive: Receive, seconds: float | None = None) -> bool:
         gone, stopped = map(asyncio.ensure_future, (disconnected(receive), self._stopping.wait()))
