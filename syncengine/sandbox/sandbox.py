@@ -41,21 +41,24 @@ class Sandbox:
     ) -> None:
         self._storage = Storage(data)
         self._clock, self._new_id = clock, new_id
+        self._last = 0
         self.world = self._storage.load()
         self.faults = Faults()
         self.log = RequestLog()
-        self.late = LateCalls(clock)
+        self.late = LateCalls(self.now)
         self.on_change: Callable[[], None] = lambda: None
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
-        return self._clock()
+        return max(self._clock(), self._last)
 
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
     ) -> Answer:
         """Let the rule decide, and write down what changes before anybody hears of it."""
-        answer, changes = decide(self.world, rule, Asked(body, self._clock(), self._new_id, failing, query))
+        # No two requests are of one instant: what came before a session's start is told from what came after it.
+        self._last = max(self._clock(), self._last + 1)
+        answer, changes = decide(self.world, rule, Asked(body, self._last, self._new_id, failing, query))
         self._storage.write(changes)
         self.world.apply(changes)
         if changes:
