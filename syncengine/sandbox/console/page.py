@@ -70,12 +70,11 @@ def _newest(posted: PostedTime) -> tuple[int, int]:
 def posted_row(posted: PostedTime) -> Json:
     """A group for people. Groups may lack anything, and hold anything (service-facts §2)."""
     group, last = posted.group, posted.told[-1] if posted.told else None
-    tags = group.get("tags") or [{}]
     return {
         **view.posted_time(posted),
         "submitted": instant(posted.submitted),
         "user": (group.get("user") or {}).get("name"),
-        "tag": tags[0].get("name"),
+        "tags": [tag.get("name") for tag in group.get("tags") or ()],
         "activity_type": (group.get("activityType") or {}).get("code"),
         "duration": duration(group.get("totalDurationSecs")),
         "description": group.get("description"),
