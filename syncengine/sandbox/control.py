@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -26,7 +26,7 @@ from syncengine.sandbox.asked import (
 )
 from syncengine.sandbox.faults import Reply, faults_from
 from syncengine.sandbox.local import from_this_machine
-from syncengine.sandbox.replies import parsed, response
+from syncengine.sandbox.replies import body_of, parsed, response
 from syncengine.sandbox.request_log import shown
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
@@ -174,10 +174,11 @@ def routes(sandbox: Sandbox) -> list[Route]:
 
 def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        raw = await request.body()
         try:
             from_this_machine(request)
-            answer = handler(sandbox, Heard(parsed(raw), request.query_params))
+            answer = handler(sandbox, Heard(parsed(await body_of(request)), request.query_params))
+        except ClientDisconnect:
+            return Response()
         except Refused as refused:
             answer = refused.answer()
         return response(Reply(*answer))

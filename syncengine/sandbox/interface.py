@@ -14,7 +14,7 @@ from syncengine.sandbox import posted_time
 from syncengine.sandbox.asked import Answer, Refused
 from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
 from syncengine.sandbox.late import LateCall
-from syncengine.sandbox.replies import parsed, response
+from syncengine.sandbox.replies import body_of, parsed, response
 from syncengine.sandbox.request_log import Entry
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
@@ -57,16 +57,17 @@ class Interface:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            raw = await request.body()
+            raw = await body_of(request)
+            reply = await self._replied(request, raw, _read(raw), receive)
+        except Refused as refused:
+            reply = await self._replied(request, b"", refused, receive)
         except ClientDisconnect:
             return
-        reply = await self._replied(request, raw, receive)
         await response(reply)(scope, receive, send)
 
-    async def _replied(self, request: Request, raw: bytes, receive: Receive) -> Reply:
+    async def _replied(self, request: Request, raw: bytes, body: Any, receive: Receive) -> Reply:
         path = request.url.path.removeprefix(PREFIX)
         operation = PATHS.get(path, {}).get(request.method)
-        body = _read(raw)
         entry = self._logged(operation, request, path, raw, body)
         try:
             call = _Call(body, request.query_params, receive, entry)
@@ -87,6 +88,7 @@ class Interface:
             session=_session_id(body),
             body=raw,
             query=dict(request.query_params),
+            user_agent=request.headers.get("user-agent", ""),
             at=self._sandbox.now(),
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -12,6 +13,9 @@ from syncengine.sandbox.asked import Refused
 from syncengine.sandbox.faults import Reply
 from syncengine.sandbox.transfer import WIRE, travelling
 from syncengine.sandbox.waiting import disconnected
+
+BODY_BYTES = 64_000_000
+"""Of a request, at most: far more than a full batch has."""
 
 
 class Cut(Response):
@@ -21,6 +25,17 @@ class Cut(Response):
         scope["state"][WIRE].cut()
         # The server answers 500 for an app that returns before it has noticed that the connection is gone.
         await disconnected(receive)
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body; Refused when it is too large, which is said at its end, for nobody listens before."""
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        body += chunk if size <= BODY_BYTES else b""
+    if size > BODY_BYTES:
+        raise Refused(413, f"the request is larger than {BODY_BYTES} bytes")
+    return bytes(body)
 
 
 def parsed(raw: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""What the interface was asked, in order. Headers are not kept and a webhook's key is not shown, and so no key is."""
+"""What the interface was asked, in order. Of headers only who asks is kept, a webhook's key is not shown: no key is."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class Entry:
     session: str | None
     body: bytes | None
     query: Mapping[str, str]
+    user_agent: str
     at: int
     status: int | None = None
     open: bool = True
@@ -71,11 +72,12 @@ class RequestLog:
         session: str | None,
         body: bytes,
         query: Mapping[str, str],
+        user_agent: str,
         at: int,
     ) -> Entry:
         """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
         self._seq += 1
-        entry = Entry(self._seq, operation, method, path, items, session, body, query, at)
+        entry = Entry(self._seq, operation, method, path, items, session, body, query, user_agent, at)
         self._entries.append(entry)
         self._with_body.append(entry)
         self._held_bytes += len(body)
@@ -111,6 +113,7 @@ def shown(entry: Entry) -> Json:
         "method": entry.method,
         "path": entry.path,
         "query": dict(entry.query),
+        "userAgent": entry.user_agent,
         "at": entry.at,
         "status": entry.status,
         "open": entry.open,
