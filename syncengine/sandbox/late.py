@@ -49,5 +49,5 @@ class LateCalls:
         """Drop the calls that wait: they are never executed, and clients that are held get no answer."""
         while self._calls:
             call = self._calls.pop(next(iter(self._calls)))
-            call.entry.late = Lateness(None)
+            call.entry.late = None
             call.tell(None)

@@ -101,8 +101,16 @@ def _request_row(request: Json) -> Json:
         **request,
         "at": instant(request["at"]),
         "target": request["path"] + (f"?{query}" if query else ""),
+        "lateness": _lateness(request["late"]),
         "body": _body(request["body"]),
     }
+
+
+def _lateness(late: Json | None) -> str | None:
+    """Whether a call that is executed late has been, and what it came to then."""
+    if late is None:
+        return None
+    return "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
 
 
 def _body(body: Any) -> str | None:
