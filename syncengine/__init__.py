@@ -1,3 +1,6 @@
 """Declarative tags, tag categories and activity types for a time-recording service."""
 
 __version__ = "0.1.0"
+
+DISTRIBUTION = "syncengine-connect"
+"""The package to install. On the package index the name of the import package is another project's."""

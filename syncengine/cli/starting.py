@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from syncengine import DISTRIBUTION
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
+
+if TYPE_CHECKING:
+    from syncengine.starter.installation import Installation
 
 INIT_FORMAT = "syncengine.init/v1"
 REPEATS = 10
@@ -21,9 +26,15 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 @click.command()
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
+@click.option(
+    "--install",
+    metavar="REQUIREMENT",
+    help="The package that the CI examples install: a requirement, the path of a wheel, or an https URL: of a wheel, "
+    f"of a repository (git+https), or of a package index.  [default: {DISTRIBUTION}, this version of it]",
+)
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_globals
-def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
+def init(given: Globals, folder: str, csv: str | None, install: str | None, format: str) -> int:
     """Begin a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
@@ -32,9 +43,10 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
     from syncengine.starter.from_csv import generated
     from syncengine.starter.project import SAMPLES, begin, starter_files
 
+    installation = _installation(install)
     output, place = Output(given, given.folder), given.folder / folder
     try:
-        contents: dict[str, str | bytes] = {**starter_files(), **_schemas()}
+        contents: dict[str, str | bytes] = {**starter_files(installation), **_schemas()}
         if csv is not None:
             contents = {name: text for name, text in contents.items() if name not in SAMPLES}
             contents |= generated(given.folder / csv, csv, place)
@@ -53,6 +65,15 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
         output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
         output.say(f"{place / 'syncengine.yaml'} says how to go on.")
     return ExitCode.DONE
+
+
+def _installation(install: str | None) -> Installation:
+    from syncengine.starter.installation import DEFAULT, installation_of
+
+    try:
+        return DEFAULT if install is None else installation_of(install)
+    except ValueError as error:
+        raise click.UsageError(f"--install {install!r}: {error}") from None
 
 
 def _schemas() -> dict[str, str]:

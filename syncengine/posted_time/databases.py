@@ -20,6 +20,7 @@ from sqlalchemy import event, exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
+from syncengine import DISTRIBUTION
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.posted_time.sql_errors import FAILURES, meaning
 from syncengine.posted_time.templates import RenderTrouble
@@ -178,8 +179,9 @@ def open_engine(url: str, name: str) -> sa.Engine:
         return engine
     except (exc.ArgumentError, ValueError):
         raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
-    except (ImportError, exc.NoSuchModuleError):
-        raise _problem(f"the database of {name} needs a driver that is not installed") from None
+    except ImportError:
+        line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
+        raise _problem(f"the database of {name} needs a driver that is not installed{line}") from None
 
 
 def _problem(message: str) -> Problems:

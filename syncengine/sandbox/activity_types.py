@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,21 +29,15 @@ def upload(draft: Draft, asked: Asked) -> Answer:
     session_id = checked(asked.body, SESSION).get("syncSessionId")
     if session_id is not None and not _is_open(draft, session_id):
         raise Refused(400, "the sync session is unknown or closed")
-    return each(draft, asked, "activityTypes", _into(session_id))
+    return each(draft, asked, "activityTypes", _put)
 
 
-def _into(session_id: str | None) -> Callable[[Draft, Any, Asked], None]:
-    def put(draft: Draft, item: Any, asked: Asked) -> None:
-        given = checked(item, UPLOAD)
-        code, label = required(given, "code"), required(given, "label")
-        before = draft.activity_types.get(code)
-        after = _updated(before, given) if before else _created(code, label, given)
-        sessions = {id_ for id_ in after.sessions if _is_open(draft, id_)} | {session_id}
-        draft.activity_types.put(
-            code, replace(after, touched=asked.now, sessions=tuple(sorted(id_ for id_ in sessions if id_)))
-        )
-
-    return put
+def _put(draft: Draft, item: Any, asked: Asked) -> None:
+    given = checked(item, UPLOAD)
+    code, label = required(given, "code"), required(given, "label")
+    before = draft.activity_types.get(code)
+    after = _updated(before, given) if before else _created(code, label, given)
+    draft.activity_types.put(code, replace(after, touched=asked.now))
 
 
 def _created(code: str, label: str, given: Json) -> ActivityType:
@@ -61,10 +54,13 @@ def _updated(before: ActivityType, given: Json) -> ActivityType:
 
 
 def complete(draft: Draft, asked: Asked) -> Answer:
-    """Deletes every activity type that was not taken in this session: all of them, if none was."""
+    """Deletes every activity type last created or updated before the session's start (specification §3).
+
+    What was taken since then stays, within the session or not; nothing is left if nothing was taken.
+    """
     session = _closing(draft, asked)
     for code, known in draft.world.activity_types.items():
-        if not known.deleted and session.id not in known.sessions:
+        if not known.deleted and known.touched < session.started:
             draft.activity_types.put(code, deleted(known))
     return _closed(draft, session, "completed")
 
@@ -92,7 +88,7 @@ def delete(draft: Draft, asked: Asked) -> Answer:
 
 
 def deleted(known: ActivityType) -> ActivityType:
-    return replace(known, deleted=True, enabled=False, sessions=())
+    return replace(known, deleted=True, enabled=False)
 
 
 def _is_open(draft: Draft, session_id: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -21,12 +22,14 @@ from syncengine.sandbox import control
 from syncengine.sandbox.callbacks import Callbacks
 from syncengine.sandbox.console import routes as console
 from syncengine.sandbox.interface import PREFIX, Interface
-from syncengine.sandbox.replies import CUT
 from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.transfer import WIRE, Wire
 from syncengine.sandbox.waiting import Bell
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
+READ_SECONDS = 60.0
+"""How long a request may take to come, head and body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,17 @@ def serve(
 
 @contextmanager
 def running_sandbox(
-    data: Path | None = None, *, api_key: str = API_KEY, host: str = LOOPBACK, port: int = 0
+    data: Path | None = None,
+    *,
+    api_key: str = API_KEY,
+    host: str = LOOPBACK,
+    port: int = 0,
+    read_seconds: float = READ_SECONDS,
 ) -> Iterator[RunningSandbox]:
     """A sandbox in a thread of this process, answering when the block is entered, gone when it is left."""
     with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
         started = threading.Event()
-        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set)
+        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, http=_reading_for(read_seconds))
         running = _running(listening, api_key)
         thread = threading.Thread(target=server.run, args=([listening],), name="sandbox", daemon=True)
         thread.start()
@@ -97,19 +105,58 @@ def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
 
 
 class _Protocol(H11Protocol):
-    """HTTP/1.1 whose requests can cut their connection, which ASGI has no word for."""
+    """HTTP/1.1 whose requests can reach their connection, which ASGI has no word for, and have a time to come in."""
+
+    read_seconds = READ_SECONDS
+    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
         # Head and body leave in two writes: without this, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.app_state = {**self.app_state, CUT: transport.abort}
+        self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._let_be()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """From the first byte of a request, or from the connection, to the last: however slowly they drip."""
+        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+            self._let_be()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(self.read_seconds, self.transport.abort)
+
+    def _let_be(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _reading_for(seconds: float) -> type[_Protocol]:
+    class Protocol(_Protocol):
+        read_seconds = seconds
+
+    return Protocol
 
 
 class _Server(uvicorn.Server):
     """Tells when it answers, ends delayed replies when it stops, and returns on a signal instead of dying of it."""
 
-    def __init__(self, sandbox: Sandbox, api_key: str, *, log_level: str, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        api_key: str,
+        *,
+        log_level: str,
+        on_ready: Callable[[], None],
+        http: type[_Protocol] = _Protocol,
+    ) -> None:
         self._stopping = asyncio.Event()
         self._on_ready = on_ready
         bell = Bell()
@@ -117,7 +164,7 @@ class _Server(uvicorn.Server):
         self._callbacks = Callbacks(sandbox, bell)
         config = uvicorn.Config(
             build(sandbox, api_key, self._stopping, bell),
-            http=_Protocol,
+            http=http,
             ws="none",
             loop="asyncio",
             lifespan="off",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -26,7 +26,8 @@ from syncengine.sandbox.asked import (
 )
 from syncengine.sandbox.faults import Reply, faults_from
 from syncengine.sandbox.local import from_this_machine
-from syncengine.sandbox.replies import parsed, response
+from syncengine.sandbox.replies import body_of, parsed, response
+from syncengine.sandbox.request_log import shown
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
 from syncengine.sandbox.world import SETTINGS, Draft, Json
@@ -65,6 +66,24 @@ def _add_faults(sandbox: Sandbox, heard: Heard) -> Answer:
 
 def _clear_faults(sandbox: Sandbox, _heard: Heard) -> Answer:
     sandbox.faults.clear()
+    return Answer(200, {})
+
+
+def _late_calls(sandbox: Sandbox, _heard: Heard) -> Answer:
+    return Answer(200, {"late": list(map(shown, sandbox.late.pending()))})
+
+
+def _execute(sandbox: Sandbox, heard: Heard) -> Answer:
+    """One call by its number (`seq`), or all that wait, in the order in which they came."""
+    chosen = checked(heard.body, {"seq": COUNT}).get("seq")
+    numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
+    if chosen is not None and not numbers:
+        raise Refused(404, f"no call {chosen} is waiting to be executed")
+    return Answer(200, {"executed": [shown(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
+
+
+def _drop_late_calls(sandbox: Sandbox, _heard: Heard) -> Answer:
+    sandbox.late.clear()
     return Answer(200, {})
 
 
@@ -134,6 +153,9 @@ CONTROLS: dict[tuple[str, str], Handler] = {
     ("POST", "/settings"): _by_rule(_choose),
     ("POST", "/faults"): _add_faults,
     ("DELETE", "/faults"): _clear_faults,
+    ("GET", "/late"): _late_calls,
+    ("POST", "/late/execute"): _execute,
+    ("DELETE", "/late"): _drop_late_calls,
     ("POST", "/tags"): _by_rule(RULES["upsertTags"]),
     ("POST", "/categories"): _by_rule(RULES["upsertTagCategories"]),
     ("POST", "/activity-types"): _by_rule(RULES["uploadActivityTypes"]),
@@ -152,10 +174,11 @@ def routes(sandbox: Sandbox) -> list[Route]:
 
 def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        raw = await request.body()
         try:
             from_this_machine(request)
-            answer = handler(sandbox, Heard(parsed(raw), request.query_params))
+            answer = handler(sandbox, Heard(parsed(await body_of(request)), request.query_params))
+        except ClientDisconnect:
+            return Response()
         except Refused as refused:
             answer = refused.answer()
         return response(Reply(*answer))

@@ -6,7 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.sandbox.asked import COUNT, FLAG, SECONDS, TEXT, TEXT_MAP, Answer, Refused, Shape, checked, required
+from syncengine.sandbox.asked import (
+    COUNT,
+    FLAG,
+    OBJECT,
+    SECONDS,
+    TEXT,
+    TEXT_MAP,
+    Answer,
+    Refused,
+    Shape,
+    checked,
+    required,
+)
+from syncengine.sandbox.world import Json
 from syncengine.service.operations import OPERATIONS
 
 ANY_OPERATION = "*"
@@ -16,13 +29,48 @@ WEBHOOK_CALL = "webhookCall"
 """What the sandbox itself asks for: a call of the registered webhook."""
 
 
+CUT, HOLD = "cut", "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A call that is executed after its time; until then the world is as if it had not come.
+
+    `seconds` None: only when the control API says so. `answer`: a status that is answered at once, `cut` for a
+    connection that is cut at once, or `hold`: nothing until the call is executed, and then its own answer.
+    """
+
+    seconds: float | None = None
+    answer: int | str = HOLD
+
+    @property
+    def status(self) -> int | None:
+        """Answered at once; None: the connection is cut."""
+        return self.answer if isinstance(self.answer, int) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """How an answer travels. `size`: bytes that it is filled up to with blanks, before it is compressed.
+
+    `drip`: seconds between two bytes of its body, or of its head, too.
+    """
+
+    size: int = 0
+    gzip: bool = False
+    drip: float | None = None
+    drip_head: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What happens to a request.
 
     `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, the world
     untouched unless `apply`. `drop`: the connection is cut, before or after the request is processed. `item_errors`:
-    these items fail and the others are applied. `delay`: seconds between what is done and its answer.
+    these items fail and the others are applied. `delay`: seconds between what is done and its answer. `late`: the
+    request is executed later, and `body` and `headers` go with the status that is answered at once. `transfer`: how
+    the answer travels, whichever it is.
     """
 
     operation: str
@@ -36,6 +84,8 @@ class Fault:
     apply: bool = False
     item_errors: Mapping[int, str] = field(default_factory=dict)
     expire_session: bool = False
+    late: Late | None = None
+    transfer: Transfer = Transfer()
 
     @property
     def answers(self) -> bool:
@@ -55,6 +105,7 @@ class Reply:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0
+    transfer: Transfer = Transfer()
 
 
 def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> Reply:
@@ -63,9 +114,9 @@ def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> 
     if fault.drop:
         return Reply(None, delay=fault.delay)
     if fault.answers:
-        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay)
+        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay, fault.transfer)
     status = fault.status if fault.status and answer.status < 400 else answer.status
-    return Reply(status, answer.body, fault.headers, fault.delay)
+    return Reply(status, answer.body, fault.headers, fault.delay, fault.transfer)
 
 
 class Faults:
@@ -106,13 +157,20 @@ class _Waiting:
         return self.seen > self.fault.after and (self.fault.times is None or self.used < self.fault.times)
 
 
+_STATUS = Shape("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599)
+_LATE: dict[str, Shape] = {
+    "seconds": SECONDS,
+    "answer": Shape("a status, cut or hold", lambda value: value in (CUT, HOLD) or _STATUS.fits(value)),
+}
+_TRANSFER: dict[str, Shape] = {"size": COUNT, "gzip": FLAG, "drip": SECONDS, "dripHead": FLAG}
 _SHAPES: dict[str, Shape] = {
+    **_TRANSFER,
     "operation": Shape(
         "the id of an operation or *", lambda value: value in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}
     ),
     "times": COUNT,
     "after": COUNT,
-    "status": Shape("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599),
+    "status": _STATUS,
     "headers": TEXT_MAP,
     "body": Shape("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
     "delay": SECONDS,
@@ -120,10 +178,12 @@ _SHAPES: dict[str, Shape] = {
     "apply": FLAG,
     "itemErrors": Shape("an array of {index, errorDescription}", lambda value: isinstance(value, list)),
     "expireSession": FLAG,
+    "late": OBJECT,
 }
 _ITEM_ERROR: dict[str, Shape] = {"index": COUNT, "errorDescription": TEXT}
 _WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
-_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session"}
+_WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
+_NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session", "dripHead": "drip_head"}
 
 
 def faults_from(body: Any) -> list[Fault]:
@@ -134,17 +194,37 @@ def faults_from(body: Any) -> list[Fault]:
 
 
 def _fault(item: Any) -> Fault:
-    given = checked(item, _SHAPES)
-    if unknown := sorted(item.keys() - _SHAPES.keys()):
-        raise Refused(400, f"unknown: {', '.join(unknown)}")
+    given = _known(item, _SHAPES)
     operation = required(given, "operation")
     if "itemErrors" in given:
         if operation not in _WITH_ITEM_ERRORS:
             raise Refused(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
         given["itemErrors"] = dict(map(_item_error, given["itemErrors"]))
+    if "late" in given:
+        given["late"] = _late(given)
     if "times" in item:
         given["times"] = item["times"]
-    return Fault(**{_NAMES.get(name, name): value for name, value in given.items()})
+    transfer = Transfer(**_named({name: given.pop(name) for name in _TRANSFER if name in given}))
+    return Fault(transfer=transfer, **_named(given))
+
+
+def _named(given: Json) -> Json:
+    return {_NAMES.get(name, name): value for name, value in given.items()}
+
+
+def _known(item: Any, shapes: Mapping[str, Shape]) -> Json:
+    given = checked(item, shapes)
+    if unknown := sorted(item.keys() - shapes.keys()):
+        raise Refused(400, f"unknown: {', '.join(unknown)}")
+    return given
+
+
+def _late(given: Json) -> Late:
+    if given["operation"] == WEBHOOK_CALL:
+        raise Refused(400, f"{WEBHOOK_CALL} is never late: the sandbox calls when it calls")
+    if others := sorted(given.keys() - _WITH_LATE):
+        raise Refused(400, f"late does not go with {', '.join(others)}")
+    return Late(**_known(given["late"], _LATE))
 
 
 def _item_error(item: Any) -> tuple[int, str]:

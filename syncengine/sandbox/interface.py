@@ -12,8 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox import posted_time
 from syncengine.sandbox.asked import Answer, Refused
-from syncengine.sandbox.faults import Reply, reply_under
-from syncengine.sandbox.replies import parsed, response
+from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
+from syncengine.sandbox.late import LateCall
+from syncengine.sandbox.replies import body_of, parsed, response
 from syncengine.sandbox.request_log import Entry
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.sandbox import Sandbox
@@ -41,6 +42,7 @@ class _Call(NamedTuple):
     body: Any
     query: Mapping[str, str]
     receive: Receive
+    entry: Entry
 
 
 class Interface:
@@ -55,19 +57,21 @@ class Interface:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            raw = await request.body()
+            raw = await body_of(request)
+            reply = await self._replied(request, raw, _read(raw), receive)
+        except Refused as refused:
+            reply = await self._replied(request, b"", refused, receive)
         except ClientDisconnect:
             return
-        reply = await self._replied(request, raw, receive)
         await response(reply)(scope, receive, send)
 
-    async def _replied(self, request: Request, raw: bytes, receive: Receive) -> Reply:
+    async def _replied(self, request: Request, raw: bytes, body: Any, receive: Receive) -> Reply:
         path = request.url.path.removeprefix(PREFIX)
         operation = PATHS.get(path, {}).get(request.method)
-        body = _read(raw)
         entry = self._logged(operation, request, path, raw, body)
         try:
-            reply = await self._reply(self._admitted(request, path), _Call(body, request.query_params, receive))
+            call = _Call(body, request.query_params, receive, entry)
+            reply = await self._reply(self._admitted(request, path), call)
         except Refused as refused:
             reply = Reply(*refused.answer())
         if reply.delay and await self._stopped_within(reply.delay):
@@ -84,6 +88,7 @@ class Interface:
             session=_session_id(body),
             body=raw,
             query=dict(request.query_params),
+            user_agent=request.headers.get("user-agent", ""),
             at=self._sandbox.now(),
         )
 
@@ -101,6 +106,8 @@ class Interface:
     async def _reply(self, operation: Operation, call: _Call) -> Reply:
         fault = self._sandbox.faults.take(operation.id)
         rule: Rule | None = RULES[operation.id]
+        if fault and fault.late:
+            return await self._later(RULES[operation.id], call, fault, fault.late)
         if operation is FETCH_POSTED_TIME and (fault is None or fault.processes):
             rule = await self._held(call)
         if rule is None:
@@ -110,6 +117,17 @@ class Interface:
         if fault.expire_session:
             self._sandbox.expire(_session_id(call.body))
         return reply_under(fault, lambda failing: self._handled(rule, call, failing))
+
+    async def _later(self, rule: Rule, call: _Call, fault: Fault, late: Late) -> Reply:
+        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
+        waiting = LateCall(call.entry, lambda: self._handled(rule, call, {}), answers.put_nowait)
+        self._sandbox.late.hold(waiting, late.seconds)
+        if late.seconds is not None:
+            asyncio.get_running_loop().call_later(late.seconds, self._sandbox.late.execute, call.entry.seq)
+        if late.answer != HOLD:
+            return Reply(late.status, fault.body, fault.headers)
+        answer = await self._hold.until_answered(answers, call.receive)
+        return Reply(*answer) if answer else Reply(None)
 
     async def _held(self, call: _Call) -> Rule | None:
         """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""

@@ -7,7 +7,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from syncengine.sandbox import connector
-from syncengine.sandbox.asked import ARRAY, INTEGER, OBJECT, TEXT, Answer, Asked, Refused, Shape, checked, required
+from syncengine.sandbox.asked import (
+    ARRAY,
+    FLAG,
+    INTEGER,
+    OBJECT,
+    TEXT,
+    Answer,
+    Asked,
+    Refused,
+    Shape,
+    checked,
+    required,
+)
+from syncengine.sandbox.matching import matching
 from syncengine.sandbox.world import Draft, Json, PostedTime
 
 USER: Json = {
@@ -24,6 +37,7 @@ _SHAPES: dict[str, Shape] = {
     "groupId": TEXT,
     "tag": TEXT,
     "tags": ARRAY,
+    "matchKeywords": FLAG,
     "timeRows": ARRAY,
     "totalDurationSecs": INTEGER,
     "tzOffsetMins": Shape("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
@@ -31,7 +45,10 @@ _SHAPES: dict[str, Shape] = {
     "user": OBJECT,
     "activityType": Shape("a code or an object", lambda value: isinstance(value, (str, dict))),
 }
-"""What a whole group is made from. Everything else is sent as it was posted."""
+"""What a whole group is made from. Everything else is sent as it was posted.
+
+`matchKeywords`: without a tag, the group gets those whose keywords stand in its rows.
+"""
 
 LONG_AGO = 10**9
 """Seconds before now at which a row starts, at most: rows of tests may be longer than there is history."""
@@ -99,7 +116,7 @@ def composed(draft: Draft, given: Any, asked: Asked) -> Json:
     offset = said.get("tzOffsetMins", 0)
     rows = [_row(row, offset, asked.now) for row in said.get("timeRows", [{"durationSecs": _total(said)}])]
     total = said.get("totalDurationSecs", sum(_seconds(row) for row in rows))
-    tags = [_tag(draft, tag) for tag in said.get("tags", [{"name": said["tag"]}] if said.get("tag") else [])]
+    tags = [_tag(draft, tag) for tag in said.get("tags", [{"name": name} for name in _names(draft, said, rows)])]
     filled = {
         "groupId": asked.new_id(),
         "description": "",
@@ -123,8 +140,14 @@ def composed(draft: Draft, given: Any, asked: Asked) -> Json:
     return {name: value for name, value in filled.items() if value is not None and name not in left_out}
 
 
-_NOT_SENT = {"tag", "status", "callerKey"}
+_NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
 """Ours, or said when the group goes out."""
+
+
+def _names(draft: Draft, said: Json, rows: list[Json]) -> list[str]:
+    if said.get("tag"):
+        return [said["tag"]]
+    return matching(draft.world.tags.values(), rows) if said.get("matchKeywords") else []
 
 
 def _total(said: Json) -> int:

@@ -5,24 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox.asked import Refused
 from syncengine.sandbox.faults import Reply
+from syncengine.sandbox.transfer import WIRE, travelling
+from syncengine.sandbox.waiting import disconnected
 
-CUT = "cut"
-"""Where the server puts, into each request's state, what cuts its connection."""
+BODY_BYTES = 64_000_000
+"""Of a request, at most: far more than a full batch has."""
 
 
 class Cut(Response):
     """No answer: the connection ends, as with a service that dies or a proxy that gives up."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"][CUT]()
+        scope["state"][WIRE].cut()
         # The server answers 500 for an app that returns before it has noticed that the connection is gone.
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await disconnected(receive)
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body; Refused when it is too large, which is said at its end, for nobody listens before."""
+    body, size = bytearray(), 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        body += chunk if size <= BODY_BYTES else b""
+    if size > BODY_BYTES:
+        raise Refused(413, f"the request is larger than {BODY_BYTES} bytes")
+    return bytes(body)
 
 
 def parsed(raw: bytes) -> Any:
@@ -39,7 +52,7 @@ def response(reply: Reply) -> Response:
     content, media_type = _content(reply.body)
     given = {name.lower() for name in reply.headers}
     kind = None if "content-type" in given else media_type
-    return Response(content, reply.status, dict(reply.headers), media_type=kind)
+    return travelling(Response(content, reply.status, dict(reply.headers), media_type=kind), reply.transfer)
 
 
 def _content(body: Any) -> tuple[bytes, str | None]:

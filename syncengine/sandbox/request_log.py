@@ -1,10 +1,10 @@
-"""What the interface was asked, in order. Headers are not kept and a webhook's key is not shown, and so no key is."""
+"""What the interface was asked, in order. Of headers only who asks is kept, a webhook's key is not shown: no key is."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -24,6 +24,15 @@ BODY_BYTES = 32_000_000
 """Bodies remembered, in all: the newest of them."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """What became of a call that is executed late: when it is `due` and was `executed`, and its own `status` then."""
+
+    due: int | None
+    executed: int | None = None
+    status: int | None = None
+
+
 @dataclass(slots=True)
 class Entry:
     """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
@@ -36,9 +45,11 @@ class Entry:
     session: str | None
     body: bytes | None
     query: Mapping[str, str]
+    user_agent: str
     at: int
     status: int | None = None
     open: bool = True
+    late: Lateness | None = None
 
     def ended(self, status: int | None) -> None:
         self.status, self.open = status, False
@@ -61,11 +72,12 @@ class RequestLog:
         session: str | None,
         body: bytes,
         query: Mapping[str, str],
+        user_agent: str,
         at: int,
     ) -> Entry:
         """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
         self._seq += 1
-        entry = Entry(self._seq, operation, method, path, items, session, body, query, at)
+        entry = Entry(self._seq, operation, method, path, items, session, body, query, user_agent, at)
         self._entries.append(entry)
         self._with_body.append(entry)
         self._held_bytes += len(body)
@@ -80,12 +92,12 @@ class RequestLog:
 
     def latest(self, count: int) -> Iterator[Json]:
         """The newest requests, newest first."""
-        return map(_shown, islice(reversed(self._entries), count))
+        return map(shown, islice(reversed(self._entries), count))
 
     def since(self, seq: int) -> Iterator[Json]:
         """The requests after number `seq`."""
         first = self._entries[0].seq if self._entries else 1
-        return map(_shown, islice(self._entries, max(0, seq + 1 - first), None))
+        return map(shown, islice(self._entries, max(0, seq + 1 - first), None))
 
     def clear(self) -> None:
         """Forget the requests; numbers go on, so that "since" keeps its meaning."""
@@ -94,18 +106,20 @@ class RequestLog:
         self._held_bytes = 0
 
 
-def _shown(entry: Entry) -> Json:
+def shown(entry: Entry) -> Json:
     return {
         "seq": entry.seq,
         "operation": entry.operation,
         "method": entry.method,
         "path": entry.path,
         "query": dict(entry.query),
+        "userAgent": entry.user_agent,
         "at": entry.at,
         "status": entry.status,
         "open": entry.open,
         "items": entry.items,
         "session": entry.session,
+        "late": asdict(entry.late) if entry.late else None,
         "body": _body(entry.body),
     }
 

@@ -1,4 +1,4 @@
-"""One sandbox: its world and where that is kept, the faults in force, and the log of what it was asked."""
+"""One sandbox: its world and where that is kept, the faults in force, late calls, and the log of what it was asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uuid import uuid4
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.asked import Answer, Asked
 from syncengine.sandbox.faults import Faults
+from syncengine.sandbox.late import LateCalls
 from syncengine.sandbox.request_log import RequestLog
 from syncengine.sandbox.rules import Rule, decide
 from syncengine.sandbox.storage import Storage
@@ -40,20 +41,24 @@ class Sandbox:
     ) -> None:
         self._storage = Storage(data)
         self._clock, self._new_id = clock, new_id
+        self._last = 0
         self.world = self._storage.load()
         self.faults = Faults()
         self.log = RequestLog()
+        self.late = LateCalls(self.now)
         self.on_change: Callable[[], None] = lambda: None
 
     def now(self) -> int:
         """Milliseconds since the epoch."""
-        return self._clock()
+        return max(self._clock(), self._last)
 
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
     ) -> Answer:
         """Let the rule decide, and write down what changes before anybody hears of it."""
-        answer, changes = decide(self.world, rule, Asked(body, self._clock(), self._new_id, failing, query))
+        # No two requests are of one instant: what came before a session's start is told from what came after it.
+        self._last = max(self._clock(), self._last + 1)
+        answer, changes = decide(self.world, rule, Asked(body, self._last, self._new_id, failing, query))
         self._storage.write(changes)
         self.world.apply(changes)
         if changes:
@@ -70,7 +75,8 @@ class Sandbox:
         self.do(rule, {})
 
     def reset(self) -> None:
-        """As new: nothing held, default settings, no faults, nothing in the log."""
+        """As new: nothing held, default settings, no faults, no call that waits, nothing in the log."""
+        self.late.clear()
         self._storage.clear()
         self.world = World()
         self.faults.clear()

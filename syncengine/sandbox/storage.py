@@ -31,8 +31,8 @@ from syncengine.sandbox.world import (
     World,
 )
 
-VERSION = 2
-"""1 had no posted time and no connection. What it had is read as it is."""
+VERSION = 3
+"""1 had no posted time and no connection, 2 the open sessions of activity types. What they had is read as it is."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key)) WITHOUT ROWID
@@ -44,7 +44,7 @@ _ALL = 'SELECT "table", key, row FROM held'
 _READERS: dict[str, Callable[[Json], Row]] = {
     "tags": lambda row: Tag(**{**row, "keywords": frozenset(row["keywords"])}),
     "categories": lambda row: Category(**row),
-    "activity_types": lambda row: ActivityType(**{**row, "sessions": tuple(row["sessions"])}),
+    "activity_types": lambda row: ActivityType(**{name: held for name, held in row.items() if name != "sessions"}),
     "sessions": lambda row: Session(**row),
     "settings": lambda row: Settings(**row),
     "posted_time": lambda row: PostedTime(

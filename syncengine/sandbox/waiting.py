@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.types import Receive
 
+from syncengine.sandbox.asked import Answer
 from syncengine.sandbox.mechanisms import FETCH
 from syncengine.sandbox.posted_time import next_due
 from syncengine.sandbox.sandbox import Sandbox
@@ -45,10 +46,17 @@ class Hold:
 
     async def until_posted_time(self, receive: Receive, seconds: float) -> bool:
         """Whether the client is still there. One that has left takes no group with it."""
-        gone, stopped, posted = map(
-            asyncio.ensure_future, (_disconnected(receive), self._stopping.wait(), self._posted_time())
-        )
-        tasks: set[asyncio.Future[Any]] = {gone, stopped, posted}
+        return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
+
+    async def until_answered(self, answers: asyncio.Queue[Answer | None], receive: Receive) -> Answer | None:
+        """The answer, None if it is of no use: its client has left, or the sandbox stops, or drops the call."""
+        answer = asyncio.ensure_future(answers.get())
+        await self._until(answer, receive)
+        return answer.result() if answer.done() and not answer.cancelled() else None
+
+    async def _until(self, event: asyncio.Future[Any], receive: Receive, seconds: float | None = None) -> bool:
+        gone, stopped = map(asyncio.ensure_future, (disconnected(receive), self._stopping.wait()))
+        tasks: set[asyncio.Future[Any]] = {gone, stopped, event}
         try:
             await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             return not gone.done()
@@ -65,6 +73,7 @@ class Hold:
             await self._bell.heard(seconds)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -43,7 +43,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class ActivityType:
-    """`touched` is the last upload, in milliseconds; `sessions` are the open sessions it was uploaded in."""
+    """`touched` is the last upload, in milliseconds."""
 
     code: str
     label: str
@@ -51,7 +51,6 @@ class ActivityType:
     enabled: bool = False
     deleted: bool = False
     touched: int = 0
-    sessions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

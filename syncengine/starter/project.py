@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -10,12 +11,16 @@ from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
 from syncengine.project import FILE_NAME
+from syncengine.starter.installation import DEFAULT, Installation
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""
 IGNORE = ".gitignore"
 SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
 """What gives way to manifests of the user's own data."""
+
+PACKAGE = re.compile(r"( *)@PACKAGE@\n")
+"""The line of a CI file in whose place the variables of the installation stand."""
 
 
 class Begun(NamedTuple):
@@ -25,10 +30,14 @@ class Begun(NamedTuple):
     kept: tuple[str, ...]
 
 
-def starter_files() -> dict[str, str]:
-    """The files of a new project by name."""
+def starter_files(installation: Installation = DEFAULT) -> dict[str, str]:
+    """The files of a new project by name; `installation` is what its CI jobs install."""
     root = files("syncengine.starter").joinpath("files")
-    return {RENAMED.get(name, name): text for name, text in sorted(_below(root, ""))}
+    variables = installation.variables
+    return {
+        RENAMED.get(name, name): PACKAGE.sub(lambda line: variables(line[1]), text)
+        for name, text in sorted(_below(root, ""))
+    }
 
 
 def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from syncengine import __version__
 from syncengine.connector import register, registration, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
@@ -53,7 +53,7 @@ def test_the_request_says_what_this_runtime_is() -> None:
         "clientTimeZoneOffset",
     }
     assert body["connectorType"] == "syncengine"
-    assert body["connectorVersion"] == body["connectorLibraryVersion"] == version("syncengine")
+    assert body["connectorVersion"] == body["connectorLibraryVersion"] == __version__
     assert body["clientTimestamp"] == 1_700_000_000_250
     assert re.fullmatch(r"[+-]\d\d:\d\d", body["clientTimeZoneOffset"])
     assert {type(value) for value in body["environment"].values()} == {str}

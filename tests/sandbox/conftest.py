@@ -19,12 +19,13 @@ from syncengine.sandbox.sandbox import Sandbox
 
 @dataclass
 class Clock:
-    """Moves on by a millisecond each time it is looked at."""
+    """Moves on by a `step` of milliseconds each time it is looked at."""
 
     now: int = 999
+    step: int = 1
 
     def __call__(self) -> int:
-        self.now += 1
+        self.now += self.step
         return self.now
 
 

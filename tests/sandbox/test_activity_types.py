@@ -52,15 +52,26 @@ def test_without_a_session_nothing_is_deleted(service: Asking) -> None:
     assert service.alive() == {"A", "B"}
 
 
-def test_completing_deletes_what_was_not_uploaded_in_the_session(service: Asking) -> None:
-    """service-facts §2: whoever made it, however recently."""
+def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking) -> None:
+    """Specification §3: whoever made it; what was uploaded since its start stays, within the session or outside it."""
     upload(service, "A", "B", "C")
     session = start(service)
     upload(service, "A", session=session)
     upload(service, "B")
     upload(service, "D", session=session)
+    upload(service, "E")
     complete(service, session)
-    assert service.alive() == {"A", "D"}
+    assert service.alive() == {"A", "B", "D", "E"}
+
+
+def test_an_upload_in_the_instant_of_the_start_is_before_or_after_it(service: Asking) -> None:
+    """As it came, although the clock stands still."""
+    service.clock.step = 0
+    upload(service, "A", "B")
+    session = start(service)
+    upload(service, "A", session=session)
+    complete(service, session)
+    assert service.alive() == {"A"}
 
 
 def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
@@ -92,16 +103,16 @@ def test_cancelling_has_no_effect_on_activity_types(service: Asking) -> None:
     assert service.alive() == {"A", "B"}
 
 
-def test_several_open_sessions_do_not_know_of_each_other(service: Asking) -> None:
-    """An upload in one session is none in another; one in both counts for both."""
-    first, second = start(service), start(service)
-    upload(service, "A", "both", session=first)
-    upload(service, "B", "both", session=second)
+def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> None:
+    """An upload counts for all that were open by then."""
+    first = start(service)
+    upload(service, "A", session=first)
+    second = start(service)
+    upload(service, "B", session=first)
     complete(service, first)
-    assert service.alive() == {"A", "both"}
-    upload(service, "B", session=second, reenableIfArchived=True)
+    assert service.alive() == {"A", "B"}
     complete(service, second)
-    assert service.alive() == {"B", "both"}
+    assert service.alive() == {"B"}
 
 
 def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> None:

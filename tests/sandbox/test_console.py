@@ -128,6 +128,25 @@ def test_the_form_posts_and_leads_back(running: Talking, browser: httpx.Client) 
     assert (posted["group"]["tags"], posted["group"]["totalDurationSecs"]) == ([{"name": "T"}], 3600)
 
 
+def test_activities_find_their_tags(running: Talking, browser: httpx.Client) -> None:
+    """The tag left open: each whose keywords stand in an activity, and all of them are shown."""
+    running.control("/tags", {"tags": [{"name": "ACME"}, {"name": "Zürich"}, {"name": "Other"}]})
+    form_sent = {"user": "Ann", "duration": "1h", "activities": "Call with acme\nLetter to Zürich"}
+    assert browser.post("/console/post", data=form_sent).status_code == 303
+    (posted,) = running.state()["postedTime"]
+    assert [tag["name"] for tag in posted["group"]["tags"]] == ["ACME", "Zürich"]
+    assert ">ACME, Zürich</td>" in browser.get("/").text
+
+
+def test_a_call_that_waits_is_shown_with_what_it_comes_to(running: Talking, browser: httpx.Client) -> None:
+    """The status that was answered is not the end of it."""
+    running.fault(operation="deleteTag", late={"answer": 504})
+    running.post("/tag/delete", {"name": "T"})
+    assert '504<br><span class="quiet">not executed yet</span>' in browser.get("/").text
+    running.control("/late/execute", {})
+    assert '504<br><span class="quiet">executed late: 404</span>' in browser.get("/console/live").text
+
+
 def test_everything_wrong_with_a_form_is_said_at_once(running: Talking, browser: httpx.Client) -> None:
     """400, nothing is posted, and the fields keep what was typed, as text."""
     response = browser.post("/console/post", data={"user": " ", "duration": "x", "description": "</textarea><b>"})

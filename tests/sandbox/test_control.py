@@ -73,7 +73,7 @@ def test_the_log_tells_each_request_without_the_key(running: Talking) -> None:
     assert "wrong" not in str(log)
 
 
-REST: dict[str, Any] = {"items": None, "session": None, "query": {}, "at": 0}
+REST: dict[str, Any] = {"items": None, "session": None, "query": {}, "user_agent": "", "at": 0}
 
 
 def test_the_log_keeps_a_bounded_number_of_requests_and_bodies() -> None:

@@ -73,6 +73,14 @@ def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, b
     assert running.connector.request("GET", "/team/info", content=body).json() == {"teamName": "Sandbox"}
 
 
+def test_the_log_says_who_asks_and_whether_there_was_a_body(running: Talking) -> None:
+    """The User-Agent is the only header that is kept; the key is not. No body is told from an empty object."""
+    running.connector.post("/activitytype/sync/start", headers={"User-Agent": "syncengine/9"})
+    running.connector.post("/activitytype/sync/start", headers={"User-Agent": ""}, json={})
+    assert [(entry["userAgent"], entry["body"]) for entry in running.requests()] == [("syncengine/9", None), ("", {})]
+    assert running.connector.headers["x-api-key"] not in str(running.requests())
+
+
 def test_answers_are_json(running: Talking) -> None:
     """Refusals too, with a sentence."""
     response = running.post("/tag/delete", {"name": "no"})

@@ -24,6 +24,7 @@ from syncengine.sandbox import posting, view, webhook
 from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.storage import VERSION
 
 SERVER = """
 import sys
@@ -119,7 +120,23 @@ def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
         settings = view.state(sandbox.world)["settings"]
         assert (settings["teamName"], settings["tagLimit"], settings["holdSeconds"]) == ("T", 3, 60)
     with closing(sqlite3.connect(data)) as now:
-        assert now.execute("PRAGMA user_version").fetchone() == (2,)
+        assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)
+
+
+def test_a_file_of_the_time_when_sessions_were_kept_with_activity_types_is_read(tmp_path: Path) -> None:
+    """When each was last uploaded is what counts now; it was kept then, too."""
+    data = tmp_path / "sandbox.db"
+    with closing(Sandbox(data)) as sandbox:
+        session = sandbox.do(RULES["startSyncSession"], {}).body
+    row = '{"code":"A","label":"L","description":"","enabled":true,"deleted":false,"touched":7,"sessions":["s"]}'
+    with closing(sqlite3.connect(data)) as old:
+        old.execute("INSERT INTO held VALUES ('activity_types', 'A', ?)", (row,))
+        old.execute("PRAGMA user_version = 2")
+        old.commit()
+    with closing(Sandbox(data)) as sandbox:
+        assert [known["touched"] for known in view.state(sandbox.world)["activityTypes"]] == [7]
+        assert sandbox.do(RULES["completeSyncSession"], session).status == 200
+        assert [known["deleted"] for known in view.state(sandbox.world)["activityTypes"]] == [True]
 
 
 def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ def read(fields: Mapping[str, str]) -> Filled:
         "description": said["description"],
         "totalDurationSecs": seconds or 0,
         "tzOffsetMins": offset(said["offset"]),
+        "matchKeywords": True,
         "timeRows": [{**zone(said["zone"]), **row} for row in rows(said["activities"], seconds or 0)],
         **{name: said[name] for name in ("tag", "activityType") if said[name]},
     }

@@ -70,12 +70,11 @@ def _newest(posted: PostedTime) -> tuple[int, int]:
 def posted_row(posted: PostedTime) -> Json:
     """A group for people. Groups may lack anything, and hold anything (service-facts §2)."""
     group, last = posted.group, posted.told[-1] if posted.told else None
-    tags = group.get("tags") or [{}]
     return {
         **view.posted_time(posted),
         "submitted": instant(posted.submitted),
         "user": (group.get("user") or {}).get("name"),
-        "tag": tags[0].get("name"),
+        "tags": [tag.get("name") for tag in group.get("tags") or ()],
         "activity_type": (group.get("activityType") or {}).get("code"),
         "duration": duration(group.get("totalDurationSecs")),
         "description": group.get("description"),
@@ -102,8 +101,16 @@ def _request_row(request: Json) -> Json:
         **request,
         "at": instant(request["at"]),
         "target": request["path"] + (f"?{query}" if query else ""),
+        "lateness": _lateness(request["late"]),
         "body": _body(request["body"]),
     }
+
+
+def _lateness(late: Json | None) -> str | None:
+    """Whether a call that is executed late has been, and what it came to then."""
+    if late is None:
+        return None
+    return "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
 
 
 def _body(body: Any) -> str | None:

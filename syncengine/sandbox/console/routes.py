@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -138,5 +138,7 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
             return await handler(sandbox, request)
         except Refused as refused:
             return PlainTextResponse(refused.message, refused.status, HEADERS)
+        except ClientDisconnect:
+            return Response()
 
     return endpoint

@@ -1,15 +1,18 @@
 "use strict";
-// Asks for the part of the page that changes, each second, and puts it in where it differs.
-const live = document.getElementById("live");
+// Asks for the parts of the page that change, each second, and puts them in where they differ: not the forms between.
 const link = document.getElementById("link");
 let shown = "";
 
 function put(html) {
-  const open = new Set([...live.querySelectorAll("details[open]")].map((each) => each.dataset.key));
-  const focused = live.contains(document.activeElement) && document.activeElement.closest("[data-key]");
+  const open = new Set([...document.querySelectorAll("details[open]")].map((each) => each.dataset.key));
+  const focused = document.activeElement && document.activeElement.closest("[data-key]");
   const key = focused ? focused.dataset.key : null;
-  live.innerHTML = html;
-  for (const each of live.querySelectorAll("[data-key]")) {
+  const news = document.createElement("template");
+  news.innerHTML = html;
+  for (const part of news.content.querySelectorAll("[data-live]")) {
+    document.querySelector(`[data-live="${part.dataset.live}"]`).replaceWith(part);
+  }
+  for (const each of document.querySelectorAll("[data-key]")) {
     if (open.has(each.dataset.key)) each.open = true;
     if (each.dataset.key === key) (each.querySelector("summary") || each).focus({ preventScroll: true });
   }

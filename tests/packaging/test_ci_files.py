@@ -1,0 +1,166 @@
+"""Files for CI that `init` writes: they install this program and no other, and only what applies has the secrets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.requirements import Requirement
+
+from syncengine import DISTRIBUTION, __version__
+from syncengine.starter.installation import installation_of
+from syncengine.starter.project import starter_files
+from tests.cli.program import Project
+
+ROOT = Path(__file__).parents[2]
+PINNED = f"{DISTRIBUTION}[postgresql]=={__version__}"
+GITHUB, GITLAB = "ci/github-actions.yml", "ci/gitlab-ci.yml"
+VARIABLES = {GITHUB: "env", GITLAB: "variables"}
+SECRETS = re.compile(r"SYNCENGINE_(API_KEY|STATE)")
+
+
+def ci_files(folder: Path, *arguments: str) -> dict[str, Any]:
+    done = Project(folder, "sandbox").run("init", "made", *arguments)
+    assert done.code == 0, done.err
+    return {name: yaml.safe_load((folder / "made" / name).read_text(encoding="utf-8")) for name in VARIABLES}
+
+
+def scripts(document: Any) -> list[str]:
+    """Every command of a CI file."""
+    jobs = document["jobs"].values() if "jobs" in document else [job for job in document.values() if "script" in job]
+    return [line for job in jobs for line in job.get("script") or [s["run"] for s in job["steps"] if "run" in s]]
+
+
+def test_the_jobs_install_this_very_version_of_this_very_package(tmp_path: Path) -> None:
+    """Under the name that its metadata has; with the driver of the state that runners share."""
+    for name, document in ci_files(tmp_path).items():
+        requirement = Requirement(document[VARIABLES[name]]["SYNCENGINE_PACKAGE"])
+        assert (requirement.name, str(requirement.specifier)) == (DISTRIBUTION, f"=={__version__}")
+        assert requirement.extras == {"postgresql"}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_the_jobs_install_nothing_else(name: str) -> None:
+    """From the index what the variable names, else what was made of it."""
+    installs = {line for line in scripts(yaml.safe_load(starter_files()[name])) if re.search(r"\bpip\b", line)}
+    assert installs
+    assert installs <= {
+        'python -m pip install "$SYNCENGINE_PACKAGE"',
+        'pip wheel --wheel-dir .syncengine/wheels "$SYNCENGINE_PACKAGE"',
+        "pip install --no-index --no-deps .syncengine/wheels/*.whl",
+    }
+
+
+def test_on_github_the_step_that_applies_has_the_secrets_and_no_other() -> None:
+    """What installs the program runs the code of others."""
+    document = yaml.safe_load(starter_files()[GITHUB])
+    steps = [step for job in document["jobs"].values() for step in job["steps"]]
+    holders = [step for step in steps if SECRETS.search(json.dumps(step))]
+    assert [step["run"].split()[:2] for step in holders] == [["syncengine", "apply"]]
+    assert set(holders[0]["env"]) == {"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"}
+    rest = {**document, "jobs": {name: {**job, "steps": []} for name, job in document["jobs"].items()}}
+    assert not SECRETS.search(json.dumps(rest, default=str))
+    assert document["permissions"] == {"contents": "read"}
+
+
+def test_on_gitlab_the_job_that_applies_has_the_environment_and_builds_nothing() -> None:
+    """Variables of an environment's scope are in its jobs only; wheels are laid out, not run, where they are."""
+    text = starter_files()[GITLAB]
+    document = yaml.safe_load(text)
+    assert [name for name, job in document.items() if "environment" in job] == ["apply"]
+    assert "environment scope `production`" in text
+    assert document["apply"]["environment"] == "production"
+    assert [line for line in document["apply"]["script"] if "pip" in line] == [
+        "pip install --no-index --no-deps .syncengine/wheels/*.whl"
+    ]
+    assert not SECRETS.search(json.dumps(document))
+
+
+def test_nowhere_are_people_told_to_install_a_package_of_another_project() -> None:
+    """In documents, in files that are written for users, and in messages."""
+    texts = [*ROOT.glob("*.md"), *ROOT.glob(".*.yaml"), *(ROOT / "syncengine").rglob("*")]
+    for path in texts:
+        if path.is_file() and path.suffix in {".md", ".py", ".yml", ".yaml", ".j2", ".html"}:
+            found = re.findall(r"(?:pip3?|pipx|uv) (?:install|add|run)[^\n]*\bsyncengine\b(?![-_/.])", path.read_text())
+            assert found == [], path
+
+
+WHEEL = "syncengine_connect-9.9-py3-none-any.whl"
+TAKEN = {
+    "syncengine-connect": PINNED,
+    "syncengine_connect>=0.1,<2": "syncengine_connect[postgresql]<2,>=0.1",
+    "firm-syncengine==2.0": "firm-syncengine[postgresql]==2.0",
+    f"vendor/{WHEEL}": f"vendor/{WHEEL}[postgresql]",
+    f"vendor/{WHEEL}[dev]": f"vendor/{WHEEL}[dev]",
+    f"https://files.example.com/{WHEEL}": f"syncengine-connect[postgresql] @ https://files.example.com/{WHEEL}",
+    f"x @ https://files.example.com/{WHEEL}": f"x[postgresql] @ https://files.example.com/{WHEEL}",
+    "git+ssh://git@example.com/x.git@v1": "syncengine-connect[postgresql] @ git+ssh://git@example.com/x.git@v1",
+}
+
+
+@pytest.mark.parametrize(("text", "package"), TAKEN.items(), ids=TAKEN)
+def test_another_source_can_be_named(tmp_path: Path, text: str, package: str) -> None:
+    """A requirement, a wheel, a repository: it stands in both files, with the driver, and is what pip understands."""
+    for name, document in ci_files(tmp_path, "--install", text).items():
+        assert document[VARIABLES[name]] == {"SYNCENGINE_PACKAGE": package}
+
+
+def test_a_mirror_of_the_index_can_be_named(tmp_path: Path) -> None:
+    """A URL that is no archive: the package stays ours, of this version."""
+    for name, document in ci_files(tmp_path, "--install", "https://mirror.example.com/simple/").items():
+        assert document[VARIABLES[name]] == {
+            "SYNCENGINE_PACKAGE": PINNED,
+            "PIP_INDEX_URL": "https://mirror.example.com/simple/",
+        }
+
+
+REFUSED = {
+    "syncengine": "another project's library",
+    "SyncEngine==0.3.0": "another project's library",
+    "": "is expected",
+    " x": "is expected",
+    "-r x.txt": "is expected",
+    'x"\n  - run: id': "is expected",
+    "x\n": "is expected",
+    "x; id": "is expected",
+    "$(id)": "is expected",
+    "${{ secrets.A }}": "is expected",
+    "`id`": "is expected",
+    "x y": "nor a requirement",
+    "https://user:secret@example.com/simple": "would be committed",
+    "https://token@example.com/x.whl": "would be committed",
+    "x @ https://token@example.com/x.whl": "would be committed",
+    "http://example.com/x.whl": "https is expected",
+    "x @ http://example.com/x.whl": "https is expected",
+    "file:///x.whl": "https is expected",
+    "https://[x/": "no URL",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), REFUSED.items(), ids=REFUSED)
+def test_what_must_not_be_installed_or_committed_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """A usage error, and nothing is written."""
+    done = Project(tmp_path, "sandbox").run("init", "made", "--install", text)
+    assert (done.code, words in done.err) == (64, True), done.err
+    assert not (tmp_path / "made").exists()
+
+
+@given(st.text() | st.from_regex(r"x[ -~\n]{0,12}", fullmatch=True) | st.from_regex(r"https://x/[ -~]{0,12}"))
+def test_no_text_breaks_out_of_its_place(text: str) -> None:
+    """Whatever is accepted is a value of a variable: the rest of the file is as it was."""
+    try:
+        chosen = installation_of(text)
+    except ValueError:
+        return
+    for name, held in VARIABLES.items():
+        before, after = (yaml.safe_load(files[name]) for files in (starter_files(), starter_files(chosen)))
+        assert after.pop(held)["SYNCENGINE_PACKAGE"] == chosen.package
+        del before[held]
+        assert before == after
+        assert not set("$`;\"'\\\n") & set(chosen.package + (chosen.mirror or ""))

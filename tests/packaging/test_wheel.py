@@ -1,0 +1,126 @@
+"""The wheel in a fresh environment: with what its metadata asks for and nothing else of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from syncengine import DISTRIBUTION, __version__
+
+ROOT = Path(__file__).parents[2]
+BUILT = ("pyproject.toml", "README.md", "LICENSE")
+BUILD = "import sys, setuptools.build_meta as backend; backend.build_wheel(sys.argv[1])"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that has the wheel and what it requires; links stand for downloads."""
+    folder = tmp_path_factory.mktemp("wheel")
+    fresh = folder / "fresh"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(fresh)], check=True)
+    packages = Path(sysconfig.get_path("purelib", "venv", {"base": str(fresh)}))
+    with zipfile.ZipFile(_wheel(folder)) as wheel:
+        wheel.extractall(packages)
+    (installed,) = Distribution.discover(path=[str(packages)])
+    for needed in _require([(installed, set())], {}).values():
+        for name in {file.parts[0] for file in needed.files or ()} - {"..", "__pycache__"}:
+            (packages / name).symlink_to(Path(str(needed.locate_file(name))))
+    return fresh / "bin" / "python"
+
+
+def _wheel(folder: Path) -> Path:
+    source, out = folder / "source", folder / "out"
+    shutil.copytree(ROOT / "syncengine", source / "syncengine", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in BUILT:
+        shutil.copy(ROOT / name, source / name)
+    subprocess.run([sys.executable, "-c", BUILD, str(out)], cwd=source, check=True, capture_output=True)
+    (wheel,) = out.iterdir()
+    assert wheel.name == f"{DISTRIBUTION.replace('-', '_')}-{__version__}-py3-none-any.whl"
+    return wheel
+
+
+def _require(requirers: list[tuple[Distribution, set[str]]], found: dict[str, Distribution]) -> dict[str, Distribution]:
+    """All that these distributions need, by name, with their extras; what has been `found` is in it."""
+    for installed, extras in requirers:
+        for requirement in map(Requirement, installed.requires or ()):
+            name = canonicalize_name(requirement.name)
+            marker = requirement.marker
+            if name not in found and (not marker or any(marker.evaluate({"extra": extra}) for extra in {"", *extras})):
+                found[name] = distribution(name)
+                _require([(found[name], requirement.extras)], found)
+    return found
+
+
+def run(python: Path, folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(python), "-m", "syncengine", *arguments],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "HOME": str(folder), **environ},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_it_does_its_work(python: Path, tmp_path: Path) -> None:
+    """Templates, examples and schemas are in the package, and what it imports is in its metadata."""
+    for arguments in (
+        ["--version"],
+        ["init"],
+        ["schema", "-o", "there"],
+        ["sandbox", "--help"],
+        ["apply", "--sandbox", "-y"],
+    ):
+        done = run(python, tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert run(python, tmp_path, "plan", "--sandbox", "--detailed-exitcode").returncode == 0
+    assert {path.name for path in (tmp_path / "there").iterdir()} == {
+        path.name for path in (ROOT / "schemas").iterdir()
+    }
+    assert run(python, tmp_path, "--version").stdout == f"syncengine {__version__}\n"
+
+
+PAGE = """
+import urllib.request
+from syncengine.sandbox.app import running_sandbox
+with running_sandbox() as running:
+    for path in ("", "console/console.css", "console/console.js"):
+        assert urllib.request.urlopen(running.console_url + path).status == 200
+"""
+
+
+def test_the_console_page_is_in_it(python: Path, tmp_path: Path) -> None:
+    """With its style and its script."""
+    subprocess.run([str(python), "-c", PAGE], cwd=tmp_path, check=True, timeout=60)
+
+
+SOURCE = """version: 1
+service: {baseUrl: sandbox}
+sources: {pms: {sql: {env: PMS}}}
+"""
+MANIFEST = """generate:
+  - forEach: {sql: {source: pms, query: SELECT 1 AS no}}
+    as: row
+    tags: [{name: "{{ row.no }}"}]
+"""
+
+
+def test_a_missing_driver_is_named_by_the_line_to_type(python: Path, tmp_path: Path) -> None:
+    """The extra of our own package, whose name is not the command's."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "syncengine.yaml").write_text(SOURCE)
+    (tmp_path / "manifests" / "a.yaml").write_text(MANIFEST)
+    done = run(python, tmp_path, "plan", PMS="postgresql://127.0.0.1:1/pms")
+    assert done.returncode == 8
+    assert "pip install 'syncengine-connect[postgresql]'" in done.stderr

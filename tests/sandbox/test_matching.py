@@ -1,0 +1,73 @@
+"""Tags that time gets by itself: their keywords stand in the text of its rows (specification 2.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import Asking
+
+
+def tags_of(service: Asking, *rows: dict[str, Any], **said: Any) -> list[str]:
+    service.post("g", **{"timeRows": list(rows), "matchKeywords": True, **said})
+    return [tag["name"] for tag in service.posted("g")["group"].get("tags", [])]
+
+
+@pytest.fixture
+def matters(service: Asking) -> Asking:
+    """Two tags with keywords, and one that has lost its own."""
+    service.told("upsertTag", name="ACME-0042", additionalKeywords=["EP 1234567"], externalId="4711")
+    service.told("upsertTag", name="Zürich AG", excludeTagNameKeyword=True, additionalKeywords=["Zürich"])
+    service.told("upsertTag", name="Retired", excludeTagNameKeyword=True)
+    return service
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Letter on EP 1234567.docx", ["ACME-0042"]),
+        ("re: acme-0042, draft", ["ACME-0042"]),
+        ("@_ZÜRICH calls_@", ["Zürich AG"]),
+        ("Zu\u0308rich", ["Zürich AG"]),
+        ("XACME-00421", ["ACME-0042"]),
+        ("EP 1234567 for Zürich", ["ACME-0042", "Zürich AG"]),
+        ("EP1234567", []),
+        ("Retired", []),
+        ("", []),
+    ],
+)
+@pytest.mark.parametrize("field", ["activity", "description"])
+def test_a_row_gets_the_tags_whose_keywords_it_holds(matters: Asking, field: str, text: str, names: list[str]) -> None:
+    """In its activity or its description, whatever the case, as a part of a word too; letter for letter else."""
+    assert tags_of(matters, {"activity": None, "description": "", field: text}) == names
+
+
+def test_each_row_counts_and_each_by_itself(matters: Asking) -> None:
+    """A group has what its rows have; a text is not made of two rows."""
+    first, second = {"description": "EP 12"}, {"description": "34567", "activity": "zürich"}
+    assert tags_of(matters, first, second) == ["Zürich AG"]
+    assert tags_of(matters, {"description": "EP 1234567"}, second) == ["ACME-0042", "Zürich AG"]
+
+
+def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
+    """And where nobody asks, nothing is looked for: groups without a tag exist (service-facts §2)."""
+    row = {"description": "EP 1234567"}
+    assert tags_of(matters, row, tag="Zürich AG") == ["Zürich AG"]
+    assert tags_of(matters, row, tags=[]) == []
+    assert tags_of(matters, row, tags=None) == []
+    assert tags_of(matters, row, matchKeywords=False) == []
+
+
+def test_a_matched_tag_comes_with_what_is_known_of_it(matters: Asking) -> None:
+    """As one that was chosen; how it was found is not said."""
+    tags_of(matters, {"description": "EP 1234567"})
+    group = matters.posted("g")["group"]
+    assert group["tags"] == [{"name": "ACME-0042", "path": "/", "externalId": "4711"}]
+    assert "matchKeywords" not in group
+
+
+def test_a_retired_tag_tags_nobodys_time(matters: Asking) -> None:
+    """That is what deleting its keywords is for."""
+    matters.told("deleteKeyword", tagName="Zürich AG", keyword="Zürich")
+    assert tags_of(matters, {"description": "Zürich"}) == []
