@@ -31,6 +31,7 @@ class Answer:
     `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
     attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
     came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
+    `too_large`: it is longer than `size` bytes, and was not read further.
     """
 
     status: int | None
@@ -43,6 +44,7 @@ class Answer:
     unread: bytes = field(default=b"", repr=False)
     kind: str = ""
     size: int = 0
+    too_large: bool = False
 
     @property
     def said(self) -> str:
@@ -52,7 +54,8 @@ class Answer:
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
         if isinstance(words, str) and words.strip():
             return f"{self.status}: {tidy(words)}"
-        return f"{self.status} ({self.kind or 'no content type'}, {self.size} bytes)"
+        size = f"{'more than ' if self.too_large else ''}{self.size} bytes"
+        return f"{self.status} ({self.kind or 'no content type'}, {size})"
 
     @property
     def ok(self) -> bool:
