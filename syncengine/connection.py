@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
@@ -81,14 +81,33 @@ def prove_lease(state: State, timeout: float) -> None:
 
 
 @contextmanager
-def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run cleanly (engine.md 4.10)."""
+def stopping_on_signals(
+    stop: asyncio.Event,
+    tell: Callable[[], object] = lambda: None,
+    at_once: Callable[[], object] | None = None,
+) -> Iterator[None]:
+    """SIGINT and SIGTERM end the run cleanly, and are told; a second one `at_once`, or by KeyboardInterrupt."""
     loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None, "a loop's signals belong to a task"
+    hurry = at_once or task.cancel
+
+    def heard() -> None:
+        if stop.is_set():
+            hurry()
+        else:
+            stop.set()
+            tell()
+
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, heard)
     try:
         yield
+    except asyncio.CancelledError:
+        if at_once is None and task.cancelling():
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)

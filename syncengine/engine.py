@@ -10,14 +10,15 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from syncengine import commits, guards
 from syncengine.apply import applier
-from syncengine.apply.events import Retrying
+from syncengine.apply.events import Retrying, Stopping
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
-from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
+from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan import Plan
 from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
 from syncengine.project import Project
@@ -114,17 +115,23 @@ class Application:
         return ExitCode.DONE
 
     async def _run_online(self, planned: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
-        service, stop = self._project.service, asyncio.Event()
+        service, stop, abandon = self._project.service, asyncio.Event(), asyncio.Event()
         conduct = Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,
             stop=stop,
+            abandon=abandon,
             before_send=lambda: prove_lease(state, service.timeout),
             on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
         )
-        with (self._around.stopping or stopping_on_signals)(stop):
+        stopping = partial(
+            stopping_on_signals,
+            tell=lambda: self._chronicle.hear(Stopping(service.timeout)),
+            at_once=abandon.set,
+        )
+        with (self._around.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
-                self._check_team(await team_of(client), state)
+                self._check_team(await self._team(client, stop), state)
                 self._chronicle.traffic = client.traffic
                 run = ApplyRun(
                     client,
@@ -138,6 +145,14 @@ class Application:
                     await applier.perform(run, planned)
                 self._remark_missing_paths(client)
                 return self._exit_code(run)
+
+    async def _team(self, client: Client, stop: asyncio.Event) -> str:
+        try:
+            return await team_of(client)
+        except Unreachable:
+            if stop.is_set():
+                raise Interrupted("interrupted: nothing was sent") from None
+            raise
 
     def _check_team(self, team: str, state: State) -> None:
         """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""

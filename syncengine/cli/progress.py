@@ -8,7 +8,16 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from syncengine.apply.events import Event, ItemEnded, Remark, Retrying, SessionEnded, SessionOpened, StageStarted
+from syncengine.apply.events import (
+    Event,
+    ItemEnded,
+    Remark,
+    Retrying,
+    SessionEnded,
+    SessionOpened,
+    StageStarted,
+    Stopping,
+)
 from syncengine.cli.output import Output
 
 if TYPE_CHECKING:
@@ -43,6 +52,8 @@ class Progress:
                     self._bars.advance(self._task)
             case Retrying(operation, why, wait):
                 self._say(f"{operation}: {why}; again in {wait:.1f} s")
+            case Stopping(seconds):
+                self._say(f"stopping: answers under way are waited for, {seconds:g} s at most; once more ends at once")
             case SessionOpened(id):
                 if self._output.given.verbose:
                     self._say(f"sync session {id} started")
