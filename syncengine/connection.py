@@ -38,6 +38,16 @@ def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -
     return Client(base_url, Key(project), endpoints=endpoints, conduct=conduct)
 
 
+def unproven_paths(project: Project, state: State) -> dict[str, str]:
+    """Paths that the project file gives to operations and that never answered with a 2xx, by operation.
+
+    The usual path of an operation needs no proof.
+    """
+    answering = state.answering_paths()
+    paths = {id: given.path or OPERATIONS[id].path for id, given in project.service.endpoints.items()}
+    return {id: path for id, path in paths.items() if path != OPERATIONS[id].path and (id, path) not in answering}
+
+
 async def team_of(client: Client) -> str:
     """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
     answer = await client.call(TEAM_INFO)

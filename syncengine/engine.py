@@ -17,7 +17,7 @@ from syncengine.apply import applier
 from syncengine.apply.events import Retrying, Stopping
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
-from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
+from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan import Plan
 from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
@@ -140,6 +140,7 @@ class Application:
                     stop,
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
+                    unproven=unproven_paths(self._project, state),
                 )
                 with self._recorded_run(planned, state, holder, run):
                     await applier.perform(run, planned)

@@ -93,6 +93,7 @@ async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settle
     calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
     jobs = _batch_jobs(run, operation, calls) if operation.items else _single_jobs(run, operation, calls, wholes)
     await concurrently(run.concurrency, jobs)
+    singles.conclude_missing(run, wholes)
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)
