@@ -31,6 +31,7 @@ async def perform(run: Run, plan: Plan) -> None:
         await session.cancel_left_open(run)
         await _send_all(run, plan, settled)
     run.journal.flush()
+    batches.doubt_refused_ids(run)
 
 
 def _write_records(run: Run, plan: Plan) -> None:

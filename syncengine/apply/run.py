@@ -43,6 +43,7 @@ class Ledger(Protocol):
     def fail(self, entries: Sequence[Failure]) -> None: ...
     def record(self, leaves: Sequence[Leave]) -> None: ...
     def doubt(self, keys: Iterable[Key]) -> None: ...
+    def doubt_ids(self, categories: Iterable[Key]) -> None: ...
     def path_answered(self, operation: str, path: str) -> None: ...
     def session_opened(self, session: str) -> None: ...
     def session_closed(self, session: str) -> None: ...
@@ -108,7 +109,8 @@ class Run:
     tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
     that were sent again without named items. `repairs`: tags to send whole at the end of the stage (engine.md 4.7).
     `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
-    answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over.
+    answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
+    `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
     """
 
     service: Service
@@ -130,6 +132,9 @@ class Run:
     strays: dict[Key, Item] = field(default_factory=dict)
     unproven: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[Operation, str, Item, str]] = field(default_factory=list)
+    refused_ids: set[str] = field(default_factory=set)
+    accepted_ids: set[str] = field(default_factory=set)
+    repeated_ids: set[str] = field(default_factory=set)
     journal: Journal = field(init=False)
 
     def __post_init__(self) -> None:

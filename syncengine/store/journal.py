@@ -188,6 +188,12 @@ def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
         connection.execute(sa.update(ROWS).where(part, ROWS.c.doubtful.is_(False)).values(doubtful=True))
 
 
+def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
+    """Doubt categories and the ids that they are recorded with, which are compared with what comes, and not sent."""
+    for part in keyed(connection, ROWS, keys):
+        connection.execute(sa.update(ROWS).where(part).values(doubtful=True, confirmed=False))
+
+
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
     """Append lines that say no more than the verb."""
     _append(connection, [stamp.line(verb, key) for key in keys])

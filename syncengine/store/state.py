@@ -208,6 +208,14 @@ class State:
             journal.doubt(connection, doubted)
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
+    def doubt_ids(self, categories: Iterable[Key]) -> None:
+        """Have these categories sent again by the next plan, by their names alone: their ids may be others."""
+        doubted = list(categories)
+        self.doubted = self.doubted or bool(doubted)
+        with self._writing() as connection:
+            journal.unconfirm(connection, doubted)
+            journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
+
     def doubt_all(self) -> int:
         """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
         held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
