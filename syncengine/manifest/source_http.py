@@ -17,7 +17,7 @@ import httpx
 
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_files import NotJson, loads
-from syncengine.service.exchange import ACCEPTED, Reply, Unfinished, exchange
+from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
 from syncengine.template_limits import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
@@ -81,9 +81,10 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
         timeout=timeout,
         follow_redirects=False,
         transport=httpx.AsyncHTTPTransport(retries=ATTEMPTS - 1),
-        headers={"accept-encoding": ACCEPTED, **headers},
+        headers=HEADERS,
         auth=auth,
     )
+    client.headers.update(headers)
 
     def asked(url: httpx.URL) -> Reply:
         left = until - time.monotonic()

@@ -12,7 +12,7 @@ from syncengine.sandbox.mechanisms import WEBHOOK
 from syncengine.sandbox.sandbox import Sandbox
 from syncengine.sandbox.waiting import Bell, seconds_until_due
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
-from syncengine.service.exchange import ACCEPTED, Unfinished, exchange
+from syncengine.service.exchange import HEADERS, Unfinished, exchange
 
 AT_ONCE = 4
 """Calls under way at the same time, at most."""
@@ -30,7 +30,7 @@ class Callbacks:
     async def run(self) -> None:
         """Call until cancelled."""
         # The receiver is the developer's own: no proxy of the environment lies between.
-        async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": ACCEPTED}) as http:
+        async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
             await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
 
     async def _call_in_turn(self, http: httpx.AsyncClient) -> None:

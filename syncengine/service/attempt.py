@@ -13,7 +13,7 @@ import orjson
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.conduct import Conduct, Endpoint, KeySource
 from syncengine.service.departure import Departures
-from syncengine.service.exchange import ACCEPTED, Reply, exchange
+from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
@@ -141,7 +141,7 @@ class Attempts:
             limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
             verify=self._tls,
         )
-        connection.headers.update({"accept": "application/json", "accept-encoding": ACCEPTED})
+        connection.headers.update({**HEADERS, "accept": "application/json"})
         self._headers = connection.headers.multi_items()
         self._connections.append(connection)
         return connection

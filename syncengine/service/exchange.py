@@ -10,8 +10,10 @@ from typing import Protocol
 
 import httpx
 
-ACCEPTED = "gzip"
-"""The encodings that are asked for; a server may send others that need no library."""
+from syncengine import __version__
+
+HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
+"""Who we are, and the packing that is asked for; a server may send others that need no library."""
 
 LEAVES = "http11.send_request_headers.started"
 """httpcore's name for the moment before the first byte leaves."""

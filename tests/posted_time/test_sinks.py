@@ -204,6 +204,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
     assert got.headers["idempotency-key"] == "g1/pms"
     assert (got.headers["authorization"], got.headers["x-tag"]) == ("Bearer s3cr3t", "T ACME-0042")
     assert got.headers["content-type"] == "application/json"
+    assert got.headers["user-agent"].startswith("syncengine/")
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or b"s3cr3t" not in file.read_bytes()
 

@@ -19,7 +19,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, 
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
-from syncengine.service.exchange import ACCEPTED, exchange
+from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
@@ -93,9 +93,7 @@ class HttpSink:
         self._body = body
         self._refuse_on = refuse_on
         self._words = words
-        self._client = httpx.AsyncClient(
-            timeout=address.timeout, follow_redirects=False, headers={"accept-encoding": ACCEPTED}
-        )
+        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
 
     def render(self, variables: Variables) -> Letter:
         path = self._path.render(variables) if self._path else ""
