@@ -9,11 +9,14 @@ from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project import Project
-from syncengine.service.client import Client, Conduct, Endpoint
+from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.store.lock import LockLost
 from syncengine.store.mechanism import bind
 from syncengine.store.state import State, open_state
+
+AGAIN = "repeat unchanged once it answers"
+RIGHT_PLACE = f"if `service.baseUrl` is right, {AGAIN}"
 
 
 class Key:
@@ -56,10 +59,17 @@ async def team_of(client: Client) -> str:
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
+    raise Unreachable(_no_team(answer, client.path(TEAM_INFO)))
+
+
+def _no_team(answer: Answer, path: str) -> str:
     if answer.status is None:
-        raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.said}")
-    path = client.path(TEAM_INFO)
-    raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.said}")
+        return f"the service cannot be reached, nothing was sent: {answer.said}; {AGAIN}"
+    if answer.exhausted:
+        return f"the service is in trouble, nothing was sent: {path} answered {answer.said}; {AGAIN}"
+    if answer.ok:
+        return f"{path} does not name the team, nothing was sent: {answer.said}; {RIGHT_PLACE}"
+    return f"{path} answered {answer.said}, nothing was sent; {RIGHT_PLACE}"
 
 
 def check_team(team: str, project: Project, known: str | None) -> None:

@@ -25,7 +25,7 @@ from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
-from syncengine.service.operations import OPERATIONS
+from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.state import State, open_state
@@ -204,9 +204,9 @@ class Application:
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
-        """A path that is never found may be wrong, and its deletes were taken for done (engine.md 4.7)."""
+        """A path that is never found may be wrong (engine.md 4.7); 404 for a cancel says that the session is over."""
         for operation, statuses in client.traffic.statuses.items():
-            if statuses == {404}:
+            if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
                 message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"
                 self._chronicle.remark("only-404", message)
 

@@ -143,7 +143,15 @@ class Client:
             retry_error_callback=_last_answer,
         )
         answer: Answer = await retrying(attempt)
-        return replace(answer, reached=any(a.reached for a in earlier))
+        note = self._note(answer, len(earlier), until - time.monotonic())
+        return replace(answer, reached=any(a.reached for a in earlier), note=note)
+
+    def _note(self, answer: Answer, attempts: int, left: float) -> str:
+        """That the service asked for more patience than a call has, if that is why it was given up."""
+        asked = answer.retry_after
+        if not answer.exhausted or asked is None or asked < left or attempts >= self._conduct.attempts:
+            return ""
+        return f" (it asks to be tried again in {asked:.0f} s, and a call has {self._conduct.patience:.0f} s in all)"
 
     async def _send(self, request: Request, earlier: list[Answer], left: float = math.inf) -> Answer:
         """One attempt, which takes no longer than is left for all of them."""
@@ -181,8 +189,7 @@ class Client:
     def _tell_retry(self, operation: Operation, state: RetryCallState) -> None:
         answer = _last_answer(state)
         self.traffic.retries += operation is not TEAM_INFO
-        why = f"{answer.status}: {answer.text}" if answer.status else answer.text
-        self._conduct.on_retry(operation.id, why, state.next_action.sleep if state.next_action else 0.0)
+        self._conduct.on_retry(operation.id, answer.explained, state.next_action.sleep if state.next_action else 0.0)
 
 
 def _last_answer(state: RetryCallState) -> Answer:

@@ -247,6 +247,7 @@ def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bo
     assert "activity-type/A900" in swept.doubtful()
     healed = swept.assert_converges()
     assert healed.order() == ["cancelSyncSession", *SESSION]
+    assert "only-404" not in healed.codes, "a session that is over is no mistyped path"
     assert swept.sandbox.types() == {"A100", "A200"}
     assert swept.sandbox.sessions()["open"] == 0
 

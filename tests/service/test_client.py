@@ -191,9 +191,18 @@ def test_the_service_s_word_on_waiting_is_honoured(header: str) -> None:
 
 
 def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
-    """The call ends with the answer that came."""
+    """The call ends with the answer that came, and says why."""
     answer, requests = talk((Reply(503, b"", {"Retry-After": "301"}), OK), once)
     assert (answer.status, requests) == (503, 2)
+    words = "it asks to be tried again in 301 s, and a call has 300 s in all"
+    assert words in answer.said
+    assert words in answer.explained
+
+
+def test_a_wait_that_was_honoured_is_not_complained_of() -> None:
+    """Six attempts are six, however short the waits."""
+    answer, _ = talk((BUSY,), once)
+    assert "asks" not in answer.said + answer.explained
 
 
 def test_the_back_off_grows() -> None:
