@@ -32,7 +32,7 @@ class Progress:
         self._output = output
         self._bars: Bars | None = None
         self._task: TaskID | None = None
-        self._draws = sys.stderr.isatty() and not output.given.quiet
+        self._draws = sys.stderr.isatty() and not (output.given.quiet or output.given.debug)
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -15,6 +17,7 @@ from syncengine.service.conduct import Conduct, Endpoint, KeySource
 from syncengine.service.departure import Departures
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
+from syncengine.service.trace import TRACE, Traced
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""
@@ -28,6 +31,7 @@ class Request:
     content: bytes | None = None
     query: Mapping[str, int] | None = None
     timeout: float | None = None
+    items: int | None = None
 
     def seconds(self, usual: float) -> float:
         """How long an attempt may take in all: an answer that is held back for `timeout` may then take as usual."""
@@ -69,6 +73,28 @@ class Attempts:
 
     async def make(self, request: Request, seconds: float) -> Answer:
         """Send, and read what comes in so many seconds; what the service or the network does never raises."""
+        began = time.monotonic()
+        answer = await self._made(request, seconds)
+        if TRACE.isEnabledFor(logging.DEBUG):
+            TRACE.debug(self._traced(request, answer, time.monotonic() - began))
+        return answer
+
+    def _traced(self, request: Request, answer: Answer, seconds: float) -> Traced:
+        endpoint = self.endpoint(request.operation)
+        query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
+        return Traced(
+            operation=request.operation.id,
+            method=endpoint.method,
+            path=self.shown(endpoint.path + query),
+            status=answer.status,
+            trouble=None if answer.status else answer.text,
+            seconds=round(seconds, 6),
+            sent=len(request.content or b""),
+            received=answer.size,
+            items=len(answer.data) if isinstance(answer.data, list) else request.items,
+        )
+
+    async def _made(self, request: Request, seconds: float) -> Answer:
         largest = request.operation.largest
         try:
             async with self._connection() as connection, self._abandonable():

@@ -103,7 +103,8 @@ class Client:
         if self.down:
             return Answer(None, text="the service is down", reached=False)
         answers_before = self._answers
-        request = Request(operation, None if body is None else orjson.dumps(body), query, timeout)
+        content = None if body is None else orjson.dumps(body)
+        request = Request(operation, content, query, timeout, _count(operation, body))
         until = time.monotonic() + self._conduct.patience
         answer = await self._persist(request, until)
         if answer.status == 401 and self._key() != self._key(fresh=True):
@@ -190,6 +191,12 @@ class Client:
         answer = _last_answer(state)
         self.traffic.retries += operation is not TEAM_INFO
         self._conduct.on_retry(operation.id, answer.explained, state.next_action.sleep if state.next_action else 0.0)
+
+
+def _count(operation: Operation, body: object) -> int | None:
+    """Items of a batch."""
+    items = body.get(operation.items) if operation.items and isinstance(body, dict) else None
+    return len(items) if isinstance(items, list) else None
 
 
 def _last_answer(state: RetryCallState) -> Answer:
