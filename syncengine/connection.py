@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project import Project
-from syncengine.service.client import Client, Conduct, Endpoint
+from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.store.lock import LockLost
 from syncengine.store.mechanism import bind
 from syncengine.store.state import State, open_state
+
+AGAIN = "repeat unchanged once it answers"
+RIGHT_PLACE = f"if `service.baseUrl` is right, {AGAIN}"
 
 
 class Key:
@@ -38,6 +41,16 @@ def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -
     return Client(base_url, Key(project), endpoints=endpoints, conduct=conduct)
 
 
+def unproven_paths(project: Project, state: State) -> dict[str, str]:
+    """Paths that the project file gives to operations and that never answered with a 2xx, by operation.
+
+    The usual path of an operation needs no proof.
+    """
+    answering = state.answering_paths()
+    paths = {id: given.path or OPERATIONS[id].path for id, given in project.service.endpoints.items()}
+    return {id: path for id, path in paths.items() if path != OPERATIONS[id].path and (id, path) not in answering}
+
+
 async def team_of(client: Client) -> str:
     """The name of the team that the key belongs to; AuthFailed or Unreachable with what came instead."""
     answer = await client.call(TEAM_INFO)
@@ -46,10 +59,17 @@ async def team_of(client: Client) -> str:
     team = answer.data.get("teamName") if answer.ok and isinstance(answer.data, dict) else None
     if isinstance(team, str):
         return team
+    raise Unreachable(_no_team(answer, client.path(TEAM_INFO)))
+
+
+def _no_team(answer: Answer, path: str) -> str:
     if answer.status is None:
-        raise Unreachable(f"the service cannot be reached, nothing was sent: {answer.said}")
-    path = client.path(TEAM_INFO)
-    raise Unreachable(f"{path} does not name the team, nothing was sent: {answer.said}")
+        return f"the service cannot be reached, nothing was sent: {answer.said}; {AGAIN}"
+    if answer.exhausted:
+        return f"the service is in trouble, nothing was sent: {path} answered {answer.said}; {AGAIN}"
+    if answer.ok:
+        return f"{path} does not name the team, nothing was sent: {answer.said}; {RIGHT_PLACE}"
+    return f"{path} answered {answer.said}, nothing was sent; {RIGHT_PLACE}"
 
 
 def check_team(team: str, project: Project, known: str | None) -> None:
@@ -81,14 +101,33 @@ def prove_lease(state: State, timeout: float) -> None:
 
 
 @contextmanager
-def stopping_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run cleanly (engine.md 4.10)."""
+def stopping_on_signals(
+    stop: asyncio.Event,
+    tell: Callable[[], object] = lambda: None,
+    at_once: Callable[[], object] | None = None,
+) -> Iterator[None]:
+    """SIGINT and SIGTERM end the run cleanly, and are told; a second one `at_once`, or by KeyboardInterrupt."""
     loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None, "a loop's signals belong to a task"
+    hurry = at_once or task.cancel
+
+    def heard() -> None:
+        if stop.is_set():
+            hurry()
+        else:
+            stop.set()
+            tell()
+
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in before:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, heard)
     try:
         yield
+    except asyncio.CancelledError:
+        if at_once is None and task.cancelling():
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)

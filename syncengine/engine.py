@@ -10,23 +10,24 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from syncengine import commits, guards
 from syncengine.apply import applier
-from syncengine.apply.events import Retrying, Waiting
+from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
 from syncengine.clock import machine_seconds
-from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
-from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
+from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
+from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan import Plan
 from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
-from syncengine.service.operations import OPERATIONS
+from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.store.history import Run
 from syncengine.store.holder import Holder
 from syncengine.store.lock import Lease
@@ -131,17 +132,23 @@ class Application:
         return ExitCode.DONE
 
     async def _run_online(self, planned: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
-        service, stop = self._project.service, asyncio.Event()
+        service, stop, abandon = self._project.service, asyncio.Event(), asyncio.Event()
         conduct = Conduct(
             timeout=service.timeout,
             concurrency=service.concurrency,
             stop=stop,
+            abandon=abandon,
             before_send=lambda: prove_lease(state, service.timeout),
             on_retry=lambda operation, why, wait: self._chronicle.hear(Retrying(operation, why, wait)),
         )
-        with (self._around.stopping or stopping_on_signals)(stop):
+        stopping = partial(
+            stopping_on_signals,
+            tell=lambda: self._chronicle.hear(Stopping(service.timeout)),
+            at_once=abandon.set,
+        )
+        with (self._around.stopping or stopping)(stop):
             async with client_of(self._project, base_url, conduct) as client:
-                self._check_team(await team_of(client), state)
+                self._check_team(await self._team(client, stop), state)
                 self._chronicle.traffic = client.traffic
                 run = ApplyRun(
                     client,
@@ -152,11 +159,20 @@ class Application:
                     max_errors=self._request.max_errors,
                     patience=Patience(service.landing, machine_seconds() + self._patience, now=self._around.now),
                     plan_leaves=planned.leaves,
+                    unproven=unproven_paths(self._project, state),
                 )
                 with self._recorded_run(planned, state, holder, run):
                     await applier.perform(run, planned)
                 self._remark_missing_paths(client)
                 return self._exit_code(run)
+
+    async def _team(self, client: Client, stop: asyncio.Event) -> str:
+        try:
+            return await team_of(client)
+        except Unreachable:
+            if stop.is_set():
+                raise Interrupted("interrupted: nothing was sent") from None
+            raise
 
     def _check_team(self, team: str, state: State) -> None:
         """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""
@@ -207,9 +223,9 @@ class Application:
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
-        """A path that is never found may be wrong, and its deletes were taken for done (engine.md 4.7)."""
+        """A path that is never found may be wrong (engine.md 4.7); 404 for a cancel says that the session is over."""
         for operation, statuses in client.traffic.statuses.items():
-            if statuses == {404}:
+            if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
                 message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"
                 self._chronicle.remark("only-404", message)
 

@@ -27,6 +27,10 @@ class Settings(NamedTuple):
     secrets: SecretPlaces = SecretPlaces()
 
 
+UNUSED = {"upsertTag": "also one tag alone is sent by `upsertTags`, whose answer names what is refused"}
+"""Operations of the service that are of no use to us."""
+
+
 def settings_of(
     path: Path | None, chosen: str | None, findings: Findings, operations: Collection[str], lints: Collection[str]
 ) -> Settings:
@@ -103,7 +107,9 @@ def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[s
     for name in at:
         node = node.get(name) if isinstance(node, Mapping) else None
     for key in node.keys if known and isinstance(node, Mapping) else ():
-        if key.text not in known:
+        if why := UNUSED.get(key.text):
+            findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so that it has no place: {why}")
+        elif key.text not in known:
             hint = suggestion(key.text, sorted(known))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")
 

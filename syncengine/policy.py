@@ -122,7 +122,9 @@ def _bring_needed_categories(j: _Judgement) -> None:
         if isinstance(name, str) and name:
             key = Key(Kind.CATEGORY, name)
             row = j.recorded.get(key)
-            if key in j.desired and (row is None or row.status is Status.DELETED or not row.server_id):
+            if key in j.desired and (
+                row is None or row.status is Status.DELETED or not (row.server_id and row.confirmed)
+            ):
                 j.aim.wanted.setdefault(key, _wanted(j, j.desired[key]))
 
 

@@ -48,9 +48,7 @@ Verdict = Accepted | ItemsRefused | Refused | Unclear
 def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
     """Read an answer by what the interface says `operation` answers."""
     if answer.exhausted:
-        message = answer.text or "no words"
-        shown = f"{answer.status}: {message}" if answer.status else message
-        return Unclear(shown, answer.status, answer.reached)
+        return Unclear(answer.explained, answer.status, answer.reached)
     errors = _item_errors(answer.data) if operation.items else {}
     fits = errors is not None and all(0 <= index < items for index in errors)
     if answer.ok:
@@ -91,4 +89,4 @@ def _words(answer: Answer) -> str:
         for name in ("message", "errorDescription", "error", "detail", "description"):
             if isinstance(words := answer.data.get(name), str) and words:
                 return tidy(words)
-    return answer.text or f"refused with {answer.status}"
+    return answer.words if answer.data or not answer.understood else f"refused with {answer.status}, and no words"

@@ -38,6 +38,7 @@ async def perform(run: Run, plan: Plan) -> None:
         await session.cancel_left_open(run)
         await _send_all(run, plan, settled)
     run.journal.flush()
+    batches.doubt_refused_ids(run)
 
 
 def _write_records(run: Run, plan: Plan) -> None:
@@ -154,6 +155,7 @@ async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settle
     calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
     jobs = _batch_jobs(run, stage.step, calls) if operation.items else _single_jobs(run, stage.step, calls, wholes)
     await concurrently(run.concurrency, jobs)
+    singles.conclude_missing(run, wholes)
     run.journal.flush()
     if operation.items is None and stage.step is not Step.KEYWORD_VARIANTS:
         await _send_repairs(run, stage.step)

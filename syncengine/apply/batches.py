@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, Verdict, judge
 from syncengine.apply.events import ItemEnded
@@ -53,6 +54,8 @@ async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Ite
 
 
 async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[Item], verdict: Verdict) -> None:
+    if operation is UPSERT_TAGS:
+        _learn_ids(run, items, verdict)
     match verdict:
         case Accepted() if operation is UPSERT_TAG_CATEGORIES:
             _conclude_categories(run, call, items, verdict.data)
@@ -143,33 +146,79 @@ def _without_new(run: Run, call: str, items: Sequence[Item]) -> list[Item]:
 
 
 def _conclude_categories(run: Run, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
-    """Match the answer by externalId; a category missing from it stays in doubt and its tags wait."""
+    """Match the answer by externalId; a category without an id of its own in it stays in doubt and its tags wait."""
     answered = _answered_ids(data)
+    shared = {id for id, count in Counter(answered.values()).items() if count > 1}
+    owners = {id: name for name, id in run.category_ids.items()}
     for item in items:
-        server_id = answered.get(item.key.name)
+        server_id, name = answered.get(item.key.name), item.key.name
         if server_id is None:
-            run.category_ids.pop(item.key.name, None)
-            message = "the service did not say under which id it holds this category"
-            run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
-        else:
+            _leave_unidentified(run, call, item, "the service did not say under which id it holds this category")
+        elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
             _settle_category(run, call, item, server_id)
+        else:
+            _leave_unidentified(run, call, item, f"the service gave it the id of another category ({server_id})")
+            if other := owners.get(server_id):
+                run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
+
+
+def _leave_unidentified(run: Run, call: str, item: Item, message: str) -> None:
+    run.category_ids.pop(item.key.name, None)
+    run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
 
 
 def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
+    """Ids by externalId; what is no text is no id."""
     listed = data.get("tagCategories")
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
-    return {str(row["externalId"]): str(row["id"]) for row in rows if row.get("id") and row.get("externalId")}
+    pairs = ((row.get("externalId"), row.get("id")) for row in rows)
+    return {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
+
+
+def _known_id(run: Run, item: Item) -> str | None:
+    """The id that it is recorded with, believed or not."""
+    return run.category_id(item) or run.former_ids.get(item.key.name)
 
 
 def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
-    known = run.category_id(item) or run.former_ids.get(item.key.name)
+    known = _known_id(run, item)
     run.category_ids[item.key.name] = server_id
-    if known is not None and known != server_id:
+    if known == server_id:
+        run.repeated_ids.add(item.key.name)
+    elif known is not None:
         _send_members(run, item.key, server_id)
     if item.leaves[0].former is not None and known != server_id:
         _settle_failed_rename(run, call, item, server_id)
     else:
         run.applied(call, [item], {item.key: server_id})
+
+
+REFUSED_IDS = frozenset({400, 404, 409, 422})
+"""Refusals of a tag that can be about its category's id."""
+
+
+def _learn_ids(run: Run, items: Sequence[Item], verdict: Verdict) -> None:
+    """Which categories' ids the service took with a tag, and which not."""
+    refused: Iterable[int] = ()
+    match verdict:
+        case Accepted(errors):
+            taken = (item for i, item in enumerate(items) if i not in errors)
+            run.accepted_ids.update(name for item in taken if (name := category_of(item.leaves[0])))
+            refused = errors
+        case ItemsRefused(errors):
+            refused = errors
+        case Refused(_, status) if status in REFUSED_IDS:
+            refused = range(len(items))
+    run.refused_ids.update(name for i in refused if (name := category_of(items[i].leaves[0])))
+
+
+def doubt_refused_ids(run: Run) -> None:
+    """Have ids asked for again that no tag was taken with, save those that the service has just given twice."""
+    for name in sorted((run.refused_ids - run.accepted_ids - run.repeated_ids) & run.category_ids.keys()):
+        key, id = Key(Kind.CATEGORY, name), run.category_ids[name]
+        run.ledger.doubt_ids([key])
+        message = f"every tag that was sent with the id of {key} ({id}) was refused: the next apply asks for it again"
+        run.remark("category-id-doubted", message)
 
 
 def _settle_failed_rename(run: Run, call: str, item: Item, server_id: str) -> None:

@@ -66,4 +66,11 @@ class Remark:
     message: str
 
 
-Event = StageStarted | ItemEnded | Retrying | Waiting | SessionOpened | SessionEnded | Remark
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Somebody asked the run to end: answers under way are waited for, so many seconds at most."""
+
+    seconds: float
+
+
+Event = StageStarted | ItemEnded | Retrying | Waiting | Stopping | SessionOpened | SessionEnded | Remark

@@ -51,6 +51,8 @@ class Ledger(Protocol):
     def fail(self, entries: Sequence[Failure]) -> None: ...
     def record(self, leaves: Sequence[Leave]) -> None: ...
     def doubt(self, keys: Iterable[Key]) -> None: ...
+    def doubt_ids(self, categories: Iterable[Key]) -> None: ...
+    def path_answered(self, operation: str, path: str) -> None: ...
     def session_opened(self, session: str) -> None: ...
     def session_closed(self, session: str) -> None: ...
     def set_facts(self, *, owns_activity_types: bool) -> None: ...
@@ -146,7 +148,10 @@ class Run:
     keys of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new
     tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
     that were sent again without named items. `repairs`: tags to send whole at the end of the stage (engine.md 4.7).
-    `strays`: members of a category whose id changed. `patience` is for calls that may still be executed.
+    `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
+    answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
+    `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
+    `patience` is for calls that may still be executed.
     """
 
     service: Service
@@ -168,6 +173,11 @@ class Run:
     resends: Counter[str] = field(default_factory=Counter)
     repairs: dict[Key, Item] = field(default_factory=dict)
     strays: dict[Key, Item] = field(default_factory=dict)
+    unproven: dict[str, str] = field(default_factory=dict)
+    missing: list[tuple[Operation, str, Item, str]] = field(default_factory=list)
+    refused_ids: set[str] = field(default_factory=set)
+    accepted_ids: set[str] = field(default_factory=set)
+    repeated_ids: set[str] = field(default_factory=set)
     journal: Journal = field(init=False)
     landing: Landing = field(init=False)
 
@@ -227,6 +237,11 @@ class Run:
         self.journal.settle(call, items, server_ids)
         for leave in leaves_of(items):
             self.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
+
+    def answered(self, operation: Operation) -> None:
+        """A 2xx: the operation is where the project file says."""
+        if path := self.unproven.pop(operation.id, None):
+            self.ledger.path_answered(operation.id, path)
 
     def failed(self, call: str, items: Sequence[Item], error: CallError, outcome: Outcome = Outcome.FAILED) -> None:
         """Refused, of unknown outcome, or intended and then not sent."""

@@ -113,7 +113,7 @@ async def _one_session(run: Run, sweep: Sweep, number: int) -> tuple[End, _Sessi
 
 
 async def _start(run: Run, session: _Session) -> End:
-    verdict = judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION, {}))
+    verdict = judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION))
     match verdict:
         case Accepted(data=data) if isinstance(started := data.get("syncSessionId"), str) and started:
             session.id = started

@@ -36,6 +36,8 @@ async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes:
         return
     answer = await run.send(operation, call, SPELLS[operation.id](item.leaves[0]))
     match judge(operation, 1, answer):
+        case Refused(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
+            run.missing.append((operation, call, item, message))
         case Refused(message, 404):
             _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
         case Refused(message, status):
@@ -44,9 +46,24 @@ async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes:
             outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
             run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
         case Accepted():
+            run.answered(operation)
             run.applied(call, [item])
         case verdict:
             raise AssertionError(f"{operation.id} has no item errors: {verdict}")
+
+
+def conclude_missing(run: Run, wholes: Mapping[Key, Item]) -> None:
+    """Believe the 404s of a path only once it has answered with a 2xx: a mistyped one answers 404 for ever."""
+    missing, run.missing = run.missing, []
+    for operation, call, item, message in missing:
+        if path := run.unproven.get(operation.id):
+            words = (
+                f"not taken for deleted: {path} answered 404, and never answered a {operation.id} otherwise;"
+                f" is `service.endpoints.{operation.id}` right?"
+            )
+            run.failed(call, [item], CallError(words, operation.id, status=404))
+        else:
+            _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
 
 
 def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, whole: Item | None, message: str) -> None:

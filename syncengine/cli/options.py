@@ -32,6 +32,7 @@ class Globals:
     no_color: bool | None = None
     quiet: bool | None = None
     verbose: bool | None = None
+    debug: bool | None = None
     log_format: str | None = None
 
     @classmethod
@@ -99,6 +100,9 @@ OPTIONS = (
     click.option("--no-color", is_flag=True, default=None, help="No colour (also NO_COLOR)."),
     click.option("-q", "--quiet", is_flag=True, default=None, help="No progress and no remarks."),
     click.option("-v", "--verbose", is_flag=True, default=None, help="List everything, fold nothing."),
+    click.option(
+        "--debug", is_flag=True, default=None, help="Tell of each request to the service; no key, no body is shown."
+    ),
     click.option("--log-format", type=click.Choice(["text", "json"]), help="How messages on stderr are written."),
 )
 
@@ -118,8 +122,12 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(ctx: click.Context, /, **options: Any) -> Any:
         names = {field.name for field in fields(Globals)}
         own = Globals.of({name: options.pop(name) for name in names})
-        before = ctx.find_object(Globals) or Globals()
-        return command(given=own.over(before), **options)
+        given = own.over(ctx.find_object(Globals) or Globals())
+        if given.debug:
+            from syncengine.cli.debug import trace_requests
+
+            trace_requests(as_json=given.log_format == "json")
+        return command(given=given, **options)
 
     return global_options(wrapped)
 

@@ -16,6 +16,7 @@ from syncengine.apply.events import (
     SessionEnded,
     SessionOpened,
     StageStarted,
+    Stopping,
     Waiting,
 )
 from syncengine.cli.output import Output
@@ -32,7 +33,7 @@ class Progress:
         self._output = output
         self._bars: Bars | None = None
         self._task: TaskID | None = None
-        self._draws = sys.stderr.isatty() and not output.given.quiet
+        self._draws = sys.stderr.isatty() and not (output.given.quiet or output.given.debug)
 
     def __enter__(self) -> Self:
         return self
@@ -54,6 +55,8 @@ class Progress:
                 self._say(f"{operation}: {why}; again in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._say(f"waiting up to {seconds:.0f} s: {why}")
+            case Stopping(seconds):
+                self._say(f"stopping: answers under way are waited for, {seconds:g} s at most; once more ends at once")
             case SessionOpened(id):
                 if self._output.given.verbose:
                     self._say(f"sync session {id} started")

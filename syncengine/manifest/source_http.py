@@ -5,8 +5,10 @@ Nothing is sent anywhere but below the source's own URL: no redirects, no other 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -15,6 +17,7 @@ import httpx
 
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_files import NotJson, loads
+from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
 from syncengine.template_limits import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
@@ -52,18 +55,50 @@ def http_rows(
 
     A user and password in the URL go into a header.
     """
-    transport = httpx.HTTPTransport(retries=ATTEMPTS - 1)
     base, auth = _credentials(url.rstrip("/"))
-    with httpx.Client(
-        timeout=timeout, follow_redirects=False, transport=transport, headers=dict(headers), auth=auth
-    ) as client:
-        number, size = 0, 0
-        for items in _pages(client, name, base, question, time.monotonic() + seconds):
+    number, size = 0, 0
+    with _asking(headers, auth, timeout, time.monotonic() + seconds) as asked:
+        for items in _pages(asked, name, base, question):
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
                     raise SourceTrouble(f"{name}: its rows are more than fit into {most // 1_000_000} MB")
                 yield number, item
+
+
+class TooLate(Exception):
+    """All pages together have taken as long as they may."""
+
+
+Asked = Callable[[httpx.URL], Reply]
+"""What one request comes to; httpx.HTTPError."""
+
+
+@contextmanager
+def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: float, until: float) -> Iterator[Asked]:
+    """An answer takes no longer than `timeout`, and none of them ends after `until`."""
+    client = httpx.AsyncClient(
+        timeout=timeout,
+        follow_redirects=False,
+        transport=httpx.AsyncHTTPTransport(retries=ATTEMPTS - 1),
+        headers=HEADERS,
+        auth=auth,
+    )
+    client.headers.update(headers)
+
+    def asked(url: httpx.URL) -> Reply:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TooLate
+        request = client.build_request("GET", url)
+        return loop.run(exchange(client, request, seconds=min(timeout, left), most=MAX_BYTES))
+
+    # A loop of its own, since only a task can be made to end in the middle of what it waits for.
+    with asyncio.Runner() as loop:
+        try:
+            yield asked
+        finally:
+            loop.run(client.aclose())
 
 
 def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
@@ -76,7 +111,7 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(client: httpx.Client, name: str, base: str, question: Question, deadline: float) -> Iterator[list[Any]]:
+def _pages(asked: Asked, name: str, base: str, question: Question) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
     page, size = question.first, 0
     met, last = set[str](), None
@@ -88,7 +123,7 @@ def _pages(client: httpx.Client, name: str, base: str, question: Question, deadl
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(client, name, base, address, query, deadline)
+        answer, read = _answer(asked, name, base, address, query)
         size += read
         if size > MAX_ALL_BYTES:
             raise SourceTrouble(f"{name}: its pages do not come to an end")
@@ -147,12 +182,10 @@ def _goes_up(path: str) -> bool:
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
-def _answer(
-    client: httpx.Client, name: str, base: str, address: str, query: Mapping[str, str], deadline: float
-) -> tuple[Any, int]:
+def _answer(asked: Asked, name: str, base: str, address: str, query: Mapping[str, str]) -> tuple[Any, int]:
     """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
     shown = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
-    content = _content(client, name, address, query, shown, deadline)
+    content = _content(asked, name, address, query, shown)
     try:
         return loads(content), len(content)
     except NotJson as error:
@@ -161,38 +194,34 @@ def _answer(
         raise SourceTrouble(f"{name}: {shown} did not answer with JSON") from None
 
 
-def _content(
-    client: httpx.Client, name: str, address: str, query: Mapping[str, str], shown: str, deadline: float
-) -> bytes:
+def _content(asked: Asked, name: str, address: str, query: Mapping[str, str], shown: str) -> bytes:
     for attempt in range(ATTEMPTS):
+        is_last = attempt == ATTEMPTS - 1
         try:
-            with client.stream("GET", httpx.URL(address).copy_merge_params(dict(query))) as response:
-                if response.status_code >= 500 and attempt < ATTEMPTS - 1:
-                    continue
-                if not response.is_success:
-                    raise SourceTrouble(f"{name}: {shown} answered {response.status_code}")
-                return _bounded(response, name, shown, deadline)
+            reply = asked(httpx.URL(address).copy_merge_params(dict(query)))
+        except TooLate:
+            break
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            if attempt == ATTEMPTS - 1:
+            if is_last:
                 raise SourceTrouble(f"{name}: {shown} cannot be read: {_why(error)}") from None
-    raise SourceTrouble(f"{name}: {shown} cannot be read")
+            continue
+        if reply.status < 500 or is_last:
+            return _taken(reply, name, shown)
+    raise SourceTrouble(f"{name}: it takes too long")
+
+
+def _taken(reply: Reply, name: str, shown: str) -> bytes:
+    if not 200 <= reply.status < 300:
+        raise SourceTrouble(f"{name}: {shown} answered {reply.status}")
+    if reply.content is None:
+        raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_BYTES // 1024 // 1024} MB")
+    return reply.content
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, httpx.TimeoutException):
+    if isinstance(error, httpx.TimeoutException | Unfinished):
         return "no answer in time"
     return "no connection" if isinstance(error, httpx.ConnectError) else type(error).__name__
-
-
-def _bounded(response: httpx.Response, name: str, shown: str, deadline: float) -> bytes:
-    found = bytearray()
-    for chunk in response.iter_bytes():
-        if time.monotonic() > deadline:
-            raise SourceTrouble(f"{name}: it takes too long")
-        found += chunk
-        if len(found) > MAX_BYTES:
-            raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_BYTES // 1024 // 1024} MB")
-    return bytes(found)
 
 
 def _at(answer: Any, steps: tuple[str, ...], name: str) -> Any:

@@ -12,9 +12,13 @@ from syncengine.sandbox.mechanisms import WEBHOOK
 from syncengine.sandbox.sandbox import Sandbox
 from syncengine.sandbox.waiting import Bell, seconds_until_due
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
+from syncengine.service.exchange import HEADERS, Unfinished, exchange
 
 AT_ONCE = 4
 """Calls under way at the same time, at most."""
+
+LARGEST = 1024 * 1024
+"""Bytes of an answer, whose text is shown to a user."""
 
 _NO_FAULT = Fault(WEBHOOK_CALL)
 
@@ -26,7 +30,7 @@ class Callbacks:
     async def run(self) -> None:
         """Call until cancelled."""
         # The receiver is the developer's own: no proxy of the environment lies between.
-        async with httpx.AsyncClient(trust_env=False) as http:
+        async with httpx.AsyncClient(trust_env=False, headers={"accept-encoding": HEADERS["accept-encoding"]}) as http:
             await asyncio.gather(*(self._call_in_turn(http) for _ in range(AT_ONCE)))
 
     async def _call_in_turn(self, http: httpx.AsyncClient) -> None:
@@ -57,10 +61,11 @@ class Callbacks:
     async def _sent(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
         seconds = self._sandbox.world.settings[SETTINGS].webhook_timeout_seconds
         try:
-            async with asyncio.timeout(seconds):
-                response = await http.post(call["url"], json=call["payload"], timeout=seconds)
-        except TimeoutError:
+            request = http.build_request("POST", call["url"], json=call["payload"], timeout=seconds)
+            reply = await exchange(http, request, seconds=seconds, most=LARGEST)
+        except (httpx.TimeoutException, Unfinished):
             return None, f"no answer within {seconds:g} seconds"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return None, f"no answer: {type(error).__name__}"
-        return response.status_code, response.text
+        kind = {"content-type": reply.headers.get("content-type", "")}
+        return reply.status, httpx.Response(reply.status, headers=kind, content=reply.content or b"").text

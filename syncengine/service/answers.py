@@ -31,6 +31,8 @@ class Answer:
     `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
     attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
     came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
+    `given_up`: when, on this machine's own clock, the last attempt ended that the service may still execute; None where
+    there is none. `too_large`: it is longer than `size` bytes, and was not read further. `note` is what we have to say of it.
     """
 
     status: int | None
@@ -44,16 +46,30 @@ class Answer:
     unread: bytes = field(default=b"", repr=False)
     kind: str = ""
     size: int = 0
+    too_large: bool = False
+    note: str = ""
 
     @property
     def said(self) -> str:
         """Status, kind and length, and the service's own words of an error: never a part of anything else."""
         if self.status is None:
-            return self.text or "no words"
+            return f"{self.text or 'no words'}{self.note}"
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
         if isinstance(words, str) and words.strip():
-            return f"{self.status}: {tidy(words)}"
-        return f"{self.status} ({self.kind or 'no content type'}, {self.size} bytes)"
+            return f"{self.status}: {tidy(words)}{self.note}"
+        size = f"{'more than ' if self.too_large else ''}{self.size} bytes"
+        return f"{self.status} ({self.kind or 'no content type'}, {size}){self.note}"
+
+    @property
+    def words(self) -> str:
+        """What came, with our note; nothing for JSON that says nothing, as `{}`."""
+        is_empty = self.status is not None and self.understood and not self.data
+        return f"{'no words' if is_empty or not self.text else self.text}{self.note}"
+
+    @property
+    def explained(self) -> str:
+        """Status and words of trouble."""
+        return f"{self.status}: {self.words}" if self.status else self.words
 
     @property
     def ok(self) -> bool:

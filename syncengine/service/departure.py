@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+
+from syncengine.service.exchange import Trace
 
 LARGE = 64 * 1024
 """Bytes of a body that may not leave at once."""
@@ -13,8 +15,6 @@ PATIENCE_SECONDS = 1.0
 
 BODY_SENT = "http11.send_request_body.complete"
 """httpcore's name for the moment that the last byte was handed to the operating system."""
-
-Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
 
 
 class Departures:
@@ -35,10 +35,10 @@ class Departures:
                     await self._none.wait()
 
     @contextmanager
-    def of(self, content: bytes | None) -> Iterator[dict[str, Trace]]:
-        """The extensions of a request with this content, which is under way from now on."""
+    def of(self, content: bytes | None) -> Iterator[Trace | None]:
+        """The trace of a request with this content, which is under way from now on; None where it leaves at once."""
         if content is None or len(content) < LARGE:
-            yield {}
+            yield None
             return
         ticket = object()
         self._leaving.add(ticket)
@@ -49,7 +49,7 @@ class Departures:
                 self._left(ticket)
 
         try:
-            yield {"trace": trace}
+            yield trace
         finally:
             self._left(ticket)
 

@@ -7,16 +7,24 @@ from dataclasses import dataclass
 BATCH_LIMIT = 2000
 """Items in one batch call, at most (service-facts §2)."""
 
+LARGEST = 16 * 1024 * 1024
+LARGEST_LIST = 64 * 1024 * 1024
+"""Of posted time: 500 groups with all their rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. `items` is the body's list for batch calls, `optional` that a project must configure it."""
+    """One operation. `items` is the body's list for batch calls, `optional` that a project must configure it.
+
+    `largest`: bytes that its answer may have, packed or not.
+    """
 
     id: str
     method: str
     path: str
     items: str | None = None
     optional: bool = False
+    largest: int = LARGEST
 
     @property
     def limit(self) -> int:
@@ -36,8 +44,8 @@ START_SYNC_SESSION = Operation("startSyncSession", "POST", "/activitytype/sync/s
 COMPLETE_SYNC_SESSION = Operation("completeSyncSession", "POST", "/activitytype/sync/complete")
 CANCEL_SYNC_SESSION = Operation("cancelSyncSession", "POST", "/activitytype/sync/cancel")
 UPLOAD_ACTIVITY_TYPES = Operation("uploadActivityTypes", "POST", "/activitytype/batch", items="activityTypes")
-FETCH_POSTED_TIME = Operation("fetchPostedTime", "GET", "/postedtime")
-LIST_POSTED_TIME = Operation("listPostedTime", "GET", "/postedtime/list")
+FETCH_POSTED_TIME = Operation("fetchPostedTime", "GET", "/postedtime", largest=LARGEST_LIST)
+LIST_POSTED_TIME = Operation("listPostedTime", "GET", "/postedtime/list", largest=LARGEST_LIST)
 REGISTER_FETCH_CLIENT = Operation("registerFetchClient", "POST", "/postedtime/registerfetchclient")
 UNREGISTER_FETCH_CLIENT = Operation("unregisterFetchClient", "POST", "/postedtime/unregisterfetchclient")
 UPDATE_POSTED_TIME_STATUS = Operation("updatePostedTimeStatus", "POST", "/postedtime/status")

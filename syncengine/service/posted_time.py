@@ -161,7 +161,7 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
     if answer.status in (401, 403):
         return AuthFailed(f"the service refuses the API key: {answer.said}")
     if answer.status is None:
-        return Unreachable(f"the service cannot be reached: {answer.said}")
+        return Unreachable(f"the service cannot be reached: {answer.said}; repeat unchanged once it answers")
     path = client.path(operation)
     if answer.ok:
         return Unanswered(f"{path} answered something else than the interface says: {answer.said}")

@@ -26,6 +26,9 @@ from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
 
+ANSWERED, PATH = "answered", "path"
+"""Verb and kind of a line for an operation's method and path, once it has answered with a 2xx for this state."""
+
 CALL = "call"
 """The kind of a line, named by a call, that ends whatever is open of it: nearly all calls end so, and a line for each
 of their keys would be half of the journal."""
@@ -194,9 +197,27 @@ def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
         connection.execute(sa.update(ROWS).where(part, ROWS.c.doubtful.is_(False)).values(doubtful=True))
 
 
+def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
+    """Doubt categories and the ids that they are recorded with, which are compared with what comes, and not sent."""
+    for part in keyed(connection, ROWS, keys):
+        connection.execute(sa.update(ROWS).where(part).values(doubtful=True, confirmed=False))
+
+
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
     """Append lines that say no more than the verb."""
     _append(connection, [stamp.line(verb, key) for key in keys])
+
+
+def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
+    """Append that an operation is at this path, where it is not known yet."""
+    if (operation, path) not in paths(connection):
+        _append(connection, [stamp.line(ANSWERED, (PATH, path), operation=operation)])
+
+
+def paths(connection: sa.Connection) -> set[tuple[str, str]]:
+    """Operations with the paths at which they have answered."""
+    query = sa.select(JOURNAL.c.operation, JOURNAL.c.name).where(JOURNAL.c.kind == PATH)
+    return {(operation, path) for operation, path in connection.execute(query)}
 
 
 def forget(connection: sa.Connection, keys: Iterable[Key]) -> list[Key]:

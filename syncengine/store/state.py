@@ -111,6 +111,11 @@ class State:
         with self.database.transaction() as connection:
             return list(connection.execute(query).scalars())
 
+    def answering_paths(self) -> set[tuple[str, str]]:
+        """Operations, and the paths at which they have answered with a 2xx."""
+        with self.database.transaction() as connection:
+            return journal.paths(connection)
+
     def plan_ended(self, plan_id: str) -> bool:
         """Whether a run of this plan ran to its end: it is used up (engine.md 6)."""
         with self.database.transaction() as connection:
@@ -244,6 +249,14 @@ class State:
             journal.doubt(connection, doubted)
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
+    def doubt_ids(self, categories: Iterable[Key]) -> None:
+        """Have these categories sent again by the next plan, by their names alone: their ids may be others."""
+        doubted = list(categories)
+        self.doubted = self.doubted or bool(doubted)
+        with self._writing() as connection:
+            journal.unconfirm(connection, doubted)
+            journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
+
     def doubt_all(self) -> int:
         """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
         held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
@@ -264,6 +277,11 @@ class State:
             dropped = journal.forget(connection, keys)
             journal.note(connection, self._stamp(), journal.FORGOTTEN, dropped)
         return len(dropped)
+
+    def path_answered(self, operation: str, path: str) -> None:
+        """Remember that an operation is at this path."""
+        with self._writing() as connection:
+            journal.answered(connection, self._stamp(), operation, path)
 
     def session_opened(self, session: str) -> None:
         run = self._run.id if self._run else None

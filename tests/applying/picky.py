@@ -26,11 +26,15 @@ PATHS = {operation.path: operation.id for operation in OPERATIONS.values()}
 
 @dataclass
 class Picky:
-    """`refuses(operation, body)` gives the answer, or None to let the rules decide."""
+    """`refuses(operation, body)` gives the answer, or None to let the rules decide.
+
+    `elsewhere`: further paths of operations.
+    """
 
     url: str = ""
     rules: Rules = field(default_factory=Rules)
     refuses: Callable[[str, Any], Refusal | None] = lambda operation, body: None
+    elsewhere: dict[str, str] = field(default_factory=dict)
     requests: list[tuple[str, Any]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -52,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
-        status, body = self.picky.answer(PATHS[self.path], orjson.loads(raw or b"{}"))
+        status, body = self.picky.answer({**PATHS, **self.picky.elsewhere}[self.path], orjson.loads(raw or b"{}"))
         content = body.encode() if isinstance(body, str) else orjson.dumps(body)
         self.send_response(status)
         self.send_header("content-length", str(len(content)))

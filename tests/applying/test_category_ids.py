@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .bench import Bench, category, tag
 
 
@@ -137,3 +139,97 @@ def test_a_rename_is_accepted_only_with_the_same_id(bench: Bench) -> None:
     assert bench.sandbox.tags()["OURS-1"]["category"] == "new"
     bench.assert_converges()
     assert bench.sandbox.categories().keys() == {"new"}
+
+
+def converges_by_itself(bench: Bench, *, within: int) -> None:
+    """Applies alone mend it, without any flag."""
+    codes = [bench.apply().exit_code for _ in range(within)]
+    assert codes[-1] == 0
+    bench.assert_at_rest()
+
+
+@pytest.mark.parametrize("id_", [17, None, True, "", " ", ["x"], {"id": "x"}])
+def test_an_id_that_is_no_text_is_no_answer(bench: Bench, id_: object) -> None:
+    """Its outcome is unknown, its tags wait, and the next apply asks again."""
+    bench.wants(tagCategories=[category("acme")], tags=[tag("WAITS-1", category="acme")])
+    answer = {"tagCategories": [{"id": id_, "externalId": "acme"}]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=answer, apply=True)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.outcomes) == (3, {"category/acme": "unknown", "tag/WAITS-1": "skipped"})
+    bench.assert_converges()
+    assert bench.sandbox.tags()["WAITS-1"]["category"] == "acme"
+
+
+def test_an_id_that_the_service_does_not_know_is_asked_for_again(bench: Bench) -> None:
+    """One wrong answer of a gateway, and every tag with that id is refused: it is said, and later applies mend it."""
+    bench.wants(tagCategories=[category("acme")], tags=[tag("ONE-1", category="acme"), tag("TWO-1", category="acme")])
+    wrong = {"tagCategories": [{"id": "nobodys", "externalId": "acme"}]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=wrong, apply=True)
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied().keys()) == (3, {"tag/ONE-1", "tag/TWO-1"})
+    assert "category-id-doubted" in ended.codes
+    assert "category/acme" in bench.doubtful()
+    converges_by_itself(bench, within=1)
+    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {"ONE-1": "acme", "TWO-1": "acme"}
+
+
+def test_a_wrong_id_of_a_category_with_members_is_mended_with_all_of_them(bench: Bench) -> None:
+    """The members are sent again with the wrong id, refused, and then sent with the right one."""
+    members = [tag("ONE-1", category="acme"), tag("TWO-1", category="acme")]
+    bench.settle(tagCategories=[category("acme")], tags=members)
+    wrong = {"tagCategories": [{"id": "nobodys", "externalId": "acme"}]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=wrong, apply=True)
+    bench.wants(tagCategories=[category("acme", description="new")], tags=members)
+    assert bench.apply().exit_code == 3
+    converges_by_itself(bench, within=1)
+    assert {held["category"] for held in bench.sandbox.tags().values()} == {"acme"}
+
+
+def test_a_category_that_somebody_made_anew_is_found_by_a_refused_tag(bench: Bench) -> None:
+    """It went with its tags, and has another id now: what it took along is sent again."""
+    bench.settle(tagCategories=[category("acme")], tags=[tag("OLD-1", category="acme")])
+    bench.sandbox.person_deletes("category", "acme")
+    bench.wants(tagCategories=[category("acme")], tags=[tag("OLD-1", category="acme"), tag("NEW-1", category="acme")])
+    assert bench.apply().exit_code == 3
+    converges_by_itself(bench, within=1)
+    assert bench.sandbox.tags().keys() == {"OLD-1", "NEW-1"}
+
+
+def test_an_id_of_another_category_is_no_answer(bench: Bench) -> None:
+    """Tags would go where other tags are, and the next update would rename that category."""
+    bench.settle(tagCategories=[category("theirs")], tags=[tag("THEIRS-1", category="theirs")])
+    id_ = bench.sandbox.categories()["theirs"]["id"]
+    wrong = {"tagCategories": [{"id": id_, "externalId": "acme"}]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=wrong, apply=True)
+    bench.wants(
+        tagCategories=[category("theirs"), category("acme")],
+        tags=[tag("THEIRS-1", category="theirs"), tag("OURS-1", category="acme")],
+    )
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (3, {"category/acme": "unknown", "tag/OURS-1": "skipped"})
+    converges_by_itself(bench, within=1)
+    assert bench.sandbox.categories().keys() == {"theirs", "acme"}
+    assert {name: held["category"] for name, held in bench.sandbox.tags().items()} == {
+        "THEIRS-1": "theirs",
+        "OURS-1": "acme",
+    }
+
+
+def test_two_categories_with_one_id_have_none(bench: Bench) -> None:
+    """At most one of them can have it."""
+    one_id = {"tagCategories": [{"id": "x", "externalId": name} for name in ("acme", "jacobi")]}
+    bench.sandbox.fault("upsertTagCategories", status=200, body=one_id, apply=True)
+    bench.wants(tagCategories=[category("acme"), category("jacobi")])
+    assert set(bench.apply().outcomes.values()) == {"unknown"}
+    bench.assert_converges()
+
+
+def test_a_tag_that_is_refused_beside_others_says_nothing_of_the_id(bench: Bench) -> None:
+    """The service knows the id, as it took another tag with it."""
+    bench.settle(tagCategories=[category("acme")])
+    errors = [{"index": 0, "errorDescription": "not today"}]
+    bench.sandbox.fault("upsertTags", itemErrors=errors)
+    bench.wants(tagCategories=[category("acme")], tags=[tag("ONE-1", category="acme"), tag("TWO-1", category="acme")])
+    ended = bench.apply()
+    assert (ended.exit_code, bench.doubtful()) == (3, {"tag/ONE-1"})
+    assert "category-id-doubted" not in ended.codes

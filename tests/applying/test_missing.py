@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bench import Bench, category, numbered, tag
+from .picky import Picky
 
 
 def test_a_keyword_that_is_already_gone_is_settled_and_the_tag_sent_whole(bench: Bench) -> None:
@@ -98,16 +99,76 @@ def test_a_deleted_tag_that_is_already_gone_is_settled(bench: Bench) -> None:
     bench.assert_at_rest()
 
 
-def test_an_operation_that_only_answers_404_is_a_warning_that_names_its_path(bench: Bench) -> None:
-    """A mistyped endpoint looks like keywords that are gone already."""
+MISTYPED = ("endpoints: {deleteKeyword: {path: /tag/keyword/remove}}",)
+
+
+def test_a_mistyped_path_settles_nothing(bench: Bench) -> None:
+    """It looks like keywords that are gone already: the run is incomplete, and names the path, as often as it runs."""
     names = numbered("TAG", 3)
     bench.settle(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
-    bench.settings(service=("endpoints: {deleteKeyword: {path: /tag/keyword/remove}}",))
+    bench.settings(service=MISTYPED)
     bench.wants(tags=[tag(name) for name in names])
+    for _ in range(2):
+        ended = bench.apply()
+        assert (ended.exit_code, set(ended.outcomes.values())) == (3, {"failed"})
+        warnings = [d.message for d in ended.applied.report.diagnostics if d.code == "only-404"]
+        assert len(warnings) == 1
+        assert all("/tag/keyword/remove" in words for words in (*warnings, *map(ended.words, ended.outcomes)))
+    assert all("words" in str(held["keywords"]) for held in bench.sandbox.tags().values())
+    bench.settings()
+    bench.assert_converges()
+    assert all("words" not in str(held["keywords"]) for held in bench.sandbox.tags().values())
+
+
+def test_a_right_path_does_not_prove_a_wrong_one(bench: Bench) -> None:
+    """Deletes went well until somebody changed the path."""
+    bench.settle(tags=[tag("TAG-1", keywords=["first", "second"])])
+    bench.settle(tags=[tag("TAG-1", keywords=["first"])])
+    bench.settings(service=MISTYPED)
+    bench.wants(tags=[tag("TAG-1")])
+    assert bench.apply().exit_code == 3
+    assert bench.doubtful() == {"tag/TAG-1"}
+
+
+def test_a_mistyped_path_deletes_no_category_and_no_tag(bench: Bench) -> None:
+    """Neither is what a 404 says of a tag's metadata."""
+    wrong = "{deleteTagCategory: {path: /x}, deleteTagMetadata: {path: /y}, deleteTag: {path: /z}}"
+    bench.settings("policy: {tagRemoval: delete}", service=(f"endpoints: {wrong}",))
+    bench.settle(tagCategories=[category("leaves")], tags=[tag("TAG-1", metadata={"Old": "1"}), tag("TAG-2")])
+    bench.wants(tags=[tag("TAG-1")])
     ended = bench.apply()
-    warnings = [d.message for d in ended.applied.report.diagnostics if d.code == "only-404"]
-    assert len(warnings) == 1
-    assert "/tag/keyword/remove" in warnings[0]
+    assert (ended.exit_code, set(ended.outcomes.values())) == (3, {"failed"})
+    assert {"category/leaves", "tag/TAG-1", "tag/TAG-2"} == ended.not_applied().keys()
+    assert (bench.sandbox.tags().keys(), bench.sandbox.categories().keys()) == ({"TAG-1", "TAG-2"}, {"leaves"})
+
+
+def test_another_path_is_believed_once_it_has_answered(picky: Picky, bench: Bench) -> None:
+    """In this run, in whatever order, or in an earlier one: what is gone is gone."""
+    elsewhere = ("endpoints: {deleteKeyword: {path: /v2/keyword/delete}}",)
+    picky.elsewhere = {"/v2/keyword/delete": "deleteKeyword"}
+    bench.settings(service=elsewhere, url=picky.url)
+    names = numbered("TAG", 3)
+    bench.settle(tags=[tag(name, keywords=[f"{name} words", f"{name} more"]) for name in names])
+    gone = iter(({"message": "no such keyword"}, None, None, None))
+    picky.refuses = lambda operation, body: (
+        (404, refusal) if operation == "deleteKeyword" and (refusal := next(gone)) else None
+    )
+    bench.wants(tags=[tag(name, keywords=[f"{name} words"]) for name in names])
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    picky.refuses = lambda operation, body: (404, {}) if operation == "deleteKeyword" else None
+    bench.wants(tags=[tag(name) for name in names])
+    assert bench.apply().exit_code == 0
+
+
+def test_the_usual_path_is_believed(bench: Bench) -> None:
+    """Also where the project file says it in full: a person deleted the keyword, and nothing else was ever asked."""
+    bench.settings(service=("endpoints: {deleteKeyword: {path: /tag/keyword/delete}}",))
+    bench.settle(tags=[tag("TAG-1", keywords=["words"])])
+    bench.sandbox.person_deletes("keyword", "words", tag="TAG-1")
+    bench.wants(tags=[tag("TAG-1")])
+    assert bench.apply().exit_code == 0
+    bench.assert_at_rest()
 
 
 def test_an_operation_that_answered_otherwise_once_is_no_warning(bench: Bench) -> None:

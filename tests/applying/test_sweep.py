@@ -40,6 +40,12 @@ def test_a_sweep_is_start_upload_of_all_that_stays_and_completion(swept: Bench) 
     swept.assert_at_rest()
 
 
+def test_a_session_is_started_without_a_body(swept: Bench) -> None:
+    """The published contract has none, and a validating proxy refuses an empty object."""
+    (start,) = swept.apply().sent("startSyncSession")
+    assert start["body"] is None
+
+
 def test_what_changes_otherwise_is_uploaded_before_the_session(swept: Bench) -> None:
     """A cancelled session then leaves recorded true."""
     swept.wants(activityTypes=[activity_type("A100", description="new"), activity_type("A300"), STAYING[1]])
@@ -241,6 +247,7 @@ def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bo
     assert "activity-type/A900" in swept.doubtful()
     healed = swept.assert_converges()
     assert healed.order() == ["cancelSyncSession", *SESSION]
+    assert "only-404" not in healed.codes, "a session that is over is no mistyped path"
     assert swept.sandbox.types() == {"A100", "A200"}
     assert swept.sandbox.sessions()["open"] == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,9 +172,30 @@ def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Servic
     project.wants(tags=[tag("NEW-1")])
     done = project.run("apply", "-y", "--format", "json")
     assert (done.code, done.codes) == (9, ["unreachable"])
+    (message,) = (diagnostic["message"] for diagnostic in done.document["diagnostics"])
+    assert "answered 503" in message
+    assert "repeat unchanged" in message
     assert service.asked() == ["teamInfo"] * 6
     service.heal()
     assert project.run("apply", "-y").code == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"status": 404}, "answered 404"),
+        ({"status": 200, "body": "<html>"}, "does not name the team"),
+        ({"drop": "before"}, "cannot be reached"),
+    ],
+)
+def test_9_says_what_came_and_what_to_do(project: Project, service: Service, fault: dict[str, Any], words: str) -> None:
+    """Only an answer can fail to name the team; the cure is the same."""
+    service.fault("teamInfo", times=None, **fault)
+    project.wants(tags=[tag("NEW-1")])
+    done = project.run("apply", "-y")
+    assert done.code == 9
+    assert words in done.err
+    assert "repeat unchanged" in done.err
 
 
 @pytest.mark.parametrize(

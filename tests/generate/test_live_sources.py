@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import signal
 import sqlite3
@@ -27,6 +28,7 @@ from syncengine.manifest.source_sql import bounds_of, sql_rows
 from syncengine.settings import load_project
 from syncengine.template_limits import memory_of
 from tests.cli.program import Project
+from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write
 
 ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db", "TEAM": "blue"}
@@ -360,6 +362,22 @@ def test_an_answer_that_drips_is_not_waited_for(crm: str) -> None:
     with pytest.raises(SourceTrouble, match="too long"):
         list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, Question("/drip"), 0.5))
     assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
+def test_each_answer_has_its_time(before: bytes) -> None:
+    """Headers may drip as well; it is asked again as after any other trouble, and then given up."""
+    with dripping(before) as server, pytest.raises(SourceTrouble, match="its URL cannot be read: no answer in time"):
+        list(http_rows("crm", server.url, {}, 0.1, Question()))
+
+
+def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
+    """Half a megabyte of gzip, of which unpacking makes 128: it is not unpacked further than it may be large."""
+    packed = gzip.compress(bytes(128 * 1024 * 1024), 1)
+    head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    whole = {b"/": head % len(packed) + packed}
+    with dripping(BODY, whole) as server, pytest.raises(SourceTrouble, match="more than 64 MB"):
+        list(http_rows("crm", server.url, {}, 5.0, Question()))
 
 
 def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:

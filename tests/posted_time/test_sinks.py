@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import sqlite3
@@ -15,6 +16,7 @@ import pytest
 
 from syncengine.connector import failure_of
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
+from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
 from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.posted_time.samples import raw, row
@@ -202,6 +204,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
     assert got.headers["idempotency-key"] == "g1/pms"
     assert (got.headers["authorization"], got.headers["x-tag"]) == ("Bearer s3cr3t", "T ACME-0042")
     assert got.headers["content-type"] == "application/json"
+    assert got.headers["user-agent"].startswith("syncengine/")
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or b"s3cr3t" not in file.read_bytes()
 
@@ -271,6 +274,24 @@ def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda got: (200, None)
         (verdict,) = taking(delivering_with(tmp_path, http_sink(receiver.url)), raw())
+    assert verdict == Verdict(Outcome.SUCCESS, None, None)
+
+
+@pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
+def test_an_answer_that_drips_is_trouble(before: bytes, tmp_path: Path) -> None:
+    """A byte at a time, for ever: nobody's time waits for its end, nor does any other group."""
+    with dripping(before) as server:
+        delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
+        (verdict,) = taking(delivery, raw())
+    assert (verdict.outcome, delivery.troubles[0].kind) == (Outcome.TROUBLE, TroubleKind.UNREACHABLE)
+
+
+def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
+    """Half a megabyte of gzip, of which unpacking makes 128: no template reads it, and the group was taken."""
+    packed = gzip.compress(b'{"id": 4711, "more": "' + bytes(128 * 1024 * 1024) + b'"}', 1)
+    head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
+        (verdict,) = taking(delivering_with(tmp_path, http_sink(server.url)), raw())
     assert verdict == Verdict(Outcome.SUCCESS, None, None)
 
 

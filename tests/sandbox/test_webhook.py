@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.dripping import BODY, HEADERS, dripping
 
 from .conftest import Talking
 from .receiver import Receiver, eventually, receiving
@@ -167,3 +170,25 @@ def test_the_request_log_does_not_show_the_key(running: Talking, receiver: Recei
     """Neither does the state."""
     assert running.requests()[0]["body"] == {"callbackUrl": receiver.url, "callerKey": "***"}
     assert "the caller's key" not in str(running.requests()) + str(running.state())
+
+
+@pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
+def test_an_answer_that_drips_is_none(running: Talking, before: bytes) -> None:
+    """The call has its time, whatever arrives of the answer."""
+    running.control("/settings", {"retrySeconds": 0, "webhookTimeoutSeconds": 0.2, "webhookCalls": 1})
+    with dripping(before) as server:
+        assert running.post("/postedtime/subscribe", {"callbackUrl": server.url}).status_code == 200
+        running.control("/posted-time", {})
+        (posted,) = became(running, "failed")
+    assert "no answer within 0.2 seconds" in str(told(posted))
+
+
+def test_an_answer_that_is_too_large_is_not_read(running: Talking) -> None:
+    """A kilobyte of gzip may be a gigabyte of text for the user."""
+    packed = gzip.compress(bytes(64 * 1024 * 1024), 1)
+    head = b"HTTP/1.1 400 No\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
+    with dripping(BODY, {b"/": head % len(packed) + packed}) as server:
+        assert running.post("/postedtime/subscribe", {"callbackUrl": f"{server.url}/"}).status_code == 200
+        running.control("/posted-time", {})
+        (posted,) = became(running, "failed")
+    assert told(posted) == [(400, "FAILURE", "")]

@@ -15,15 +15,15 @@ KEY = "s3cret-key"
 AT_ONCE = {"Retry-After": "0"}
 BUSY = Reply(503, b"busy", AT_ONCE)
 
+_CONDUCT = ("timeout", "concurrency", "stop", "abandon", "patience", "before_send", "on_retry")
+
 
 def key(*, fresh: bool = False) -> str:
     return KEY
 
 
 def client(server: Scripted | str, **given: Any) -> Client:
-    conduct = {
-        name: given.pop(name) for name in ("timeout", "concurrency", "stop", "before_send", "on_retry") if name in given
-    }
+    conduct = {name: given.pop(name) for name in _CONDUCT if name in given}
     url = server if isinstance(server, str) else server.url
     return Client(url, given.pop("key", key), conduct=Conduct(first_wait=0.001, **conduct), **given)
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from syncengine import __version__
 from syncengine.service.client import ATTEMPTS, Client, Endpoint, retry_after
-from syncengine.service.operations import OPERATIONS, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
+from syncengine.service.operations import OPERATIONS, START_SYNC_SESSION, TEAM_INFO, UPSERT_TAG, UPSERT_TAGS, Operation
 
 from .scripted import CUT, OK, Reply, Scripted, saying, serving
 from .talking import AT_ONCE, BUSY, KEY, client, once, talk
@@ -32,6 +33,27 @@ def test_each_operation_is_called_at_its_place_with_the_key(operation: Operation
     assert heard.headers["x-api-key"] == KEY
     if operation.method != "GET":
         assert (heard.headers["content-type"], heard.body) == ("application/json", b'{"some":"body"}')
+
+
+def test_each_request_says_who_we_are() -> None:
+    """Name and version, for the service's own log."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await caller.call(UPSERT_TAGS, {})
+        return server.heard[0].headers["user-agent"]
+
+    assert talk((OK,), scene) == f"syncengine/{__version__}"
+
+
+def test_a_request_without_a_body_has_none() -> None:
+    """No empty object either, and no word on what it would be."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await caller.call(START_SYNC_SESSION)
+        return server.heard[0]
+
+    heard = talk((OK,), scene)
+    assert (heard.body, heard.headers["content-length"], "content-type" in heard.headers) == (b"", "0", False)
 
 
 def test_a_project_may_say_where_an_operation_is() -> None:
@@ -169,9 +191,18 @@ def test_the_service_s_word_on_waiting_is_honoured(header: str) -> None:
 
 
 def test_a_wait_beyond_five_minutes_is_not_begun() -> None:
-    """The call ends with the answer that came."""
+    """The call ends with the answer that came, and says why."""
     answer, requests = talk((Reply(503, b"", {"Retry-After": "301"}), OK), once)
     assert (answer.status, requests) == (503, 2)
+    words = "it asks to be tried again in 301 s, and a call has 300 s in all"
+    assert words in answer.said
+    assert words in answer.explained
+
+
+def test_a_wait_that_was_honoured_is_not_complained_of() -> None:
+    """Six attempts are six, however short the waits."""
+    answer, _ = talk((BUSY,), once)
+    assert "asks" not in answer.said + answer.explained
 
 
 def test_the_back_off_grows() -> None:

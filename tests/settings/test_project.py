@@ -12,6 +12,7 @@ from syncengine.errors import Problems
 from syncengine.project import Project
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Removal
+from syncengine.service.operations import OPERATIONS as EVERY_OPERATION
 from syncengine.setting_shapes import Reference
 from syncengine.settings import load_project
 
@@ -261,3 +262,13 @@ def test_a_key_in_clear_text_is_warned_of(tmp_path: Path) -> None:
 def test_limits_are_counts_or_shares(limit: Limit, count: int, total: int, exceeded: bool) -> None:
     """Shares trip from two on (engine.md §5)."""
     assert limit.is_exceeded(count, total) is exceeded
+
+
+def test_an_operation_that_is_never_called_has_no_place(tmp_path: Path) -> None:
+    """Nobody would notice that its path has no effect: the operation that is called is named."""
+    (tmp_path / "syncengine.yaml").write_text("version: 1\nservice: {endpoints: {upsertTag: {path: /x}}}\n")
+    with pytest.raises(Problems) as refusal:
+        load_project(folder=tmp_path, environ={}, operations=EVERY_OPERATION)
+    (found,) = refusal.value.found
+    assert (found.code, found.line, found.column) == ("unknown-operation", 2, 23)
+    assert "`upsertTags`" in found.message

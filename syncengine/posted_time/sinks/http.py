@@ -19,6 +19,8 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, 
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.service.exchange import HEADERS, exchange
+from syncengine.service.operations import LARGEST
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
@@ -91,7 +93,7 @@ class HttpSink:
         self._body = body
         self._refuse_on = refuse_on
         self._words = words
-        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False)
+        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
 
     def render(self, variables: Variables) -> Letter:
         path = self._path.render(variables) if self._path else ""
@@ -148,7 +150,9 @@ class HttpSink:
         sent = httpx.Headers({} if body is None else {"Content-Type": "application/json"})
         sent.update(secrets)
         sent.update(headers)
-        return await self._client.request(method, url, headers=sent, content=body)
+        request = self._client.build_request(method, url, headers=sent, content=body)
+        reply = await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST)
+        return httpx.Response(reply.status, content=reply.content or b"")  # what is too large is read by no template
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:
         status = response.status_code

@@ -1,0 +1,36 @@
+"""--debug: what requests to the service come to → lines on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import asdict
+
+import orjson
+
+from syncengine.render.visible import visible
+from syncengine.service.trace import TRACE, Traced
+
+
+class _Lines(logging.Handler):
+    """A line for each attempt."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def emit(self, record: logging.LogRecord) -> None:
+        traced = record.msg
+        assert isinstance(traced, Traced)
+        if self._as_json:
+            line = orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode()
+        else:
+            line = visible(f"debug: {traced}")
+        sys.stderr.write(line + "\n")
+
+
+def trace_requests(*, as_json: bool) -> None:
+    """Have all requests of this process told; the libraries' own logs show headers, and stay unheard."""
+    TRACE.handlers[:] = [_Lines(as_json=as_json)]
+    TRACE.setLevel(logging.DEBUG)
+    TRACE.propagate = False

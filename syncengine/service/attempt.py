@@ -1,0 +1,200 @@
+"""One attempt of one call: request → answer, over connections that are kept, with a key that is never shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, replace
+
+import httpx
+import orjson
+
+from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
+from syncengine.service.conduct import Conduct, Endpoint, KeySource
+from syncengine.service.departure import Departures
+from syncengine.service.exchange import HEADERS, Reply, exchange
+from syncengine.service.operations import Operation
+from syncengine.service.trace import TRACE, Traced
+
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+"""Failures that happen before a byte of the request leaves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What goes out, at every attempt the same."""
+
+    operation: Operation
+    content: bytes | None = None
+    query: Mapping[str, int] | None = None
+    timeout: float | None = None
+    items: int | None = None
+
+    def seconds(self, usual: float) -> float:
+        """How long an attempt may take in all: an answer that is held back for `timeout` may then take as usual."""
+        return usual if self.timeout is None else self.timeout + usual
+
+
+class Attempts:
+    """Sends requests, as many at a time as the conduct says, and reads what comes. `close` ends the connections."""
+
+    def __init__(
+        self,
+        base_url: str,
+        key: KeySource,
+        endpoints: Mapping[str, Endpoint],
+        conduct: Conduct,
+        now: Callable[[], float],
+    ) -> None:
+        self.departures = Departures()
+        self._base_url = base_url.rstrip("/")
+        self._key = key
+        self._endpoints = endpoints
+        self._conduct = conduct
+        self._now = now
+        self._free = asyncio.Semaphore(conduct.concurrency)
+        self._tls = httpx.create_ssl_context()
+        self._connections: list[httpx.AsyncClient] = []
+        self._resting: list[httpx.AsyncClient] = []
+        self._urls: dict[str, httpx.URL] = {}
+        self._headers: list[tuple[str, str]] = []
+        self._timeout = httpx.Timeout(conduct.timeout, pool=None)
+        self._awaited: set[asyncio.Timeout] = set()
+
+    async def close(self) -> None:
+        for connection in self._connections:
+            await connection.aclose()
+
+    def endpoint(self, operation: Operation) -> Endpoint:
+        return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
+
+    async def make(self, request: Request, seconds: float) -> Answer:
+        """Send, and read what comes in so many seconds; what the service or the network does never raises."""
+        began = time.monotonic()
+        answer = await self._made(request, seconds)
+        if TRACE.isEnabledFor(logging.DEBUG):
+            TRACE.debug(self._traced(request, answer, time.monotonic() - began))
+        return answer
+
+    def _traced(self, request: Request, answer: Answer, seconds: float) -> Traced:
+        endpoint = self.endpoint(request.operation)
+        query = f"?{httpx.QueryParams(dict(request.query))}" if request.query else ""
+        return Traced(
+            operation=request.operation.id,
+            method=endpoint.method,
+            path=self.shown(endpoint.path + query),
+            status=answer.status,
+            trouble=None if answer.status else answer.text,
+            seconds=round(seconds, 6),
+            sent=len(request.content or b""),
+            received=answer.size,
+            items=len(answer.data) if isinstance(answer.data, list) else request.items,
+        )
+
+    async def _made(self, request: Request, seconds: float) -> Answer:
+        largest = request.operation.largest
+        try:
+            async with self._connection() as connection, self._abandonable():
+                if self._conduct.abandon.is_set():
+                    return Answer(None, text="interrupted", reached=False)
+                built = self._built(connection, request)
+                with self.departures.of(request.content) as trace:
+                    reply = await exchange(connection, built, seconds=seconds, most=largest, trace=trace)
+                return self._read(reply, largest)
+        except TimeoutError:
+            return Answer(None, text="interrupted before its answer came")
+        except NOT_SENT as error:
+            return Answer(None, text=self.shown(f"cannot connect: {str(error) or 'no connection'}"), reached=False)
+        except httpx.LocalProtocolError:
+            return Answer(None, text="the request cannot be sent: is the API key one line of ASCII?", reached=False)
+        except httpx.ReadTimeout:
+            waited = request.timeout or seconds
+            return Answer(None, text=f"no answer within {waited:.3g} s", timed_out=True)
+        except httpx.HTTPError as error:
+            return Answer(None, text=self.shown(f"no answer: {str(error) or 'the connection broke'}"))
+
+    @contextlib.asynccontextmanager
+    async def _abandonable(self) -> AsyncIterator[None]:
+        """A block that TimeoutError ends as soon as answers are not waited for any more."""
+        async with asyncio.timeout(None) as awaited:
+            self._awaited.add(awaited)
+            try:
+                yield
+            finally:
+                self._awaited.discard(awaited)
+
+    async def abandoned(self) -> None:
+        """Wait until nobody waits for answers any more, and end what does."""
+        await self._conduct.abandon.wait()
+        for awaited in self._awaited:
+            awaited.reschedule(asyncio.get_running_loop().time())
+
+    def _built(self, connection: httpx.AsyncClient, request: Request) -> httpx.Request:
+        """A request as httpx builds it, save that what is the same for every call is not built again for each."""
+        endpoint = self.endpoint(request.operation)
+        url = self._urls.get(request.operation.id)
+        if url is None:
+            url = self._urls[request.operation.id] = httpx.URL(self._base_url + endpoint.path)
+        headers = [*self._headers, ("x-api-key", self._key())]
+        if request.content is not None:
+            headers.append(("content-type", "application/json"))
+        timeout = httpx.Timeout(request.timeout, pool=None) if request.timeout else self._timeout
+        return httpx.Request(
+            endpoint.method,
+            url.copy_merge_params(request.query) if request.query else url,
+            headers=headers,
+            cookies=connection.cookies,
+            content=request.content,
+            extensions={"timeout": timeout.as_dict()},
+        )
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
+        """The connection that rested last; httpx's own pool looks at all of them for each call."""
+        async with self._free:
+            connection = self._resting.pop() if self._resting else self._connect()
+            try:
+                yield connection
+            finally:
+                self._resting.append(connection)
+
+    def _connect(self) -> httpx.AsyncClient:
+        connection = httpx.AsyncClient(
+            timeout=self._timeout,
+            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
+            verify=self._tls,
+        )
+        connection.headers.update({**HEADERS, "accept": "application/json"})
+        self._headers = connection.headers.multi_items()
+        self._connections.append(connection)
+        return connection
+
+    def _read(self, reply: Reply, largest: int) -> Answer:
+        """The key is hidden in words alone: what is delivered, matched or sent back is as it came."""
+        answer = Answer(
+            reply.status,
+            retry_after=retry_after(reply.headers.get("retry-after"), self._now()),
+            kind=self.shown(reply.headers.get("content-type", "").partition(";")[0]),
+        )
+        if reply.content is None:
+            words = f"it is larger than {largest // 1024 // 1024} MB"
+            return replace(answer, text=words, understood=False, size=largest, too_large=True)
+        data: object = None
+        with contextlib.suppress(orjson.JSONDecodeError):
+            data = read_json(reply.content)
+        understood = data is not None or not reply.content.strip()
+        return replace(
+            answer,
+            data=words_without(self._key(), data, is_refusal=not answer.ok),
+            text=self.shown(reply.content.decode("utf-8", "replace")),
+            understood=understood,
+            unread=b"" if understood else reply.content,
+            size=len(reply.content),
+        )
+
+    def shown(self, text: str) -> str:
+        """What came as it may be shown, without the key (engine.md 4.11)."""
+        return tidy(without(self._key(), text))

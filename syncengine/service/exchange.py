@@ -1,0 +1,130 @@
+"""One request over HTTP → its whole answer, within a time and a size that hold whatever arrives, and however slowly."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import httpx
+
+from syncengine import __version__
+
+HEADERS = {"user-agent": f"syncengine/{__version__}", "accept-encoding": "gzip"}
+"""Who we are, and the packing that is asked for; a server may send others that need no library."""
+
+LEAVES = "http11.send_request_headers.started"
+"""httpcore's name for the moment before the first byte leaves."""
+
+Trace = Callable[[str, Mapping[str, object]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `content` is unpacked; None: it is larger than was accepted."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes | None
+
+
+class Unfinished(httpx.RemoteProtocolError):
+    """An answer that began, and did not end in time."""
+
+
+async def exchange(
+    client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
+) -> Reply:
+    """Send, and read to the end, in so many seconds for all of it.
+
+    httpx.HTTPError for what went wrong: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
+    when it was over before the answer began, Unfinished when it had begun.
+    """
+    has_begun, response = False, None
+
+    async def traced(event: str, info: Mapping[str, object]) -> None:
+        nonlocal has_begun
+        has_begun = has_begun or event == LEAVES
+        if trace is not None:
+            await trace(event, info)
+
+    request.extensions = {**request.extensions, "trace": traced}
+    try:
+        async with asyncio.timeout(seconds):
+            response = await client.send(request, stream=True)
+            try:
+                return Reply(response.status_code, response.headers, await _content(response, most))
+            finally:
+                await response.aclose()
+    except TimeoutError:
+        if response is not None:
+            raise Unfinished(f"it began, and did not end within {seconds:.3g} s") from None
+        if has_begun:
+            raise httpx.ReadTimeout(f"none within {seconds:.3g} s") from None
+        raise httpx.ConnectTimeout(f"no connection within {seconds:.3g} s") from None
+
+
+async def _content(response: httpx.Response, most: int) -> bytes | None:
+    unpacked = Unpacked(response.headers.get("content-encoding", ""), most)
+    async for chunk in response.aiter_raw():
+        if not unpacked.takes(chunk):
+            return None
+    return unpacked.whole()
+
+
+class Unpacker(Protocol):
+    @property
+    def eof(self) -> bool: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+class Unpacked:
+    """Content as it comes, unpacked no further than it may be large; httpx.DecodingError for what is not packed so."""
+
+    def __init__(self, encoding: str, most: int) -> None:
+        self._encoding = encoding
+        self._most = most
+        self._packed = 0
+        self._unpacker: Unpacker | None = None
+        self._content = bytearray()
+
+    def takes(self, chunk: bytes) -> bool:
+        """Whether it is not too large with this chunk."""
+        self._packed += len(chunk)
+        if self._packed > self._most:
+            return False
+        # Not before there is a body: the answer to HEAD has none, and may name any encoding.
+        self._unpacker = self._unpacker or _unpacker(self._encoding.strip().lower())
+        try:
+            self._content += self._unpacker.decompress(chunk, self._most - len(self._content) + 1)
+        except zlib.error as error:
+            raise httpx.DecodingError(str(error)) from None
+        return len(self._content) <= self._most
+
+    def whole(self) -> bytes:
+        """All of it, once the last chunk has come."""
+        if self._unpacker is not None and not self._unpacker.eof:
+            raise httpx.DecodingError("it is cut")
+        return bytes(self._content)
+
+
+class _Plain:
+    """What is not packed."""
+
+    eof = True
+
+    def decompress(self, data: bytes, _: int, /) -> bytes:
+        return data
+
+
+def _unpacker(encoding: str) -> Unpacker:
+    match encoding:
+        case "" | "identity":
+            return _Plain()
+        case "gzip" | "x-gzip":
+            return zlib.decompressobj(zlib.MAX_WBITS | 16)
+        case "deflate":
+            return zlib.decompressobj()
+    raise httpx.DecodingError(f"it is packed in a way that was not asked for: {encoding}")

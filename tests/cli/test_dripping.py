@@ -1,0 +1,67 @@
+"""A service whose answers drip for ever: `apply` ends all the same, by itself or as soon as somebody wants it to."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.dripping import BODY, Dripping
+from tests.dripping import dripping as running
+
+from .program import Project, ended, tag
+
+TEAM = b'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{"teamName":"T"}'
+
+
+@pytest.fixture
+def dripping() -> Iterator[Dripping]:
+    with running(BODY, whole={b"/team/info": TEAM}) as server:
+        yield server
+
+
+def started(dripping: Dripping, folder: Path, timeout: str) -> tuple[Project, subprocess.Popen[str]]:
+    """A project, and its apply in the middle of a call that does not end."""
+    project = Project(folder / "project", dripping.url)
+    file = project.folder / "syncengine.yaml"
+    file.write_text(file.read_text().replace("timeout: 10s", f"timeout: {timeout}"))
+    project.wants(tags=[tag("T-1")])
+    process = project.start_apply()
+    assert dripping.asked.wait(30)
+    return project, process
+
+
+def test_an_interrupt_is_obeyed_within_the_deadline_of_the_call(dripping: Dripping, tmp_path: Path) -> None:
+    """Ctrl-C waits for the answer under way, and no answer takes longer than the configured time-out."""
+    project, process = started(dripping, tmp_path, "2s")
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err
+    assert "stopping" in done.err
+    assert not project.is_locked()
+    assert project.rows()["tag/T-1"]["doubtful"]
+
+
+def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> None:
+    """Whatever the time-out: the state is saved with the doubt, the report is written, the lock is free."""
+    project, process = started(dripping, tmp_path, "60m")
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    said = iter(process.stderr.readline, "")
+    assert any("once more ends at once" in line for line in said)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err
+    assert not project.is_locked()
+    assert project.rows()["tag/T-1"]["doubtful"]
+
+
+def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: Path) -> None:
+    """Every attempt has its deadline, and so has the call: the outcome is unknown, exit 3."""
+    project, process = started(dripping, tmp_path, "0.1s")
+    done = ended(process)
+    assert (done.code, done.outcomes()) == (3, {"tag/T-1": "unknown"}), done.err
+    assert project.rows()["tag/T-1"]["doubtful"]

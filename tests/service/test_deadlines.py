@@ -1,0 +1,153 @@
+"""However slowly an answer comes, and however large it is: a call ends, in its time and within its size."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from syncengine.service.client import Answer, Client
+from syncengine.service.operations import FETCH_POSTED_TIME, LARGEST, UPSERT_TAGS
+from tests.dripping import BODY, HEADERS, dripping
+
+from .scripted import OK, Reply, Scripted, saying, serving
+from .talking import BUSY, client, once, talk
+
+GUARD_SECONDS = 20.0
+"""A call that does not end fails its test."""
+
+
+def dripped(before: bytes, call: Callable[[Client], Awaitable[Answer]]) -> Answer:
+    async def play(url: str) -> Answer:
+        async with client(url, timeout=0.1) as caller:
+            return await asyncio.wait_for(call(caller), GUARD_SECONDS)
+
+    with dripping(before) as server:
+        return asyncio.run(play(server.url))
+
+
+@pytest.mark.parametrize(
+    ("before", "words"), [(BODY, "did not end within 0.1 s"), (HEADERS, "within 0.1 s")], ids=["body", "headers"]
+)
+def test_an_answer_that_drips_is_no_answer(before: bytes, words: str) -> None:
+    """Each byte comes in time and the whole would not: an attempt has a deadline of its own, and its end is unknown."""
+    answer = dripped(before, lambda caller: caller.call(UPSERT_TAGS, {"tags": []}))
+    assert (answer.status, answer.reached) == (None, True)
+    assert words in answer.text
+
+
+def test_a_long_poll_that_drips_ends_as_well() -> None:
+    """Its answer may be held back for its own time; once it has begun it may take as long as any other's."""
+    answer = dripped(BODY, lambda caller: caller.call(FETCH_POSTED_TIME, timeout=0.2))
+    assert (answer.status, answer.timed_out) == (None, False), (
+        "time that cannot be read is trouble, and no quiet minute"
+    )
+    assert "did not end within 0.3 s" in answer.text
+
+
+def test_a_repeat_takes_no_longer_than_is_left_for_the_call() -> None:
+    """Busy at once, then silent: the second attempt could take an hour, and the call has half a second."""
+
+    async def play() -> Any:
+        silence = Reply(until=asyncio.Event())
+        async with serving(BUSY, silence, saying({})) as server, client(server, timeout=3600.0, patience=0.5) as caller:
+            answer = await asyncio.wait_for(caller.call(UPSERT_TAGS, {}), GUARD_SECONDS)
+            return answer, [heard.path.removeprefix("/connect/api") for heard in server.heard]
+
+    answer, paths = asyncio.run(play())
+    assert (answer.status, paths) == (None, ["/tag/batch", "/tag/batch", "/team/info"])
+
+
+def test_an_answer_that_is_abandoned_is_not_waited_for() -> None:
+    """The second Ctrl-C: what was sent has no known outcome, and what was not sent is not sent any more."""
+
+    async def play() -> Any:
+        stop, abandon = asyncio.Event(), asyncio.Event()
+        async with (
+            serving(Reply(until=asyncio.Event())) as server,
+            client(server, timeout=3600.0, concurrency=1, stop=stop, abandon=abandon) as caller,
+        ):
+            stop.set()
+            server.on_request = abandon.set
+            calls = asyncio.gather(*(caller.call(UPSERT_TAGS, {}) for _ in range(2)))
+            return await asyncio.wait_for(calls, GUARD_SECONDS), len(server.heard)
+
+    (sent, unsent), requests = asyncio.run(play())
+    assert (sent.status, sent.reached, unsent.status, unsent.reached, requests) == (None, True, None, False, 1)
+
+
+# --- size
+
+
+BOMB = gzip.compress(bytes(128 * 1024 * 1024), 1)
+"""Half a megabyte, of which unpacking makes 128."""
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(200, BOMB, {"Content-Encoding": "gzip"}), Reply(200, b" " * (LARGEST + 1))],
+    ids=["packed", "plain"],
+)
+def test_an_answer_that_is_too_large_is_not_read(reply: Reply) -> None:
+    """Not repeated either, since it would come again; neither its JSON nor its words take memory."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        tracemalloc.start()
+        try:
+            answer, requests = await once(server, caller)
+            return answer, requests, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    answer, requests, most = talk((reply,), scene)
+    assert (answer.status, answer.understood, answer.data, requests) == (200, False, None, 1)
+    assert "larger than 16 MB" in answer.text
+    assert "more than" in answer.said
+    assert most < 6 * LARGEST, "the server's own copy, and what was read of it"
+
+
+def test_an_answer_as_large_as_may_be_is_read() -> None:
+    """To the last byte."""
+    text = b'"' + b"x" * (LARGEST - 2) + b'"'
+    answer, _ = talk((Reply(200, gzip.compress(text, 1), {"Content-Encoding": "gzip"}),), once)
+    assert (len(str(answer.data)), answer.understood) == (LARGEST - 2, True)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"),
+    [
+        ("gzip", gzip.compress(b'{"errors": []}')),
+        ("x-gzip", gzip.compress(b'{"errors": []}')),
+        ("deflate", zlib.compress(b'{"errors": []}')),
+        ("identity", b'{"errors": []}'),
+    ],
+    ids=["gzip", "x-gzip", "deflate", "identity"],
+)
+def test_a_packed_answer_is_read(encoding: str, packed: bytes) -> None:
+    """In any packing that servers use."""
+    answer, _ = talk((Reply(200, packed, {"Content-Encoding": encoding}),), once)
+    assert answer.data == {"errors": []}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "packed"), [("gzip", gzip.compress(b'{"errors": []}')[:-9]), ("br", b"anything")], ids=["cut", "other"]
+)
+def test_an_answer_that_cannot_be_unpacked_is_no_answer(encoding: str, packed: bytes) -> None:
+    """Half of it, or packed in a way that nobody asked for."""
+    answer, requests = talk((Reply(200, packed, {"Content-Encoding": encoding}), OK), once)
+    assert (answer.ok, requests) == (True, 2)
+
+
+def test_gzip_is_asked_for_and_nothing_else() -> None:
+    """Whatever else happens to be installed beside us."""
+
+    async def scene(server: Scripted, caller: Client) -> Any:
+        await caller.call(UPSERT_TAGS, {})
+        return server.heard[0].headers["accept-encoding"]
+
+    assert talk((OK,), scene) == "gzip"
