@@ -32,7 +32,7 @@ class Answer:
     attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
     came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
     `given_up`: when, on this machine's own clock, the last attempt ended that the service may still execute; None where
-    there is none. `too_large`: it is longer than `size` bytes, and was not read further. `note` is what we have to say of it.
+    there is none. `too_large`: it is longer than `size` bytes, and was not read further. `note` is our own remark.
     """
 
     status: int | None

@@ -172,6 +172,7 @@ class Bench:
             "version: 1",
             "service:",
             f"  baseUrl: {url or self.sandbox.url}",
+            "  landing: 0s",
             *(f"  {line}" for line in service),
             *lines,
         ]

@@ -65,7 +65,9 @@ class Project:
     def settings(self, *lines: str, service: tuple[str, ...] = ()) -> None:
         """The project file: `service` are further lines of that section, `lines` stand behind it."""
         head = ["version: 1", "service:", f"  baseUrl: {self.url}", "  apiKey: {env: SYNCENGINE_API_KEY}"]
-        text = [*head, "  timeout: 10s", *(f"  {line}" for line in service), *lines]
+        # Calls of unknown end land at once, but where a test is about those that do not.
+        usual = ("timeout: 10s", *(() if any(line.startswith("landing:") for line in service) else ("landing: 0s",)))
+        text = [*head, *(f"  {line}" for line in (*usual, *service)), *lines]
         (self.folder / "syncengine.yaml").write_text("\n".join(text) + "\n", encoding="utf-8")
 
     def wants(self, file: str = "all.yaml", **sections: list[Json]) -> None:

@@ -47,6 +47,14 @@ class Service:
         response = self.control.post(path, json=body)
         assert response.status_code == 200, response.text
 
+    def land(self) -> None:
+        """Execute every call that waits to be executed."""
+        self._say("/late/execute", {})
+
+    def waiting(self) -> list[str]:
+        """The operations of calls that wait to be executed."""
+        return [entry["operation"] for entry in self.control.get("/late").json()["late"]]
+
     def holds(self) -> Json:
         """Everything but what the service chooses itself."""
         state = self.control.get("/state").json()

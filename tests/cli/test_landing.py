@@ -1,0 +1,124 @@
+"""A killed process leaves a call at work; the files are put back and applied before the service executes it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..sandbox.receiver import eventually
+from .estate import prepared
+from .program import Project, activity_type, category, ended, tag
+from .service import Json, Service, serving
+
+DELETE_TAG = ("endpoints: {deleteTag: {path: /tag/delete}}",)
+Change = Callable[[Json], Json]
+
+
+def without(section: str, name: str) -> Change:
+    return lambda wanted: {**wanted, section: [item for item in wanted[section] if name not in item.values()]}
+
+
+def with_tag(**fields: object) -> Change:
+    return lambda wanted: {**wanted, "tags": [{**item, **fields} for item in wanted["tags"]]}
+
+
+WANTED: Json = {
+    "tagCategories": [category("acme"), category("other")],
+    "activityTypes": [activity_type("A1"), activity_type("A2")],
+    "tags": [
+        tag("inside", category="acme"),
+        tag("edited", keywords=["one", "two"], metadata={"Client": "A", "Group": "B"}, category="other"),
+    ],
+}
+LEFT_BEHIND: dict[str, Change] = {
+    "deleteTagCategory": lambda wanted: {**without("tagCategories", "acme")(wanted), "tags": wanted["tags"][1:]},
+    "deleteTag": lambda wanted: {
+        **without("tags", "edited")(wanted),
+        "removed": [{"tag": "edited", "as": "delete"}],
+    },
+    "deleteKeyword": with_tag(keywords=["one"]),
+    "deleteTagMetadata": with_tag(metadata={"Client": "A"}),
+    "upsertTags": lambda wanted: {
+        **wanted,
+        "tags": [{**item, "url": "https://late.example"} for item in wanted["tags"]],
+    },
+    "uploadActivityTypes": lambda wanted: {
+        **wanted,
+        "activityTypes": [{**item, "description": "late"} for item in wanted["activityTypes"]],
+    },
+}
+
+
+def killed(service: Service, project: Project, operation: str) -> None:
+    """An apply that dies while the service works on this call, and the manifests as they were before it."""
+    service.fault(operation, late={})
+    project.wants(**LEFT_BEHIND[operation](WANTED))
+    process = project.start_apply()
+    eventually(lambda: service.waiting() == [operation])
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    project.wants(**WANTED)
+
+
+@pytest.mark.parametrize("operation", LEFT_BEHIND)
+def test_what_a_killed_run_left_at_the_service_is_waited_for(operation: str, tmp_path: Path) -> None:
+    """It says so, ends with what the manifests say, and the next plan is empty."""
+    with serving() as service:
+        project = prepared(Project(tmp_path / "project", service.url))
+        project.settings(service=("landing: 3s", *DELETE_TAG))
+        project.settle(**WANTED)
+        held = service.holds()
+        killed(service, project, operation)
+        process = project.start_apply()
+        assert process.stderr is not None
+        while "waiting" not in (line := process.stderr.readline()):
+            assert line, "it ended without waiting"
+        service.land()
+        assert ended(process).code == 0
+        assert f"an earlier {operation} of " in line
+        assert service.holds() == held
+        assert project.plan().changes == ()
+
+
+def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
+    """Exit 3 and the code `landing`: what is not in question is applied, the rest skipped, and the time named."""
+    with serving() as service:
+        project = prepared(Project(tmp_path / "project", service.url))
+        project.settings(service=("landing: 60s", *DELETE_TAG))
+        project.settle(**WANTED)
+        killed(service, project, "deleteTagCategory")
+        project.wants(**{**WANTED, "tags": [*WANTED["tags"], tag("new", category="acme"), tag("apart")]})
+        done = project.apply("--lock-timeout", "5s")
+        assert (done.code, done.document["status"]) == (3, "incomplete")
+        assert "landing" in done.codes
+        outcomes = done.outcomes()
+        assert {address: outcomes[address] for address in ("tag/new", "tag/apart")} == {
+            "tag/new": "skipped",
+            "tag/apart": "applied",
+        }
+        assert "an earlier deleteTagCategory of category/acme may still be executed: repeat from " in done.out
+        refused = project.run("state", "forget", "-y", "category/acme")
+        assert (refused.code, "may still be executed" in refused.err) == (1, True)
+
+
+def test_a_gateway_that_gives_up_is_no_answer(tmp_path: Path) -> None:
+    """A 504 whose call is executed after the next run's: the next run does not resend beside it, but after it."""
+    with serving() as service:
+        project = prepared(Project(tmp_path / "project", service.url))
+        project.settings(service=("landing: 10s",))
+        project.settle(**WANTED)
+        service.fault("upsertTags", late={"answer": 504})
+        project.wants(**LEFT_BEHIND["upsertTags"](WANTED))
+        assert project.apply().code == 0  # repeated, and acknowledged: nothing waits for a repeat
+        project.wants(**WANTED)
+        process = project.start_apply()
+        assert process.stderr is not None
+        while "waiting" not in (line := process.stderr.readline()):
+            assert line, "it ended without waiting"
+        service.land()
+        assert ended(process).code == 0
+        assert {item["name"]: item.get("url") for item in service.holds()["tags"]} == {"inside": None, "edited": None}
+        assert project.plan().changes == ()
