@@ -188,7 +188,7 @@ def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
     elif known is not None:
         _send_members(run, item.key, server_id)
     if item.leaves[0].former is not None and known != server_id:
-        _settle_failed_rename(run, call, item, server_id)
+        _settle_new_instead(run, call, item, server_id)
     else:
         run.applied(call, [item], {item.key: server_id})
 
@@ -221,16 +221,21 @@ def doubt_refused_ids(run: Run) -> None:
         run.remark("category-id-doubted", message)
 
 
-def _settle_failed_rename(run: Run, call: str, item: Item, server_id: str) -> None:
-    """The service made a new category; the old one is as it was, and the next plan will ask to delete it."""
+def _settle_new_instead(run: Run, call: str, item: Item, server_id: str) -> None:
+    """The service made a new category instead of renaming: its members move there, and the old one is let go.
+
+    Deleting the old one would take along whatever others put there, which no plan has announced.
+    """
     own, *others = item.leaves
-    message = f"the service made a new category ({server_id}) instead of renaming {own.former}"
-    run.journal.settle(call, [Item(leaves=(own,))], {item.key: server_id})
-    run.journal.fail(call, [Item(leaves=tuple(others))], message)
+    kept = tuple(Leave(key=leave.key, status=Status.RELEASED) for leave in others)
+    run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
     _stay_behind(run, item)
-    run.failures += 1
-    error = CallError(message, UPSERT_TAG_CATEGORIES.id, status=200)
-    run.tell(ItemEnded(item.key, Outcome.FAILED, error, item.source))
+    message = (
+        f"the service made a new category ({server_id}) instead of renaming {own.former}, which stays there,"
+        " without the tags of this project: delete it in the console once nobody needs it"
+    )
+    run.remark("category-not-renamed", message)
+    run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
 def _stay_behind(run: Run, item: Item) -> None:
