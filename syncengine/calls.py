@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from syncengine.aims import Leaving, Way
 from syncengine.diff import Action, Change, Difference, Effect, is_new
+from syncengine.document.text import folded
 from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
@@ -211,13 +211,8 @@ def spelling_variants(deleted: Iterable[str], wanted: Iterable[str]) -> tuple[st
     deleted = tuple(deleted)
     if not deleted:
         return ()
-    folded = {fold(keyword) for keyword in wanted}
-    return tuple(k for k in deleted if fold(k) in folded)
-
-
-def fold(text: str) -> str:
-    """A text without its case and Unicode form."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    spellings = set(map(folded, wanted))
+    return tuple(keyword for keyword in deleted if folded(keyword) in spellings)
 
 
 DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {

@@ -5,13 +5,13 @@ Every check costs the same for the millionth tag as for the first.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
+from syncengine.document.text import folded
 from syncengine.errors import Severity
 from syncengine.resource import Body, Key, Resource, Source
 
@@ -37,13 +37,6 @@ COMMON = frozenset(
     "document file draft home open untitled window project review report test client admin matter case".split()
 )
 """Words that stand in the titles of everyone's windows all day."""
-
-
-def folded(text: str) -> str:
-    """The same for all texts that differ by case or Unicode form only."""
-    if text.isascii():
-        return text.casefold()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def is_broad(word: str) -> bool:

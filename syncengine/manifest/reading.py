@@ -19,13 +19,13 @@ from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.text import decoded
+from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.containment import compared_parts
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.given import NOTHING_GIVEN, Given
-from syncengine.manifest.lints import cut_texts, folded
+from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.neighbours import public_by_silence, report_silence
 from syncengine.manifest.records import SourceUse
 from syncengine.manifest.reuse import BlockRows, formers

@@ -272,6 +272,7 @@ FILTERS = {
     "words of blanks": (" a  b a", "row.v | words | join('|')", "a|b"),
     "lines": (" a\n\nb ", "row.v | lines | join('|')", "a|b"),
     "ascii": ("Größe é", "row.v | ascii", "Grosse e"),
+    "ascii of a long text": ("é\u0301x" * 300, "row.v | ascii", "ex" * 300),
     "date": ("2024-05-01", "row.v | date('%d.%m.%Y')", "01.05.2024"),
     "date of another form": ("01/05/2024", "row.v | date(read='%d/%m/%Y')", "2024-05-01"),
     "sum": ([1, 2, 3.5], "row.v | sum", "6.5"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.calls import Step, fold
+from syncengine.calls import Step
+from syncengine.document.text import folded
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
 from syncengine.stages import RIDE_ALONG
@@ -175,7 +176,7 @@ def test_variants_fold_to_the_wanted_spelling() -> None:
 @pytest.mark.parametrize("text", ["ﬁ", "Straße", "İstanbul", "ΣΑΣ", "\u1e9b\u0323"])
 def test_folding_twice_is_folding_once(text: str) -> None:
     """A fold is a normal form."""
-    assert fold(fold(text)) == fold(text)
+    assert folded(folded(text)) == folded(text)
 
 
 def test_keyword_deletes_are_calls_of_their_own() -> None:
