@@ -88,6 +88,8 @@ BAD = {
         "generate: [{forEach: {csv: a.csv}, as: var, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv}, when: '', tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, delimiter: '::'}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, encoding: punycode}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, encoding: utf-99}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, distinct: ''}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, distinct: []}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, columns: [a, a]}, tags: [{name: a}]}]",
@@ -225,7 +227,11 @@ ALTERNATIVES = [
         ("ForEach", "dependentSchemas", "csv"),
         f"Only one of {KINDS} is possible.",
     ),
-    ("generate: [{forEach: {encoding: a}, tags: [{name: x}]}]", ("ForEach", "anyOf", 0), f"One of {KINDS} is needed."),
+    (
+        "generate: [{forEach: {encoding: utf-8}, tags: [{name: x}]}]",
+        ("ForEach", "anyOf", 0),
+        f"One of {KINDS} is needed.",
+    ),
 ]
 
 
