@@ -132,7 +132,7 @@ class _Making:
         if missing or INVALID in values.values() or not is_whole(node):
             return None
         asked: Generate = constructed(Generate, values)
-        block = Block(asked, node, self.defaults, findings)
+        block = Block(asked, node, self.defaults, findings, self.given.allowance.clock)
         if len(findings.found) > before:
             return None
         try:
@@ -141,15 +141,22 @@ class _Making:
         except SourceTrouble as trouble:
             _at_source(node, "bad-source", str(trouble), findings)
             return None
-        entries, made = self._of_rows(block, source, rows)
+        try:
+            with self.given.allowance.spend(len(rows)) as deadline:
+                entries, made = self._of_rows(block, source, rows, deadline)
+        except OutOfBounds as error:
+            findings.error("bad-template", node, f"the template was not run: {error}")
+            return None
         at = place(_source_node(node))
         may_be_empty = bool(asked.for_each.allow_empty)
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
         return Generated(tuple(entries), (use,), block.whole, (made,))
 
-    def _of_rows(self, block: Block, source: Records, rows: list[Record]) -> tuple[list[Entry], BlockRows]:
+    def _of_rows(
+        self, block: Block, source: Records, rows: list[Record], deadline: float
+    ) -> tuple[list[Entry], BlockRows]:
         """What is made of every row; findings after the first MANY are counted."""
-        block.begin(variables_of(self.given), len(rows), self.findings)
+        block.begin(variables_of(self.given), len(rows), deadline, self.findings)
         entries: list[Entry] = []
         digests, counts = bytearray(), list[int]()
         telling = _Telling(self.findings, place(block.node))

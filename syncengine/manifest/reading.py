@@ -24,7 +24,7 @@ from syncengine.errors import Diagnostic
 from syncengine.manifest.containment import compared_parts
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
-from syncengine.manifest.given import NOTHING_GIVEN, Given
+from syncengine.manifest.given import Given
 from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.neighbours import public_by_silence, report_silence
 from syncengine.manifest.records import SourceUse
@@ -197,7 +197,7 @@ def _generated(
 ) -> Made:
     from syncengine.manifest.generate import Before, generated  # templates and sources cost more than most manifests
 
-    given = given or NOTHING_GIVEN
+    given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
     digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
     before = Before(digest, formers(former.entries, former.rows) if former else {})

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from syncengine.desired import desired, manifest_set
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar
-from syncengine.errors import Severity
+from syncengine.errors import Problems, Severity
+from syncengine.manifest.bulk import read_all
+from syncengine.manifest.cache import ManifestCache
+from syncengine.manifest.given import Given
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
-from syncengine.template_limits import OutOfBounds, deadline_of, size_of, steps_of
-from tests.manifest.loading import loaded, problems
+from syncengine.settings import load_project
+from syncengine.template_limits import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
+from tests.manifest.loading import loaded, problems, write
 
 ESCAPES = {
     "class": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -300,7 +307,7 @@ def test_texts_of_statements_count_for_the_size_of_a_block() -> None:
     """As those of expressions do, and what a row's data said itself."""
     for text in ("{% if true %}{{ 'x' * 999999 }}{% endif %}", "{{ row.a }}"):
         environment, values, _ = compiled(text)
-        environment.begin(10)
+        environment.begin(time.thread_time() + 30, 10)
         with pytest.raises(OutOfBounds, match="all rows of the block come to more than 32 MB"):
             for _ in range(100):
                 values({"row": {"a": "x" * 999999}})
@@ -320,9 +327,10 @@ def test_all_rows_of_a_block_have_one_count_of_steps() -> None:
 
 def test_waiting_takes_no_time_of_a_block() -> None:
     """It is the processor's that is counted: on a machine that is busy the same manifests are valid."""
-    before = deadline_of(10)
-    time.sleep(0.5)
-    assert deadline_of(10) - before < 0.4
+    allowance = Allowance()
+    with allowance.spend():
+        time.sleep(0.5)
+    assert MAX_SECONDS - allowance.left < 0.4
 
 
 FOR_EVERY_ROW = {
@@ -456,3 +464,47 @@ def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
         folder, {"syncengine.yaml": "version: 1\n", "manifests/n.yaml.j2": f"# a\n{{% include '{name}' %}}\n"}
     )
     assert (found.code, found.file, found.line) == ("bad-template", "manifests/n.yaml.j2", 2)
+
+
+RUNAWAY = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}x"
+FORTY = {
+    "files": {f"manifests/m{n:02}.yaml.j2": f"tags:\n  - name: T{n}{RUNAWAY}\n" for n in range(40)},
+    "blocks": {
+        "r.csv": "n\nA\n",
+        "manifests/m.yaml": "generate:\n"
+        + f"  - forEach: {{csv: ../r.csv}}\n    tags: [{{name: '{{{{ row.n }}}}{RUNAWAY}'}}]\n" * 40,
+    },
+    "paths": {
+        "manifests/m.yaml": "generate:\n"
+        + f"  - forEach: {{csv: '{RUNAWAY}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n" * 40,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FORTY)
+def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: str) -> None:
+    """One is stopped, the others are not begun. A clock that counts how often it is looked at tells the time."""
+    looks = count()
+    write(tmp_path, FORTY[kind])
+    manifests = manifest_set(load_project(folder=tmp_path, environ={}))
+    given = replace(manifests.files[0].given or Given(), allowance=Allowance(500.0, lambda: float(next(looks))))
+    files = [replace(file, given=given) for file in manifests.files]
+    with pytest.raises(Problems) as refused:
+        desired(manifests, read_all(files))
+    messages = [d.message for d in refused.value.found]
+    assert sum("the template takes too long" in message for message in messages) == 1
+    assert sum("other templates have used up the 30 s" in message for message in messages) == 39
+    assert next(looks) < 1000
+
+
+def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
+    """A cache keeps what a file says by itself, and a template that was not begun has said nothing."""
+    write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
+    manifests = manifest_set(load_project(folder=tmp_path, environ={}))
+    given = manifests.files[0].given or Given()
+    cache = ManifestCache(tmp_path / "cache", manifests.defaults)
+    exhausted = [replace(manifests.files[0], given=replace(given, allowance=Allowance(0.0)))]
+    (read,) = read_all(exhausted, cache=cache)
+    assert [d.code for d in read.reading.found] == ["bad-template"]
+    (read,) = read_all(manifests.files, cache=cache)
+    assert [str(entry.resource.key) for entry in read.reading.entries] == ["tag/Acme"]
