@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
@@ -39,6 +41,14 @@ class Question:
     first: int = 1
 
 
+class Until(NamedTuple):
+    """When all pages must be there: a time of the monotonic clock, which is so many seconds on, or so many pages."""
+
+    deadline: float
+    seconds: float
+    pages: int
+
+
 def http_rows(
     name: str,
     url: str,
@@ -47,8 +57,9 @@ def http_rows(
     question: Question,
     seconds: float = MAX_SECONDS,
     most: int = MAX_MEMORY,
+    pages: int = MAX_PAGES,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1, which take so many seconds and bytes of memory at most.
+    """The items of all pages, numbered from 1, which take so many seconds, bytes of memory and pages at most.
 
     A user and password in the URL go into a header.
     """
@@ -58,7 +69,7 @@ def http_rows(
         timeout=timeout, follow_redirects=False, transport=transport, headers=dict(headers), auth=auth
     ) as client:
         number, size = 0, 0
-        for items in _pages(client, name, base, question, time.monotonic() + seconds):
+        for items in _pages(client, name, base, question, Until(time.monotonic() + seconds, seconds, pages)):
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
@@ -76,11 +87,11 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(client: httpx.Client, name: str, base: str, question: Question, deadline: float) -> Iterator[list[Any]]:
+def _pages(client: httpx.Client, name: str, base: str, question: Question, until: Until) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
     page, size = question.first, 0
     met, last = set[str](), None
-    for turn in range(MAX_PAGES):
+    for turn in range(until.pages):
         if address is None:
             return
         if address in met and not question.page:
@@ -88,7 +99,7 @@ def _pages(client: httpx.Client, name: str, base: str, question: Question, deadl
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(client, name, base, address, query, deadline)
+        answer, read = _answer(client, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
             raise SourceTrouble(f"{name}: its pages do not come to an end")
@@ -104,7 +115,7 @@ def _pages(client: httpx.Client, name: str, base: str, question: Question, deadl
                 return
         else:
             address = _next(answer, question, base, address, name)
-    raise SourceTrouble(f"{name}: more than {MAX_PAGES:,} pages")
+    raise SourceTrouble(f"{name}: there are more than {until.pages:,} pages")
 
 
 def _next(answer: Any, question: Question, base: str, address: str, name: str) -> str | None:
@@ -148,11 +159,11 @@ def _goes_up(path: str) -> bool:
 
 
 def _answer(
-    client: httpx.Client, name: str, base: str, address: str, query: Mapping[str, str], deadline: float
+    client: httpx.Client, name: str, base: str, address: str, query: Mapping[str, str], until: Until
 ) -> tuple[Any, int]:
     """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
     shown = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
-    content = _content(client, name, address, query, shown, deadline)
+    content = _in_time(lambda: _content(client, name, address, query, shown), name, until)
     try:
         return loads(content), len(content)
     except NotJson as error:
@@ -161,9 +172,27 @@ def _answer(
         raise SourceTrouble(f"{name}: {shown} did not answer with JSON") from None
 
 
-def _content(
-    client: httpx.Client, name: str, address: str, query: Mapping[str, str], shown: str, deadline: float
-) -> bytes:
+def _in_time(work: Callable[[], bytes], name: str, until: Until) -> bytes:
+    """The result of work that is given up, in a thread of its own, where it takes too long.
+
+    A time-out of a client is one of each byte: headers that drip would never end.
+    """
+    future: Future[bytes] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    try:
+        return future.result(max(0.0, until.deadline - time.monotonic()))
+    except TimeoutError:
+        raise SourceTrouble(f"{name}: all pages together take longer than {until.seconds:g} s") from None
+
+
+def _content(client: httpx.Client, name: str, address: str, query: Mapping[str, str], shown: str) -> bytes:
     for attempt in range(ATTEMPTS):
         try:
             with client.stream("GET", httpx.URL(address).copy_merge_params(dict(query))) as response:
@@ -171,7 +200,7 @@ def _content(
                     continue
                 if not response.is_success:
                     raise SourceTrouble(f"{name}: {shown} answered {response.status_code}")
-                return _bounded(response, name, shown, deadline)
+                return _bounded(response, name, shown)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if attempt == ATTEMPTS - 1:
                 raise SourceTrouble(f"{name}: {shown} cannot be read: {_why(error)}") from None
@@ -184,11 +213,9 @@ def _why(error: Exception) -> str:
     return "no connection" if isinstance(error, httpx.ConnectError) else type(error).__name__
 
 
-def _bounded(response: httpx.Response, name: str, shown: str, deadline: float) -> bytes:
+def _bounded(response: httpx.Response, name: str, shown: str) -> bytes:
     found = bytearray()
     for chunk in response.iter_bytes():
-        if time.monotonic() > deadline:
-            raise SourceTrouble(f"{name}: it takes too long")
         found += chunk
         if len(found) > MAX_BYTES:
             raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_BYTES // 1024 // 1024} MB")
