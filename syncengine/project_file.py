@@ -14,9 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from syncengine.allowed_names import AllowedNames
 from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.shapes import Filled, Names, Reads, Texts
+from syncengine.document.shapes import Filled, Reads, Texts
 from syncengine.document.tables import unexamined
 from syncengine.document.values import choice, whole_number, words
 from syncengine.resource import Removal
@@ -156,7 +157,8 @@ class Overlay(Model, frozen=True):
     ] = None
     variables: Annotated[Texts | None, Meta(description="`var.NAME` in templates.")] = None
     allow_env: Annotated[
-        Names | None, Meta(description="Environment variables that templates may read; none with a secret.")
+        AllowedNames | None,
+        Meta(description="Environment variables that templates may read; none with a secret, or called like one."),
     ] = None
     defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None

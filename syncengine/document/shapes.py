@@ -106,7 +106,7 @@ _LISTED: Final = {
     **_scalar(rf"^(?=.*\S){_VISIBLE}*$", "It must be one line of visible text, not empty."),
     "minLength": 1,
 }
-_NAMED: Final = {
+NAMED: Final = {
     **_scalar(rf"^(?=\S(.*\S)?$){_VISIBLE}*$", "It must be one line of visible text without blanks around it."),
     "minLength": 1,
 }
@@ -114,14 +114,14 @@ _NAMED: Final = {
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
 Prose = Annotated[str, Reads(prose, plain_text), JsonSchema(_PROSE)]
 Filled = Annotated[str, Reads(filled, plain_filled), JsonSchema(_LISTED)]
-Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(_NAMED)]
+Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(NAMED)]
 Flag = Annotated[bool, Reads(flag, by_reader)]
 Words = Annotated[
     tuple[str, ...],
     Reads(words(filled), plain_words),
     JsonSchema({"type": "array", "items": _LISTED}),
 ]
-Names = Annotated[tuple[str, ...], Reads(words(identity)), JsonSchema({"type": "array", "items": _NAMED})]
+Names = Annotated[tuple[str, ...], Reads(words(identity)), JsonSchema({"type": "array", "items": NAMED})]
 Texts = Annotated[
     dict[str, str],
     Reads(texts, plain_texts),

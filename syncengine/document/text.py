@@ -76,6 +76,11 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
+def either_case(text: str) -> str:
+    """Return a regular expression of a text in any case, for dialects without a flag for it."""
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in text)
+
+
 def lines_of(text: str) -> list[str]:
     """Lines as libyaml and editors count them."""
     return LINE_END.split(text)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from syncengine.document.findings import INVALID, Findings, suggestion
 from syncengine.document.nodes import Node, Scalar, quoted
+from syncengine.document.text import either_case
 from syncengine.document.values import Reader, called, is_text, refused
 
 EXPECTED = "an encoding like utf-8 or cp1252"
@@ -69,11 +70,7 @@ def trouble(text: str) -> str:
 
 def pattern(names: Iterable[str]) -> str:
     """Return the regular expression of the names in any case; `-` may be `_`, a blank, or left out."""
-    return f"^(?:{'|'.join(''.join(map(_either_case, name)) for name in sorted(names))})$"
-
-
-def _either_case(letter: str) -> str:
-    return "[-_ ]?" if letter == "-" else f"[{letter}{letter.upper()}]" if letter.isalpha() else letter
+    return f"^(?:{'|'.join(either_case(name).replace('-', '[-_ ]?') for name in sorted(names))})$"
 
 
 SCHEMA = {"type": "string", "pattern": pattern(NAMES)}

@@ -8,7 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
+import yaml
 
 from syncengine.desired import desired, manifest_set
 from syncengine.document.findings import Findings
@@ -20,6 +22,7 @@ from syncengine.manifest.given import Given
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
+from syncengine.schema import schemas
 from syncengine.settings import load_project
 from syncengine.template_limits import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
 from tests.manifest.loading import loaded, problems, write
@@ -444,6 +447,60 @@ def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
     settings = f"version: 1\nenvironments: {{prod: {{allowEnv: [{name}]}}}}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": settings})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 34)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CRM_TOKEN", "MY_SECRETS", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "apikey", "PGPASSWORD"),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "SSH_PASSPHRASE", "SESSION_COOKIE", "MY_PWD", "GH_PAT"),
+    ],
+)
+def test_what_is_called_like_a_secret_must_be_said_to_be_none(tmp_path: Path, name: str) -> None:
+    """In any environment; the sentence says how."""
+    text = f"version: 1\nenvironments: {{prod: {{allowEnv: [TEAM, {name}]}}}}\n"
+    (found,) = problems(tmp_path, {"syncengine.yaml": text})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 40)
+    assert found.message.endswith(f"if it is none, write {{name: {name}, notSecret: true}}")
+    allowed = text.replace(f", {name}]", f", {{name: {name}, notSecret: true}}]")
+    assert problems(tmp_path, {"syncengine.yaml": allowed, "manifests/m.yaml": ""}) == ()
+
+
+def test_what_is_said_to_be_no_secret_is_read(tmp_path: Path) -> None:
+    """Beside plain names, each of them once."""
+    settings = "version: 1\nallowEnv: [TEAM, {name: KEYBOARD, notSecret: true}, TEAM]\n"
+    write(tmp_path, {"syncengine.yaml": settings})
+    environ = {"KEYBOARD": "de", "TEAM": "blue"}
+    project = load_project(folder=tmp_path, environ=environ)
+    assert project.allow_env == ("TEAM", "KEYBOARD")
+
+
+@pytest.mark.parametrize("name", ["HELD", "SYNCENGINE_API_KEY"])
+def test_a_secret_of_the_project_is_one_whatever_is_said(tmp_path: Path, name: str) -> None:
+    """`notSecret` is for names that only look so."""
+    secret = "service: {apiKey: {env: HELD}}"
+    text = f"version: 1\nallowEnv: [{{name: {name}, notSecret: true}}]\n{secret}\n"
+    (found,) = problems(tmp_path, {"syncengine.yaml": text})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 19)
+    assert found.message.endswith("which holds a secret: no template may read it")
+
+
+@pytest.mark.parametrize(
+    ("item", "code"),
+    [
+        ("{name: A_KEY}", "missing-field"),
+        ("{name: A_KEY, notSecret: false}", "bad-value"),
+        ("{name: [A], notSecret: true}", "wrong-type"),
+        ("{name: A_KEY, notSecret: true, why: x}", "unknown-field"),
+        ("[A]", "wrong-type"),
+    ],
+)
+def test_an_exception_is_said_in_full(tmp_path: Path, item: str, code: str) -> None:
+    """As the schema has it."""
+    text = f"version: 1\nallowEnv: [{item}]\n"
+    assert code in [d.code for d in problems(tmp_path, {"syncengine.yaml": text})]
+    judge = jsonschema.Draft202012Validator(schemas()["project.schema.json"])
+    assert not judge.is_valid(yaml.safe_load(text))
 
 
 def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Path) -> None:

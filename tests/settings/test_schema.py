@@ -71,6 +71,7 @@ GOOD = {
         "version: 1\npostedTime: {deliver: [{name: a, sql: {url: x.db, statement: y}, refuseOn: [409]}], keep: 1d}",
         "version: 1\npostedTime: {lookups: [{name: a, sql: {source: b, query: c}}], duration: {roundUpTo: 0s}}",
         "version: 1\nserve: {every: 5m, listen: '127.0.0.1:9100'}",
+        "version: 1\nallowEnv: [TEAM, CI, {name: A_TOKEN, notSecret: true}]",
     ],
 }
 BAD = {
@@ -130,6 +131,8 @@ BAD = {
         "version: 1\npostedTime: {deliver: [{name: a, jsonl: {path: x}, refuseOn: [200]}]}",
         "version: 1\npostedTime: {fetchLimit: 0}",
         "version: 1\nserve: {listen: 9100}",
+        "version: 1\nallowEnv: [A_TOKEN]",
+        "version: 1\nallowEnv: [my_api_key]",
     ],
 }
 
