@@ -27,10 +27,12 @@ from syncengine.document.values import (
     has_no_blanks_around,
     identity,
     instant,
+    is_web_link,
     line,
     prose,
     says_something,
     texts,
+    web_link,
     words,
 )
 
@@ -80,6 +82,10 @@ def plain_filled(reader: Reader) -> PlainField:
     return PlainField(Shape.TEXT, lambda text, quoted: text if says_something(text) else None)
 
 
+def plain_link(reader: Reader) -> PlainField:
+    return PlainField(Shape.TEXT, lambda text, quoted: text if is_web_link(text) else None)
+
+
 def plain_identity(reader: Reader) -> PlainField:
     return PlainField(Shape.TEXT, lambda text, quoted: text if text and has_no_blanks_around(text) else None)
 
@@ -102,6 +108,7 @@ def _scalar(pattern: str, said: str) -> dict[str, Any]:
 _VISIBLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]"
 _LINE: Final = _scalar(f"^{_VISIBLE}*$", "It must be one line of visible text.")
 _PROSE: Final = _scalar(f"^({_VISIBLE}|[\\t\\n])*$", "It must not hold control characters.")
+_LINK: Final = {"type": "string", "pattern": rf"^((?=[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#]){_VISIBLE}+)?$"}
 _LISTED: Final = {
     **_scalar(rf"^(?=.*\S){_VISIBLE}*$", "It must be one line of visible text, not empty."),
     "minLength": 1,
@@ -112,6 +119,7 @@ NAMED: Final = {
 }
 
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
+WebLink = Annotated[str, Reads(web_link, plain_link), JsonSchema(_LINK)]
 Prose = Annotated[str, Reads(prose, plain_text), JsonSchema(_PROSE)]
 Filled = Annotated[str, Reads(filled, plain_filled), JsonSchema(_LISTED)]
 Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(NAMED)]

@@ -79,6 +79,29 @@ def line(name: str) -> Reader:
     return text_reader(name, CONTROL, "it must be one line of visible text")
 
 
+WEB_LINK = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#].*"
+_WEB_LINK = re.compile(WEB_LINK)
+
+
+def is_web_link(text: str) -> bool:
+    """Whether a browser opens it as a page, which `javascript:` is not, nor a path; no text clears the link."""
+    return not text or _WEB_LINK.fullmatch(text) is not None
+
+
+def web_link(name: str) -> Reader:
+    """Read a line that is a link to a page, or empty."""
+    text = line(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = text(node, findings)
+        if value is INVALID or is_web_link(value):
+            return value
+        expected = "must be a link that starts with https:// or http://"
+        return findings.error("bad-value", node, f"{called(name)} {expected}, not {quoted(value)}")
+
+    return read
+
+
 def prose(name: str) -> Reader:
     """Text of any number of lines."""
     return text_reader(name, CONTROL_IN_PROSE, "remove it")

@@ -99,7 +99,7 @@ def test_a_block_that_is_wrong(tmp_path: Path, block: str, code: str, line: int,
 
 UNQUOTED = [
     "name: {{ row.n }}", "category: {{ row.n }}", "description: {{ row.n }}", "keywords: {{ row.n }}",
-    "url: {{ row.n }}", "keywords: [{{ row.n }}]", "metadata: {{ row.n }}", "metadata: {A: {{ row.n }}}",
+    "managedBy: {{ row.n }}", "keywords: [{{ row.n }}]", "metadata: {{ row.n }}", "metadata: {A: {{ row.n }}}",
     "visibility: {{ row.n }}",
     "protect: {{ row.n }}", "createdTimestamp: {{ row.n }}", "previously: {{ row.n }}", "previously: [{{ row.n }}]",
 ]  # fmt: skip
@@ -298,15 +298,15 @@ TEMPLATES = {
     "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is wrong"),
     "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
     "variable": (
-        "tags:\n  - name: A\n    url: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
+        "tags:\n  - name: A\n    managedBy: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
     ),
     "unset environment": ("tags:\n  - name: {{ env.TEAM }}\n", "bad-template", 2, "TEAM is not set"),
     "column": (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endfor %}\n",
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    managedBy: {{ r.vv }}\n{% endfor %}\n",
         "bad-template", 4, "did you mean `v`? (r.csv:2)",
     ),
     "yaml": (
-        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    url: 'a{{ r.v }}\n{% endfor %}\n",
+        "tags:\n{% for r in data('../r.csv') %}\n  - name: {{ r.n }}\n    managedBy: 'a{{ r.v }}\n{% endfor %}\n",
         "yaml-syntax", 4, "quote",
     ),
     "field": (
@@ -340,7 +340,7 @@ TEMPLATES = {
         "unknown-field", 4, "did you mean `description`? (r.csv:2)",
     ),
     "after a macro": (
-        "{% macro t(n) %}\n  - name: {{ n }}\n    url: x{% endmacro %}\ntags:\n{{ t('A') }}\n\n    ulr: x\n",
+        "{% macro t(n) %}\n  - name: {{ n }}\n    managedBy: x{% endmacro %}\ntags:\n{{ t('A') }}\n\n    ulr: x\n",
         "unknown-field", 7, "did you mean `url`?",
     ),
     "behind a macro": (
@@ -372,7 +372,7 @@ TEMPLATES = {
         "unknown-field", 7, "did you mean `url`?",
     ),
     "macro that fails": (
-        "{% macro t(r) %}\n  - name: {{ r.n }}\n    url: {{ r.vv }}\n{% endmacro %}\ntags:\n"
+        "{% macro t(r) %}\n  - name: {{ r.n }}\n    managedBy: {{ r.vv }}\n{% endmacro %}\ntags:\n"
         "{% for r in data('../r.csv') %}{{ t(r) }}{% endfor %}\n",
         "bad-template", 3, "did you mean `v`? (r.csv:2)",
     ),
@@ -494,7 +494,7 @@ PROVENANCE = {
         [2, 3, 4],
     ),
     "set block outside of the loop": (
-        "{% set b %}\n    url: u\n  - name: {% endset %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n"
+        "{% set b %}\n    path: u\n  - name: {% endset %}{% for row in data('../r.csv') %}\n  - name: {{ row.n }}\n"
         "{{ b }}A{{ row.n }}\n{% endfor %}", [2, 2, 3, 3, 4, 4],
     ),
     "call block": (
@@ -519,7 +519,7 @@ def test_what_a_text_template_makes_knows_its_row(tmp_path: Path, template: str,
     files = {
         "r.csv": "n,c\nx,one\ny,two\nz,one\n",
         "manifests/m.yaml.j2": f"tags:\n{template}\n",
-        "manifests/part.j2": "  - name: '{{ row.n }}'\n    url: u\n",
+        "manifests/part.j2": "  - name: '{{ row.n }}'\n    managedBy: u\n",
         "manifests/outer.j2": "{% include 'manifests/part.j2' %}",
         "manifests/macros.j2": "{% macro t(r) %}\n  - name: {{ r.n }}\n{% endmacro %}",
     }
@@ -548,7 +548,7 @@ def test_errors_of_one_rendered_line_have_their_own_rows(tmp_path: Path) -> None
 
 
 MACROS = (
-    "# those\n{% macro t(r) %}\n  - name: {{ r.n }}-1\n    url: u\n  - name: {{ r.n }}-2\n    ulr: x\n{% endmacro %}\n"
+    "# those\n{% macro t(r) %}\n  - name: {{ r.n }}-1\n    path: u\n  - name: {{ r.n }}-2\n    ulr: x\n{% endmacro %}\n"
 )
 IMPORTS = {
     "import": "{% import 'parts/macros.j2' as m %}\ntags:\n{% for r in data('../r.csv') %}{{ m.t(r) }}{% endfor %}\n",
@@ -565,7 +565,9 @@ def test_an_imported_macro_has_lines_of_its_own_file(tmp_path: Path, template: s
         ("unknown-field", "parts/macros.j2", 6, 2),
         ("unknown-field", "parts/macros.j2", 6, 3),
     ]
-    made = loaded(tmp_path / "b", {**files, "parts/macros.j2": MACROS.replace("ulr", "url")}).resources.values()
+    made = loaded(
+        tmp_path / "b", {**files, "parts/macros.j2": MACROS.replace("ulr: x", "url: http://x")}
+    ).resources.values()
     assert [(r.key.name, r.source.file, r.source.line, r.source.data and r.source.data.row) for r in made] == [
         (f"{name}-{n}", "parts/macros.j2", line, row)
         for name, row in (("A", 2), ("B", 3))
@@ -628,11 +630,11 @@ def test_what_is_captured_is_text_alone(tmp_path: Path) -> None:
     template = (
         "{% macro f() %}{% include 'manifests/part.j2' %}{% endmacro %}\n"
         "{% set x %}{% include 'manifests/part.j2' %}{% endset %}\n"
-        "tags:\n  - {name: A, description: {{ x | tojson }}, url: {{ f() | tojson }}}\n"
+        "tags:\n  - {name: A, description: {{ x | tojson }}, managedBy: {{ f() | tojson }}}\n"
     )
     files = {"manifests/m.yaml.j2": template, "manifests/part.j2": "text"}
     (made,) = loaded(tmp_path, files).resources.values()
-    assert (made.body.fields["description"], made.body.fields["url"]) == ("text", "text")
+    assert (made.body.fields["description"], made.body.fields["managedBy"]) == ("text", "text")
 
 
 def test_what_the_service_refuses_names_the_row(project: Project, service: Service) -> None:

@@ -33,7 +33,7 @@ ENVIRON = {"CRM_TOKEN": "a-secret", "PMS": "pms.db", "TEAM": "blue"}
 
 
 def desired(folder: Path, settings: str, source: str, url: str = "{{ row.v }}") -> Desired:
-    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}', url: '{url}'}}]\n"
+    block = f"generate:\n  - forEach: {{{source}}}\n    tags: [{{name: '{{{{ row.n }}}}', managedBy: '{url}'}}]\n"
     write(folder, {"syncengine.yaml": f"version: 1\n{settings}\n", "manifests/m.yaml": block})
     return load(load_project(folder=folder, environ=ENVIRON))
 
@@ -64,7 +64,7 @@ def test_rows_of_a_query(database: Path) -> None:
     """A named connection and parameters; NULL is as if the field were not there; rows are numbered from 1."""
     query = "sql: {source: pms, query: 'SELECT n, v FROM m WHERE closed = :c ORDER BY n', params: {c: 0}}"
     found = list(desired(database, SQL, query).resources.values())
-    assert [(r.key.name, r.body.fields.get("url")) for r in found] == [("A", "0123"), ("B", None)]
+    assert [(r.key.name, r.body.fields.get("managedBy")) for r in found] == [("A", "0123"), ("B", None)]
     assert [tuple(r.source.data or ()) for r in found] == [("pms", 1), ("pms", 2)]
 
 
@@ -251,7 +251,7 @@ def test_pages_of_a_service(tmp_path: Path, crm: str, paging: str) -> None:
     source = f"http: {{source: crm, path: /list, items: data.items, paging: {paging}}}"
     found = list(desired(tmp_path, crm, source).resources.values())
     assert [r.key.name for r in found] == ["P1-0", "P1-1", "P2-0", "P2-1"]
-    assert [r.body.fields["url"] for r in found] == ["1"] * 4
+    assert [r.body.fields["managedBy"] for r in found] == ["1"] * 4
     assert found[2].source.data == ("crm", 3)
 
 

@@ -22,7 +22,7 @@ def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) 
 def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
     """A syntax error in one file hides nothing of another, and order is by file, line and column."""
     files = {
-        "manifests/b.yaml": "tags:\n  - nam: x\n  - url: y\n",
+        "manifests/b.yaml": "tags:\n  - nam: x\n  - url: http://y\n",
         "manifests/a.yaml": "tags: [\n",
         "manifests/c/d.json": '{"tags": [{"name": 1, "protect": "no"}]}',
     }
