@@ -91,6 +91,15 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
     assert (found.code, found.address) == (code, "tag/Alpha")
 
 
+@pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, ": 3 tags have it"), (68, ": 68 tags have it")])
+def test_a_keyword_of_many_tags_says_how_many(tmp_path: Path, tags: int, words: str) -> None:
+    """In one finding, at the second of them; a tag's own spellings count once."""
+    text = "tags:\n" + "".join(f"  - {{name: Tag {n:02}, keywords: [Shared Word, shared word]}}\n" for n in range(tags))
+    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    assert (found.code, found.address, found.line) == ("same-keyword", "tag/Tag 01", 3)
+    assert found.message == f'the keyword "Shared Word" is one of tag/Tag 00 too{words}'
+
+
 @pytest.mark.parametrize("code", SUSPICIOUS)
 def test_a_suspicion_is_said_once_and_at_its_place(code: str, tmp_path: Path) -> None:
     """As a warning, which does not keep the manifests from being used."""
@@ -107,6 +116,9 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
     assert loaded(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "off")}).diagnostics == ()
     (found,) = problems(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "error")})
     assert (found.code, found.severity) == (code, "error")
+    assert found.message.endswith(
+        f"; `{code}: warning` under `policy.diagnostics` of the project file makes it a warning"
+    )
 
 
 @pytest.mark.parametrize(
