@@ -40,8 +40,13 @@ def refused(node: Node, findings: Findings, name: str, expected: str, empty: str
 
 
 def called(name: str) -> str:
-    """A field in code marks; what is described in words as it is."""
-    return name if " " in name else f"`{name}`"
+    """A field in code marks; what has them, or is described in words, as it is."""
+    return name if " " in name or name.startswith("`") else f"`{name}`"
+
+
+def shown(name: str) -> str:
+    """A key for a message: short and printable."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
 
 
 def is_text(node: Node) -> bool:
@@ -252,6 +257,9 @@ def texts(name: str) -> Reader:
     """A mapping of names to texts; names are interned, as thousands of resources share them."""
     value_of, name_of = prose(name), filled(f"{name} name")
 
+    def one_of(key: Scalar) -> Reader:
+        return prose(f"`{name}.{shown(key.text)}`")
+
     def read(node: Node, findings: Findings) -> dict[str, str] | Invalid:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to texts", empty="{}")
@@ -262,7 +270,7 @@ def texts(name: str) -> Reader:
                 findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
             else:
                 before = value if isinstance(value, Scalar) else None
-            text = value_of(value, findings)
+            text = value_of(value, findings) if is_text(value) else one_of(key)(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
             found[sys.intern(key.text)] = text

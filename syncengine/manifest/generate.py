@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.findings import INVALID, Findings, nearest
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
@@ -73,8 +73,14 @@ def generated(
             entries += found.entries
             sources += found.sources
             rows += found.rows
-        whole = whole and found is not None and found.whole
+        whole = whole and (not _may_make_categories(node) or (found is not None and found.whole))
     return Generated(tuple(entries), tuple(sources), whole, tuple(rows))
+
+
+def _may_make_categories(node: MappingNode) -> bool:
+    """Whether the block has a section of them, be it misspelt."""
+    names = tuple(GENERATE_TABLE.readers)
+    return any("tagCategories" in (key.text, nearest(key.text, names)) for key in node.keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """All of one file. `whole`: everything that it declares has a readable identity.
+    """All of one file. `whole`: no category that it may declare is lost.
 
     `rows` are those that the last of the entries were made of.
     """
