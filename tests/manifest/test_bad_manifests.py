@@ -102,3 +102,12 @@ def test_a_value_of_a_mapping_is_called_by_its_name(tmp_path: Path) -> None:
         '`endpoints.deleteTag` must be a mapping, not the text "x"',
         "`variables.a` must be text, not a list",
     ]
+
+
+def test_quotes_inside_of_quotes_are_escaped(tmp_path: Path) -> None:
+    """So that it is seen where the text ends; a path without quotes stays as it is."""
+    text = "tags:\n  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
+    assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
+        '`name` must not start or end with blanks: " say \\"hi\\" \\\\"',
+        '`name` must not start or end with blanks: " C:\\x"',
+    ]
