@@ -92,5 +92,5 @@ _NO_SECRET: dict[str, Any] = {
     "additionalProperties": False,
 }
 _PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
-_ITEM = {"anyOf": [{**NAMED, "not": {"pattern": f"^({_PATTERN})$"}}, _NO_SECRET]}
+_ITEM = {"anyOf": [{**NAMED, "not": {"type": "string", "pattern": f"^({_PATTERN})$"}}, _NO_SECRET]}
 AllowedNames = Annotated[tuple[str, ...], Reads(allowed_names), JsonSchema({"type": "array", "items": _ITEM})]

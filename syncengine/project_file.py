@@ -25,7 +25,7 @@ from syncengine.setting_shapes import BaseUrl, Duration, Method, Paths, Place, S
 
 
 class Ownership(StrEnum):
-    """Whose the team's list of activity types is (engine.md 3.3)."""
+    """Whose the team's list of activity types is."""
 
     OWNED = "owned"
     EXACT = "exact"
@@ -72,9 +72,17 @@ def approval(text: str) -> str | None:
     return text if APPROVAL.fullmatch(text) else None
 
 
-Approvals = Annotated[tuple[str, ...], Reads(words(parsed(approval, "COUNT@HASH, as the plan prints it")))]
+Approvals = Annotated[
+    tuple[str, ...],
+    Reads(words(parsed(approval, "COUNT@HASH, as the plan prints it"))),
+    JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{APPROVAL.pattern}$"}}),
+]
+_SHARE = r"(0?[0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%"
 _LIMIT_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?%?$"}]
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+        {"type": "string", "pattern": f"^([0-9]{{1,9}}|{_SHARE})$"},
+    ]
 }
 LimitText = Annotated[
     Limit,
@@ -108,7 +116,7 @@ class ServiceSection(Model, frozen=True):
 
 
 class MaxDeletes(Model, frozen=True):
-    """How much may go without an approval (engine.md §5): a count, or a share of what is recorded."""
+    """How much may go without an approval: a count, or a share of what is recorded."""
 
     tags: Annotated[LimitText | None, Meta(description="Of tags that are retired or deleted; 25% by default.")] = None
     activity_types: Annotated[
@@ -163,7 +171,7 @@ class Overlay(Model, frozen=True):
     defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None
     approvals: Annotated[
-        Approvals | None, Meta(description="COUNT@HASH of removals that are approved (engine.md §5).")
+        Approvals | None, Meta(description="COUNT@HASH of removals that are approved, as a plan prints it.")
     ] = None
     posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
     serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None

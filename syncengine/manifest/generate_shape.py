@@ -12,7 +12,7 @@ from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping, Node, Sequence
-from syncengine.document.shapes import Flag, Identity, Reads
+from syncengine.document.shapes import Flag, Identity, Reads, scalar_schema
 from syncengine.document.tables import unexamined
 from syncengine.document.values import identity, refused, whole_number
 from syncengine.manifest import encodings
@@ -117,7 +117,7 @@ def _one_or_more(name: str) -> Any:
     return read
 
 
-_COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"^\S(.*\S)?$"}
+_COLUMN = scalar_schema(r"^\S(.*\S)?$")
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
@@ -211,7 +211,11 @@ class Generate(Model, frozen=True):
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         "required": ["forEach"],
         "anyOf": [
-            {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
+            {
+                "required": [section],
+                "properties": {section: {"type": "array", "minItems": 1}},
+                "description": _MAKES_NOTHING,
+            }
             for section in ("tags", "tagCategories", "activityTypes")
         ],
     }
