@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from syncengine.aims import Leaving, Way
 from syncengine.diff import Action, Change, Difference, Effect, is_new
-from syncengine.leaves import Leave, fold
+from syncengine.document.text import folded
+from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -210,8 +211,8 @@ def spelling_variants(deleted: Iterable[str], wanted: Iterable[str]) -> tuple[st
     deleted = tuple(deleted)
     if not deleted:
         return ()
-    folded = {fold(keyword) for keyword in wanted}
-    return tuple(k for k in deleted if fold(k) in folded)
+    spellings = set(map(folded, wanted))
+    return tuple(keyword for keyword in deleted if folded(keyword) in spellings)
 
 
 DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {

@@ -32,7 +32,20 @@ from syncengine.document.nodes import Node
 from syncengine.document.shapes import Flag, Reads
 from syncengine.document.tables import model_reader
 from syncengine.document.values import Reader, choice, whole_number
-from syncengine.setting_shapes import Duration, Method, Place, SecretReference, Span, UrlPath, WebUrl, or_off, web_url
+from syncengine.setting_shapes import (
+    DURATION_SCHEMA,
+    REFERENCE_SCHEMA,
+    WEB_URL_SCHEMA,
+    Duration,
+    Method,
+    Place,
+    SecretReference,
+    Span,
+    UrlPath,
+    WebUrl,
+    or_off,
+    web_url,
+)
 
 
 class Mode(StrEnum):
@@ -90,15 +103,16 @@ def http_source(name: str) -> Reader:
 
 _HTTP_SOURCE_SCHEMA: dict[str, Any] = {
     "anyOf": [
-        {"type": "string", "pattern": "^https?://"},
+        WEB_URL_SCHEMA,
+        REFERENCE_SCHEMA,
         {
             "type": "object",
             "properties": {
-                **{name: {"type": "string"} for name in ("env", "file")},
-                "url": {"anyOf": [{"type": "string"}, {"type": "object"}]},
+                "url": {"anyOf": [WEB_URL_SCHEMA, REFERENCE_SCHEMA]},
                 "headers": {"type": "object"},
-                "timeout": {"type": "string"},
+                "timeout": DURATION_SCHEMA,
             },
+            "required": ["url"],
             "additionalProperties": False,
         },
     ]

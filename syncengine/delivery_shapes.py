@@ -13,10 +13,18 @@ from typing import Annotated, Any
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
-from syncengine.document.shapes import Reads
+from syncengine.document.shapes import Reads, scalar_schema
 from syncengine.document.tables import model_reader
 from syncengine.document.values import Reader, called, identity, is_text, prose, refused, whole_number
-from syncengine.setting_shapes import USE_REFERENCE, Reference, filled_path, parsed, reference, web_url_trouble
+from syncengine.setting_shapes import (
+    USE_REFERENCE,
+    WEB_URL_SCHEMA,
+    Reference,
+    filled_path,
+    parsed,
+    reference,
+    web_url_trouble,
+)
 
 USER = "user"
 """The zone of whoever posted."""
@@ -38,6 +46,7 @@ _SINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
+_PORT = "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|api-?key", re.IGNORECASE)
 _FLAGS = {"true": True, "false": False}
 
@@ -224,26 +233,35 @@ def _listed(kinds: tuple[str, ...]) -> str:
 
 
 def one_of_schema(*kinds: str) -> dict[str, Any]:
-    """The same for editors, with a sentence for those that read `errorMessage` (yaml-language-server)."""
+    """The same for editors, with a sentence."""
     needed = f"One of {_listed(kinds)} is needed."
-    return {"anyOf": [{"required": [kind], "errorMessage": needed} for kind in kinds], **at_most_one(*kinds)}
+    return {
+        "anyOf": [{"required": [kind], "properties": {kind: True}, "description": needed} for kind in kinds],
+        **at_most_one(*kinds),
+    }
 
 
 def at_most_one(*kinds: str) -> dict[str, Any]:
     """JSON Schema of a mapping in which no two of `kinds` are given; the later is what is wrong."""
     said = f"Only one of {_listed(kinds)} is possible."
     later = {kind: dict.fromkeys(kinds[at + 1 :], False) for at, kind in enumerate(kinds[:-1])}
-    return {"dependentSchemas": {kind: {"properties": no, "errorMessage": said} for kind, no in later.items()}}
+    return {"dependentSchemas": {kind: {"properties": no, "description": said} for kind, no in later.items()}}
 
 
-_TEXT: dict[str, Any] = {"type": ["string", "number", "boolean"], "pattern": r"\S"}
+_TEXT = scalar_schema(r"\S")
+_PLAIN = [{"type": name} for name in ("string", "number", "boolean", "null")]
 Template = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
 Condition = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
 JsonTemplate = Annotated[Any, Reads(json_template), JsonSchema({})]
 Params = Annotated[
     dict[str, Any],
     Reads(parameters),
-    JsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}),
+    JsonSchema(
+        {
+            "type": "object",
+            "additionalProperties": {"anyOf": _PLAIN},
+        }
+    ),
 ]
 Headers = Annotated[dict[str, Written | Reference], Reads(headers), JsonSchema({"type": "object"})]
 Statuses = Annotated[
@@ -255,7 +273,7 @@ SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "
 Listen = Annotated[
     tuple[str, int],
     Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
-    JsonSchema({"type": "string", "pattern": f"^{_LISTEN.pattern}$"}),
+    JsonSchema({"type": "string", "pattern": f"^(?=.*:{_PORT}$){_LISTEN.pattern}$"}),
 ]
 Newline = Annotated[
     str,
@@ -270,9 +288,9 @@ TimeZone = Annotated[
 Callback = Annotated[
     str,
     Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
-    JsonSchema({"type": "string", "pattern": "^https?://"}),
+    JsonSchema(WEB_URL_SCHEMA),
 ]
 _PATH = parsed(filled_path, "a path")
-_FILLED = JsonSchema({"type": "string", "minLength": 1})
+_FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
 File = Annotated[str, Reads(_PATH), _FILLED]
 WrittenFile = Annotated[Written, Reads(with_place(_PATH)), _FILLED]

@@ -24,7 +24,7 @@ from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.given import Given, given_by
-from syncengine.manifest.lints import CONTAINED, Shared, place_of, shared
+from syncengine.manifest.lints import CONTAINED, Shared, shared
 from syncengine.manifest.neighbours import Categories
 from syncengine.manifest.reading import (
     NO_DEFAULTS,
@@ -125,6 +125,8 @@ class _Places:
         self.files = {file.name: file for file in files}
         self.file = ""
         self.nodes: dict[Key | int, MappingNode] = {}
+        self.listed: Node | None = None
+        self.items: dict[str, Scalar] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
         """None if the file is not any more what it was a moment ago."""
@@ -148,10 +150,24 @@ class _Places:
     def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
         """Where an item of a list stands, else the resource."""
         node = self.node(key, source.file)
-        listed = node.get(part) if node is not None else None
-        items: Sequence[Node] = listed.items if isinstance(listed, SequenceNode) else ()
-        found = next((item for item in items if isinstance(item, Scalar) and item.text == text), None)
+        found = self._items(node, part).get(text) if node is not None else None
         return place(found) if found is not None else self.of(key, source, part)
+
+    def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
+        """Where a keyword of a tag stands; its name, if that is the keyword or there is none; else the resource."""
+        node = self.node(key, source.file) or self.template(source)
+        if node is None:
+            return source.line, 1
+        found = self._items(node, "keywords").get(word) if word is not None else None
+        return place(found or node.get("name") or node)
+
+    def _items(self, node: MappingNode, part: str) -> Mapping[str, Scalar]:
+        """The texts of a list with their first places; those of the last list are kept at hand."""
+        if (listed := node.get(part)) is not self.listed:
+            items = listed.items if isinstance(listed, SequenceNode) else []
+            self.listed = listed
+            self.items = {item.text: item for item in reversed(items) if isinstance(item, Scalar)}
+        return self.items
 
 
 class _Gathering:
@@ -285,8 +301,7 @@ class _Gathering:
 
     def _warn_shared(self, each: Shared) -> None:
         source = each.source
-        node = self.places.node(each.key, source.file) or self.places.template(source)
-        line, column = (source.line, 1) if node is None else place(place_of(each.word, node))
+        line, column = self.places.of_keyword(each.key, source, each.word)
         message = each.message if source.data is None else f"{each.key}: {each.message}"
         Findings(source.file, self.found).at(
             each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from syncengine.allowed_names import check_allowed
 from syncengine.delivery_names import check_names
 from syncengine.document.findings import Findings, suggestion
 from syncengine.document.model import constructed
@@ -13,7 +14,7 @@ from syncengine.document.nodes import Mapping, Node, described
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.tables import Table, shown
 from syncengine.project_file import Overlay, ProjectFile
-from syncengine.secret_places import SecretPlaces, check_allowed, secret_places
+from syncengine.secret_places import SecretPlaces, secret_places
 from syncengine.setting_shapes import REFERENCE_KEYS
 
 _PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
@@ -49,7 +50,7 @@ def settings_of(
         _check_names(part, ("service", "endpoints"), "operation", operations, findings)
         _check_names(part, ("policy", "diagnostics"), "warning", lints, findings)
     secrets = secret_places((root, *overlays.values()))
-    check_allowed((root, *overlays.values()), secrets, findings)
+    check_allowed((root, *overlays.values()), secrets.names, findings)
     if findings.found:
         return Settings(Overlay())
     merged = merge(root, overlays[chosen]) if chosen else root

@@ -66,9 +66,10 @@ class Diagnostic(Struct, frozen=True, gc=False, kw_only=True):
     data: Row | None = None
 
 
-def with_row(message: str, data: Row | None) -> str:
-    """A message that names the data row."""
-    return f"{message} ({data.file}:{data.row})" if data else message
+def with_row(message: str, data: Row | None, more: int = 0) -> str:
+    """A message that names the data row, and how many more there are."""
+    others = f", and {more:,} more row{'' if more == 1 else 's'}" if more else ""
+    return f"{message} ({data.file}:{data.row}{others})" if data else message
 
 
 class SyncengineError(Exception):

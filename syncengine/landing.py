@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from syncengine.leaves import Leave, fold, intended, settled
+from syncengine.document.text import folded
+from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 
@@ -73,7 +74,8 @@ def _takes_or_adds(late: Leave, aim: Recorded) -> bool:
     if not set(late.keywords) <= set(body.keywords) or not body.metadata.keys().isdisjoint(late.metadata_dropped):
         return True
     # The service may take a keyword for another one that differs by case or Unicode form (engine.md 2.3).
-    return bool(late.keywords_dropped) and not {*map(fold, late.keywords_dropped)}.isdisjoint(map(fold, body.keywords))
+    dropped = set(map(folded, late.keywords_dropped))
+    return bool(dropped) and not dropped.isdisjoint(map(folded, body.keywords))
 
 
 class _Late(NamedTuple):

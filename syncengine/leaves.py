@@ -6,7 +6,6 @@ removes once it is acknowledged: a recorded row is a superset of what the servic
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 
 from msgspec import Struct, field
@@ -123,8 +122,3 @@ def settled(row: Recorded, leave: Leave) -> Recorded:
         confirmed=row.confirmed or leave.whole,
         former_categories=() if leave.whole else row.former_categories,
     )
-
-
-def fold(text: str) -> str:
-    """A text without its case and Unicode form."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

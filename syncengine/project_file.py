@@ -14,9 +14,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from syncengine.allowed_names import AllowedNames
 from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.shapes import Filled, Names, Reads, Texts
+from syncengine.document.shapes import Filled, Reads, Texts
 from syncengine.document.tables import unexamined
 from syncengine.document.values import choice, whole_number, words
 from syncengine.resource import Removal
@@ -35,7 +36,7 @@ from syncengine.setting_shapes import (
 
 
 class Ownership(StrEnum):
-    """Whose the team's list of activity types is (engine.md 3.3)."""
+    """Whose the team's list of activity types is."""
 
     OWNED = "owned"
     EXACT = "exact"
@@ -82,9 +83,17 @@ def approval(text: str) -> str | None:
     return text if APPROVAL.fullmatch(text) else None
 
 
-Approvals = Annotated[tuple[str, ...], Reads(words(parsed(approval, "COUNT@HASH, as the plan prints it")))]
+Approvals = Annotated[
+    tuple[str, ...],
+    Reads(words(parsed(approval, "COUNT@HASH, as the plan prints it"))),
+    JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{APPROVAL.pattern}$"}}),
+]
+_SHARE = r"(0?[0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%"
 _LIMIT_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?%?$"}]
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+        {"type": "string", "pattern": f"^([0-9]{{1,9}}|{_SHARE})$"},
+    ]
 }
 LimitText = Annotated[
     Limit,
@@ -125,7 +134,7 @@ class ServiceSection(Model, frozen=True):
 
 
 class MaxDeletes(Model, frozen=True):
-    """How much may go without an approval (engine.md §5): a count, or a share of what is recorded."""
+    """How much may go without an approval: a count, or a share of what is recorded."""
 
     tags: Annotated[LimitText | None, Meta(description="Of tags that are retired or deleted; 25% by default.")] = None
     activity_types: Annotated[
@@ -174,12 +183,13 @@ class Overlay(Model, frozen=True):
     ] = None
     variables: Annotated[Texts | None, Meta(description="`var.NAME` in templates.")] = None
     allow_env: Annotated[
-        Names | None, Meta(description="Environment variables that templates may read; none with a secret.")
+        AllowedNames | None,
+        Meta(description="Environment variables that templates may read; none with a secret, or called like one."),
     ] = None
     defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None
     approvals: Annotated[
-        Approvals | None, Meta(description="COUNT@HASH of removals that are approved (engine.md §5).")
+        Approvals | None, Meta(description="COUNT@HASH of removals that are approved, as a plan prints it.")
     ] = None
     posted_time: Annotated[PostedTimeSection | None, Meta(description="Where posted time is delivered.")] = None
     serve: Annotated[ServeSection | None, Meta(description="The long-running connector.")] = None

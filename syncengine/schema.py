@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
@@ -10,10 +11,14 @@ from pydantic_core import core_schema
 
 from syncengine.document.model import Model
 from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
+from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
+from syncengine.objections import LINTS as PLANNING_LINTS
 from syncengine.posted_time_formats import AuditFormat, GroupFormat, InboxFormat, ListingFormat, PreviewFormat
 from syncengine.project_file import ProjectFile
 from syncengine.schema_models import pydantic_model
+from syncengine.service.operations import OPERATIONS
+from syncengine.settings import LINTS as SETTING_LINTS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SUFFIX = ".schema.json"
@@ -43,8 +48,10 @@ def schemas() -> dict[str, dict[str, Any]]:
     project["$defs"]["Defaults"] = _bare(defaults)
     for settings in (project, project["$defs"]["Overlay"]):
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
+    _name(project, "ServiceSection", "endpoints", OPERATIONS)
+    _name(project, "PolicySection", "diagnostics", {*LINTS, *PLANNING_LINTS, *SETTING_LINTS})
     return {
-        "manifest.schema.json": _with_templates(_schema(Manifest, _Written)),
+        "manifest.schema.json": _with_labels(_with_templates(_schema(Manifest, _Written))),
         "project.schema.json": project,
         "plan.schema.json": _schema(PlanFormat, _Untitled),
         "report.schema.json": _schema(ReportFormat, _Untitled),
@@ -55,6 +62,23 @@ def schemas() -> dict[str, dict[str, Any]]:
         "posted-time.schema.json": _schema(ListingFormat, _Untitled),
         "audit.schema.json": _schema(AuditFormat, _Untitled),
     }
+
+
+def _name(project: dict[str, Any], section: str, field: str, names: Iterable[str]) -> None:
+    """Say which names a mapping may have, which models below do not know."""
+    project["$defs"][section]["properties"][field]["propertyNames"] = {"enum": sorted(names)}
+
+
+def _with_labels(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The same, with the label that each activity type needs where the file's defaults have none."""
+    has_label = _object("defaults", _object("activityTypes", _object("label", True)))
+    labelled = {"type": "array", "items": _object("label", True)}
+    blocks = {"type": "array", "items": {"type": "object", "properties": {"activityTypes": labelled}}}
+    return {**manifest, "if": has_label, "else": {"properties": {"activityTypes": labelled, "generate": blocks}}}
+
+
+def _object(field: str, schema: object) -> dict[str, Any]:
+    return {"type": "object", "required": [field], "properties": {field: schema}}
 
 
 TEMPLATE = {"type": "string", "pattern": r"\{\{|\{%", "description": "A template (Jinja2)."}

@@ -6,9 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.tables import shown
 from syncengine.setting_shapes import REFERENCE_KEYS, URL, Reference
 
 SECTIONS = ("service", "state", "sources", "postedTime")
@@ -97,13 +95,3 @@ def sqlite_path(place: str) -> str:
     if not URL.match(place):
         return place
     return place.partition(":///")[2].partition("?")[0] if place.startswith("sqlite") else ""
-
-
-def check_allowed(parts: Iterable[Node], secrets: SecretPlaces, findings: Findings) -> None:
-    """Templates are shown in plans, so what holds a secret cannot be allowed to them."""
-    for part in parts:
-        listed = part.get("allowEnv") if isinstance(part, Mapping) else None
-        for item in listed.items if isinstance(listed, Sequence) else ():
-            if isinstance(item, Scalar) and item.text in secrets.names:
-                message = f"`allowEnv` names {shown(item.text)}, which holds a secret: no template may read it"
-                findings.error("secret-allowed", item, message)

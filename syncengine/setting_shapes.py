@@ -16,6 +16,7 @@ from syncengine.document.findings import Findings, Invalid
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mapping, Node, Scalar
 from syncengine.document.shapes import Reads
+from syncengine.document.text import either_case
 from syncengine.document.values import Reader, called, choice, is_text, refused, words
 
 
@@ -31,6 +32,7 @@ URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 REFERENCE_KEYS = frozenset({"env", "file"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
+_SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
@@ -199,15 +201,30 @@ def filled_path(text: str) -> str | None:
     return text if text.strip() and "\0" not in text else None
 
 
-BaseUrl = Annotated[str, Reads(base_url)]
-UrlPath = Annotated[str, Reads(parsed(path, "a path that starts with /"))]
+_WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?://\[[0-9a-fA-F:.]+\](:[0-9]{0,5})?"
+_SECRET_IN_URL = rf"^[A-Za-z][A-Za-z0-9+.-]*://(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
+NO_PASSWORD: dict[str, Any] = {"not": {"type": "string", "pattern": _SECRET_IN_URL}}
+"""JSON Schema of text that is no URL with a password."""
+BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}
+WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$", **NO_PASSWORD}
+BaseUrl = Annotated[str, Reads(base_url), JsonSchema(BASE_URL_SCHEMA)]
+UrlPath = Annotated[
+    str,
+    Reads(parsed(path, "a path that starts with /")),
+    JsonSchema({"type": "string", "pattern": r"^/[^\s?#]*$"}),
+]
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Reads(choice(_METHODS))]
-Paths = Annotated[tuple[str, ...], Reads(words(parsed(filled_path, "a path")))]
+Paths = Annotated[
+    tuple[str, ...],
+    Reads(words(parsed(filled_path, "a path"))),
+    JsonSchema({"type": "array", "items": {"type": "string", "pattern": r"\S"}}),
+]
+DURATION_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^(?=[0.]*[1-9]){_DURATION.pattern}$"}
 Duration = Annotated[
     float,
     Reads(parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms")),
-    JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
+    JsonSchema(DURATION_SCHEMA),
 ]
 Span = Annotated[
     float,
@@ -215,19 +232,24 @@ Span = Annotated[
     JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
 ]
 """A duration that may be none at all."""
-_REFERENCE_SCHEMA: dict[str, Any] = {
+REFERENCE_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"env": {"type": "string"}, "file": {"type": "string"}},
+    "properties": {
+        "env": {"type": "string", "pattern": f"^{_ENV_NAME.pattern}$"},
+        "file": {"type": "string", "pattern": r"\S"},
+    },
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,
 }
-SecretReference = Annotated[Reference, Reads(secret), JsonSchema(_REFERENCE_SCHEMA)]
+SecretReference = Annotated[Reference, Reads(secret), JsonSchema(REFERENCE_SCHEMA)]
 Place = Annotated[
-    Reference | str, Reads(place), JsonSchema({"anyOf": [{"type": "string", "minLength": 1}, _REFERENCE_SCHEMA]})
+    Reference | str,
+    Reads(place),
+    JsonSchema({"anyOf": [{"type": "string", "pattern": r"\S", **NO_PASSWORD}, REFERENCE_SCHEMA]}),
 ]
 WebUrl = Annotated[
     Reference | str,
     Reads(web_url),
-    JsonSchema({"anyOf": [{"type": "string", "pattern": "^https?://"}, _REFERENCE_SCHEMA]}),
+    JsonSchema({"anyOf": [WEB_URL_SCHEMA, REFERENCE_SCHEMA]}),
 ]

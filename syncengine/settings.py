@@ -85,7 +85,9 @@ def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> lis
         if diagnostic.severity is Severity.ERROR or level is Level.WARNING:
             result.append(diagnostic)
         elif level is Level.ERROR:
-            result.append(structs.replace(diagnostic, severity=Severity.ERROR))
+            cure = f"`{diagnostic.code}: warning` under `policy.diagnostics` of the project file makes it a warning"
+            message = f"{diagnostic.message}; {cure}"
+            result.append(structs.replace(diagnostic, severity=Severity.ERROR, message=message))
     return result
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from jinja2 import Undefined
@@ -16,7 +18,7 @@ STEPS_OF_BLOCK = 20_000_000
 """What all rows of a block may take together, besides STEPS_A_ROW for each of them on average."""
 STEPS_A_ROW = 500
 MAX_SECONDS = 30.0
-"""Of the processor, so that a machine that is busy or waits refuses nothing that another one takes."""
+"""Of the processor, for all templates of a run: a machine that is busy or waits refuses nothing that another takes."""
 SECONDS_A_ROW = 0.001
 """What a block may take besides, for each of its rows on average: ten times what an honest one takes."""
 MAX_CHARACTERS = 64 * 1024 * 1024
@@ -60,9 +62,43 @@ clock = time.thread_time
 """What deadlines are told by, if nothing else is said."""
 
 
-def deadline_of(rows: int) -> float:
-    """When a block with so many rows must be done."""
-    return clock() + MAX_SECONDS + SECONDS_A_ROW * rows
+class Allowance:
+    """Seconds that all templates of a run may take together, besides SECONDS_A_ROW; what is `left` of them.
+
+    A copy for another process is the one that this process has for all of them.
+    """
+
+    def __init__(self, seconds: float = MAX_SECONDS, clock: Callable[[], float] = clock) -> None:
+        self.left = seconds
+        self.clock = clock
+
+    def __reduce__(self) -> tuple[Callable[[], Allowance], tuple[()]]:
+        return allowance_of_process, ()
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether a template was stopped, or would be, for what others have taken."""
+        return self.left <= 0
+
+    @contextmanager
+    def spend(self, rows: int = 0) -> Iterator[float]:
+        """Give the time when a block of so many rows must be done; what it took is then taken off.
+
+        OutOfBounds where nothing is left.
+        """
+        if self.is_used_up:
+            raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all of a run have together")
+        start, for_rows = self.clock(), SECONDS_A_ROW * rows
+        try:
+            yield start + self.left + for_rows
+        finally:
+            self.left = max(0.0, self.left - max(0.0, self.clock() - start - for_rows))
+
+
+@cache
+def allowance_of_process() -> Allowance:
+    """Return the one of a process that reads a part of the files."""
+    return Allowance()
 
 
 def steps_of(rows: int) -> int:

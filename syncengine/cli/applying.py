@@ -131,6 +131,7 @@ class _Applying:
         if self._format == "json":
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
+        done = _without_repeats(done)
         planned = done.plan
         if planned is not None and self._shown is None:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
@@ -150,6 +151,13 @@ class _Applying:
                 self.output.say("Not applied.")
             else:
                 self.output.diagnostics(errors)
+
+
+def _without_repeats(done: Applied) -> Applied:
+    """Leave out of the report for people what stands in the plan above it."""
+    told = done.plan.diagnostics if done.plan is not None else ()
+    report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in told))
+    return replace(done, report=report)
 
 
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:

@@ -103,6 +103,7 @@ def described(node: Node) -> str:
 
 
 def quoted(text: str, limit: int = 60) -> str:
-    """Text for a message: short, and without anything that could disturb a terminal."""
+    """Text for a message: short, its own quotes escaped, and without anything that could disturb a terminal."""
     shown = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in f'"{shown}"')
+    escaped = shown.replace("\\", "\\\\").replace('"', '\\"') if '"' in shown else shown
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in f'"{escaped}"')

@@ -19,7 +19,6 @@ from syncengine.document.plain import Field as PlainField
 from syncengine.document.plain import Shape
 from syncengine.document.values import (
     LATEST,
-    RFC3339,
     Reader,
     distinct,
     filled,
@@ -27,10 +26,12 @@ from syncengine.document.values import (
     has_no_blanks_around,
     identity,
     instant,
+    is_web_link,
     line,
     prose,
     says_something,
     texts,
+    web_link,
     words,
 )
 
@@ -80,6 +81,10 @@ def plain_filled(reader: Reader) -> PlainField:
     return PlainField(Shape.TEXT, lambda text, quoted: text if says_something(text) else None)
 
 
+def plain_link(reader: Reader) -> PlainField:
+    return PlainField(Shape.TEXT, lambda text, quoted: text if is_web_link(text) else None)
+
+
 def plain_identity(reader: Reader) -> PlainField:
     return PlainField(Shape.TEXT, lambda text, quoted: text if text and has_no_blanks_around(text) else None)
 
@@ -94,41 +99,45 @@ def plain_texts(reader: Reader) -> PlainField:
     return PlainField(Shape.MAP, lambda found: found if all(map(says_something, found)) else None)
 
 
-def _scalar(pattern: str, said: str) -> dict[str, Any]:
-    """JSON Schema of text; `said` is for editors that read `patternErrorMessage` (yaml-language-server)."""
-    return {"type": ["string", "number", "boolean"], "pattern": pattern, "patternErrorMessage": said}
+def scalar_schema(pattern: str) -> dict[str, Any]:
+    """Return the JSON Schema of text, which readers of YAML may take for a number or a flag."""
+    return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number"}, {"type": "boolean"}]}
 
 
 _VISIBLE = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029\ufeff]"
-_LINE: Final = _scalar(f"^{_VISIBLE}*$", "It must be one line of visible text.")
-_PROSE: Final = _scalar(f"^({_VISIBLE}|[\\t\\n])*$", "It must not hold control characters.")
-_LISTED: Final = {
-    **_scalar(rf"^(?=.*\S){_VISIBLE}*$", "It must be one line of visible text, not empty."),
-    "minLength": 1,
-}
-_NAMED: Final = {
-    **_scalar(rf"^(?=\S(.*\S)?$){_VISIBLE}*$", "It must be one line of visible text without blanks around it."),
-    "minLength": 1,
-}
+_LINE: Final = scalar_schema(f"^{_VISIBLE}*$")
+_PROSE: Final = scalar_schema(f"^({_VISIBLE}|[\\t\\n])*$")
+_LINK: Final = {"type": "string", "pattern": rf"^((?=[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#]){_VISIBLE}+)?$"}
+_FILLED: Final = rf"^(?=.*\S){_VISIBLE}*$"
+_LISTED: Final = scalar_schema(_FILLED)
+NAMED: Final = scalar_schema(rf"^(?=\S(.*\S)?$){_VISIBLE}*$")
+_DATE = (
+    r"((?!0000)[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+    r"|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+)
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+_INSTANT: Final = rf"^(?!0000){_DATE}[Tt ]{_TIME}:[0-5][0-9]([.][0-9]{{1,9}})?([Zz]|[+-]{_TIME})$"
+"""RFC 3339, with the days that each month has."""
 
 Line = Annotated[str, Reads(line, plain_text), JsonSchema(_LINE)]
+WebLink = Annotated[str, Reads(web_link, plain_link), JsonSchema(_LINK)]
 Prose = Annotated[str, Reads(prose, plain_text), JsonSchema(_PROSE)]
 Filled = Annotated[str, Reads(filled, plain_filled), JsonSchema(_LISTED)]
-Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(_NAMED)]
+Identity = Annotated[str, Reads(identity, plain_identity), JsonSchema(NAMED)]
 Flag = Annotated[bool, Reads(flag, by_reader)]
 Words = Annotated[
     tuple[str, ...],
     Reads(words(filled), plain_words),
     JsonSchema({"type": "array", "items": _LISTED}),
 ]
-Names = Annotated[tuple[str, ...], Reads(words(identity)), JsonSchema({"type": "array", "items": _NAMED})]
+Names = Annotated[tuple[str, ...], Reads(words(identity)), JsonSchema({"type": "array", "items": NAMED})]
 Texts = Annotated[
     dict[str, str],
     Reads(texts, plain_texts),
     JsonSchema(
         {
             "type": "object",
-            "propertyNames": {"pattern": _LISTED["pattern"]},
+            "propertyNames": {"type": "string", "pattern": _FILLED},
             "additionalProperties": _PROSE,
         }
     ),
@@ -137,7 +146,12 @@ Instant = Annotated[
     int,
     Reads(instant, by_reader),
     JsonSchema(
-        {"anyOf": [{"type": "string", "pattern": f"^{RFC3339.pattern}$"}, {"type": "integer", "maximum": LATEST}]}
+        {
+            "anyOf": [
+                {"type": "string", "pattern": _INSTANT},
+                {"type": "integer", "minimum": -999_999_999_999_999, "maximum": LATEST},
+            ]
+        }
     ),
     Meta(examples=["2024-05-01T09:00:00Z"]),
 ]

@@ -21,6 +21,7 @@ from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
 from syncengine.document.plain import Field as PlainField
 from syncengine.document.shapes import Reads
 from syncengine.document.values import Reader, refused
+from syncengine.document.values import shown as shown
 
 M = TypeVar("M", bound="Model")
 
@@ -73,11 +74,6 @@ class Table:
         return self.meant.get(name) or nearest(name, tuple(self.readers))
 
 
-def shown(name: str) -> str:
-    """A key for a message: short and printable."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
-
-
 def model_reader(model: type[M], title: str) -> Reader:
     """A mapping as an instance of `model`; INVALID when any of its fields is."""
     table = Table.of(model, title)
@@ -110,7 +106,9 @@ def _reader(name: str, annotation: Any) -> Reader:
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return model_reader(annotation, name)
     origin, inner = get_origin(annotation), get_args(annotation)
-    return _CONTAINERS[origin](name, _reader(name, inner[-1] if origin is dict else inner[0]))
+    if origin is dict:
+        return _map_reader(name, lambda key: _reader(f"{name}.{key}", inner[-1]))
+    return _list_reader(name, _reader(name, inner[0]))
 
 
 def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads | None]:
@@ -136,17 +134,17 @@ def _list_reader(name: str, item: Reader) -> Reader:
     return read
 
 
-def _map_reader(name: str, value: Reader) -> Reader:
+def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
+    """Values are called by their names in the mapping."""
+
     def read(node: Node, findings: Findings) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, name, "a mapping", empty="{}")
-        found = {key.text: value(entry, findings) for key, entry in zip(node.keys, node.values, strict=True)}
+        pairs = zip(node.keys, node.values, strict=True)
+        found = {key.text: make(shown(key.text))(entry, findings) for key, entry in pairs}
         return INVALID if INVALID in found.values() else found
 
     return read
-
-
-_CONTAINERS: dict[Any, Callable[[str, Reader], Reader]] = {tuple: _list_reader, list: _list_reader, dict: _map_reader}
 
 
 def unexamined(name: str) -> Reader:

@@ -23,6 +23,8 @@ _FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 """What text of ASCII alone is made of."""
 LINE_END = re.compile("\r\n|\r|\n")
 """As libyaml and editors see it."""
+LONGEST_FOLDED = 1_000
+"""Characters: accents in a row are sorted when Unicode forms are compared, which takes the square of their number."""
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -65,6 +67,18 @@ def character(found: str) -> str:
 
 def _place(before: str) -> tuple[int, int]:
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def folded(text: str) -> str:
+    """Return the same text for all that differ by case or Unicode form; beyond LONGEST_FOLDED, by case only."""
+    if text.isascii() or len(text) > LONGEST_FOLDED:
+        return text.casefold()
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def either_case(text: str) -> str:
+    """Return a regular expression of a text in any case, for dialects without a flag for it."""
+    return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in text)
 
 
 def lines_of(text: str) -> list[str]:

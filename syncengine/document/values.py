@@ -40,8 +40,13 @@ def refused(node: Node, findings: Findings, name: str, expected: str, empty: str
 
 
 def called(name: str) -> str:
-    """A field in code marks; what is described in words as it is."""
-    return name if " " in name else f"`{name}`"
+    """A field in code marks; what has them, or is described in words, as it is."""
+    return name if " " in name or name.startswith("`") else f"`{name}`"
+
+
+def shown(name: str) -> str:
+    """A key for a message: short and printable."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
 
 
 def is_text(node: Node) -> bool:
@@ -77,6 +82,29 @@ def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
 
 def line(name: str) -> Reader:
     return text_reader(name, CONTROL, "it must be one line of visible text")
+
+
+WEB_LINK = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#].*"
+_WEB_LINK = re.compile(WEB_LINK)
+
+
+def is_web_link(text: str) -> bool:
+    """Whether a browser opens it as a page, which `javascript:` is not, nor a path; no text clears the link."""
+    return not text or _WEB_LINK.fullmatch(text) is not None
+
+
+def web_link(name: str) -> Reader:
+    """Read a line that is a link to a page, or empty."""
+    text = line(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = text(node, findings)
+        if value is INVALID or is_web_link(value):
+            return value
+        expected = "must be a link that starts with https:// or http://"
+        return findings.error("bad-value", node, f"{called(name)} {expected}, not {quoted(value)}")
+
+    return read
 
 
 def prose(name: str) -> Reader:
@@ -229,6 +257,9 @@ def texts(name: str) -> Reader:
     """A mapping of names to texts; names are interned, as thousands of resources share them."""
     value_of, name_of = prose(name), filled(f"{name} name")
 
+    def one_of(key: Scalar) -> Reader:
+        return prose(f"`{name}.{shown(key.text)}`")
+
     def read(node: Node, findings: Findings) -> dict[str, str] | Invalid:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to texts", empty="{}")
@@ -239,7 +270,7 @@ def texts(name: str) -> Reader:
                 findings.at("comma-in-text", *place(key), _cut_off(before, key), severity=Severity.WARNING)
             else:
                 before = value if isinstance(value, Scalar) else None
-            text = value_of(value, findings)
+            text = value_of(value, findings) if is_text(value) else one_of(key)(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
             found[sys.intern(key.text)] = text

@@ -18,7 +18,7 @@ from syncengine.document.findings import Findings
 from syncengine.manifest.cache import ManifestCache, Packed
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
-from syncengine.manifest.given import NOTHING_GIVEN
+from syncengine.manifest.given import Given
 from syncengine.manifest.reading import NO_DEFAULTS, Compared, Reading, compared, read_manifest
 
 MUCH = 1_000_000
@@ -161,6 +161,8 @@ def read_one(asked: Reread, defaults: DefaultValues) -> Fresh:
     with no_collection():
         reading = _read(file, data, defaults, former)
     packed = Packed(_encode(reading), *compared(reading, file.given.compares_parts if file.given else 0))
+    if file.given and file.given.allowance.is_used_up:
+        return Fresh(packed, "", reading=reading)  # another day, its templates have the time that others took today
     return Fresh(packed, _digest(file, data), of_rows=bool(reading.rows), reading=reading)
 
 
@@ -180,7 +182,7 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
         return read_manifest(data, file.name, defaults, file.given, _former(former))
     from syncengine.manifest.template_reading import read_template
 
-    return read_template(data, file.name, defaults, file.given or NOTHING_GIVEN)
+    return read_template(data, file.name, defaults, file.given or Given())
 
 
 def _former(given: bytes | Reading | None) -> Reading | None:

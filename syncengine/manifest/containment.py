@@ -13,16 +13,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from syncengine.document.nodes import quoted
-from syncengine.manifest.lints import CONTAINED, Shared, folded
+from syncengine.document.text import folded
+from syncengine.manifest.lints import CONTAINED, Shared
 from syncengine.resource import Resource
 
-_WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|\w{3,}+(?=[^\n\w])")
-"""Of a line that has more than this word."""
+_WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|(?<!\w)\w{3,}+(?=[^\n\w])")
+"""Of a line that has more than this word. Only where words begin: a long one is not looked at from each letter."""
 _ALL_BUT_LAST = re.compile(r"^(.*\w)[^\w\n]+\w+[^\w\n]*$", re.MULTILINE)
 _ALL_BUT_FIRST = re.compile(r"^[^\w\n]*\w+[^\w\n]+(\w.*)$", re.MULTILINE)
 _OF_MANY_WORDS = re.compile(r"^(?:[^\w\n]*\w++){4}.*$", re.MULTILINE)
 _NUMBERED = re.compile(r"^.*?[^\W_]\d.*$", re.MULTILINE)
 _NUMBER = re.compile(r"(?<=[^\W_])\d")
+LONGEST_WHOLE = 1_000
+"""Characters of a keyword that is taken apart: a longer one is found in no text."""
+_TOO_LONG = re.compile(rf"^[^\n]{{{LONGEST_WHOLE + 1}}}[^\n]*+\n?", re.MULTILINE)
 LONGEST_RUN = 5
 """Words of a part that is neither one word nor all but one."""
 MOST_DIGITS = 12
@@ -33,6 +37,7 @@ TOLD_OF_A_SERIES = 3
 
 def parts_of(lines: str) -> set[str]:
     """The parts of keywords, one a line; shorter ones than three letters are suspected anyway."""
+    lines = _TOO_LONG.sub("", lines)
     found = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
     for line in _OF_MANY_WORDS.findall(lines):
         found.update(_runs(line))
@@ -76,8 +81,9 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
         for word in tag.body.keywords:
             if (same := folded(word)) in suspected:
                 holders.setdefault(same, (tag, word))
-        for part in _parts_of_tag(tag) & suspected:
-            wholes.setdefault(part, (tag, _whole(tag, part)))
+        if parts := _parts_of_tag(tag) & suspected:
+            for part, whole in _wholes(tag, parts):
+                wholes.setdefault(part, (tag, whole))
     series: dict[str, list[Shared]] = defaultdict(list)
     for same, (tag, word) in holders.items():
         other, whole = wholes.get(same, (tag, ""))
@@ -97,5 +103,8 @@ def _series(word: str, whole: str) -> str:
     return word.rstrip("0123456789") + "\n" if is_cut else word
 
 
-def _whole(tag: Resource, part: str) -> str:
-    return next((word for word in tag.body.keywords if part in parts_of(folded(word))), tag.key.name)
+def _wholes(tag: Resource, parts: set[str]) -> Iterator[tuple[str, str]]:
+    """Each of the parts with a keyword that it is a part of."""
+    for word in tag.body.keywords:
+        for part in parts & parts_of(folded(word)):
+            yield part, word

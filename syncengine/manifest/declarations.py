@@ -63,7 +63,7 @@ class DefaultValues:
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """All documents of one file. `whole`: everything that the file declares has a readable identity."""
+    """All documents of one file. `whole`: no category is lost, as where its identity cannot be read."""
 
     file: str
     resources: tuple[Declared, ...]
@@ -141,7 +141,7 @@ class _Reading:
         if (read := _SECTION_READERS.get(key.text)) is not None:
             read(self, key.text, value)
         else:
-            self.whole = False
+            self.whole = self.whole and nearest(key.text, MANIFEST_SECTIONS) in _WITHOUT_CATEGORIES
             self.findings.error(
                 "unknown-section", key, f"a manifest has no section `{shown(key.text)}`{_hint(key.text)}"
             )
@@ -150,7 +150,7 @@ class _Reading:
         kind = SECTIONS[name]
         for node in self._items(name, value):
             declared = self._resource(kind, node)
-            self.whole = self.whole and declared.key is not None
+            self.whole = self.whole and (declared.key is not None or kind is not Kind.CATEGORY)
             self.resources.append(declared)
 
     def _resource(self, kind: Kind, node: MappingNode) -> Declared:
@@ -185,12 +185,12 @@ class _Reading:
 
     def _items(self, name: str, value: Node) -> list[MappingNode]:
         if not isinstance(value, Sequence):
-            self.whole = False
+            self.whole = self.whole and name in _WITHOUT_CATEGORIES
             refused(value, self.findings, name, "a list", empty="[]")
             return []
         for item in value.items:
             if not isinstance(item, MappingNode):
-                self.whole = False
+                self.whole = self.whole and name in _WITHOUT_CATEGORIES
                 refused(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
         return [item for item in value.items if isinstance(item, MappingNode)]
 
@@ -237,6 +237,8 @@ def _hint(name: str) -> str:
     return f"; did you mean `{near}`?" if near else ""
 
 
+_WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
+"""Sections that declare none, so that none is lost with what is wrong in them."""
 _SECTION_READERS: dict[str, Callable[[_Reading, str, Node], None]] = {
     **dict.fromkeys(SECTIONS, _Reading.resource_section),
     "removed": _Reading.removed_section,

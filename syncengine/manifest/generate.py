@@ -7,7 +7,6 @@ find faults; `generate_block` says how.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +14,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.findings import INVALID, Findings, nearest
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
 from syncengine.document.tables import Table
-from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.errors import Diagnostic
+from syncengine.manifest.alike import Alike
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
 from syncengine.manifest.generate_block import Block, Built
@@ -34,10 +34,6 @@ from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
 from syncengine.template_limits import OutOfBounds
 
-MANY = 100
-"""Errors, and warnings, of one block that are told one by one."""
-FEW = 25
-"""The same of those that say the same at one place."""
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
@@ -77,41 +73,14 @@ def generated(
             entries += found.entries
             sources += found.sources
             rows += found.rows
-        whole = whole and found is not None and found.whole
+        whole = whole and (not _may_make_categories(node) or (found is not None and found.whole))
     return Generated(tuple(entries), tuple(sources), whole, tuple(rows))
 
 
-class _Telling:
-    """What is found in rows goes to the findings: MANY errors and MANY warnings, FEW that say the same at one place.
-
-    Of the others, how many they are.
-    """
-
-    def __init__(self, findings: Findings, at: tuple[int, int]) -> None:
-        self._findings = findings
-        self._at = at
-        self._told: Counter[Severity] = Counter()
-        self._untold: Counter[Severity] = Counter()
-        self._alike: Counter[Diagnostic] = Counter()
-
-    def tell(self, row: Record, found: list[Diagnostic]) -> None:
-        for diagnostic in found:
-            severity = diagnostic.severity
-            if self._told[severity] >= MANY or self._alike[diagnostic] >= FEW:
-                self._untold[severity] += 1
-                continue
-            self._told[severity] += 1
-            self._alike[diagnostic] += 1
-            message = with_row(diagnostic.message, row.row)
-            self._findings.found.append(replace(diagnostic, message=message, data=row.row))
-
-    def stops(self, row: Record, error: Exception) -> None:
-        self._findings.at("bad-template", *self._at, f"the template failed: {error}", data=row.row)
-
-    def finish(self, source: str) -> None:
-        for severity, count in self._untold.items():
-            more = f"{count:,} more {severity}s" if count > 1 else f"one more {severity}"
-            self._findings.at("more-findings", *self._at, f"{more} in other rows of {source}", severity=severity)
+def _may_make_categories(node: MappingNode) -> bool:
+    """Whether the block has a section of them, be it misspelt."""
+    names = tuple(GENERATE_TABLE.readers)
+    return any("tagCategories" in (key.text, nearest(key.text, names)) for key in node.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +101,7 @@ class _Making:
         if missing or INVALID in values.values() or not is_whole(node):
             return None
         asked: Generate = constructed(Generate, values)
-        block = Block(asked, node, self.defaults, findings)
+        block = Block(asked, node, self.defaults, findings, self.given.allowance.clock)
         if len(findings.found) > before:
             return None
         try:
@@ -141,18 +110,25 @@ class _Making:
         except SourceTrouble as trouble:
             _at_source(node, "bad-source", str(trouble), findings)
             return None
-        entries, made = self._of_rows(block, source, rows)
+        try:
+            with self.given.allowance.spend(len(rows)) as deadline:
+                entries, made = self._of_rows(block, source, rows, deadline)
+        except OutOfBounds as error:
+            findings.error("bad-template", node, f"the template was not run: {error}")
+            return None
         at = place(_source_node(node))
         may_be_empty = bool(asked.for_each.allow_empty)
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
         return Generated(tuple(entries), (use,), block.whole, (made,))
 
-    def _of_rows(self, block: Block, source: Records, rows: list[Record]) -> tuple[list[Entry], BlockRows]:
-        """What is made of every row; findings after the first MANY are counted."""
-        block.begin(variables_of(self.given), len(rows), self.findings)
+    def _of_rows(
+        self, block: Block, source: Records, rows: list[Record], deadline: float
+    ) -> tuple[list[Entry], BlockRows]:
+        """What is made of every row; a mistake that many rows have is one finding."""
+        block.begin(variables_of(self.given), len(rows), deadline, self.findings)
         entries: list[Entry] = []
         digests, counts = bytearray(), list[int]()
-        telling = _Telling(self.findings, place(block.node))
+        alike = Alike()
         for row in rows:
             found: list[Diagnostic] = []
             digest = row_digest(row)
@@ -161,15 +137,16 @@ class _Making:
                 try:
                     made = self._of_row(block, row, found)
                 except OutOfBounds as error:
-                    telling.stops(row, error)
+                    self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
                     block.whole = False
                     entries, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
                     break
             entries += made
             counts.append(len(made))
             digests += UNKNOWN if found else digest
-            telling.tell(row, found)
-        telling.finish(source.name)
+            for diagnostic in found:
+                alike.add(diagnostic, row.row)
+        self.findings.found.extend(alike.told())
         return entries, BlockRows(self.digest, bytes(digests), tuple(counts))
 
     def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Entry]:

@@ -47,12 +47,17 @@ class Block:
     """A block that is compiled; what is wrong with it has been told to the findings."""
 
     def __init__(
-        self, asked: Generate, node: MappingNode, defaults: Mapping[Kind, Mapping[str, Any]], findings: Findings
+        self,
+        asked: Generate,
+        node: MappingNode,
+        defaults: Mapping[Kind, Mapping[str, Any]],
+        findings: Findings,
+        clock: Callable[[], float],
     ) -> None:
         self.node = node
         self.row_name = asked.as_ or "row"
         self.whole = True
-        self._environment = SandboxedEnvironment()
+        self._environment = SandboxedEnvironment(clock=clock)
         self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
         when = node.get("when")
         self._when = self._compiled.condition(when) if isinstance(when, Scalar) else None
@@ -82,9 +87,9 @@ class Block:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
             yield _Made(kind, item, fields_of(kind, item, self._compiled), place(item))
 
-    def begin(self, variables: Mapping[str, Any], rows: int, findings: Findings) -> None:
+    def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Findings) -> None:
         """Compile, once everything has been looked at."""
-        self._environment.begin(rows)
+        self._environment.begin(deadline, rows)
         self._variables = variables
         self._file = findings.file
         self._function = self._compiled.function()

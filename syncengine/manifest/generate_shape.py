@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Mapping as AnyMapping
 from typing import Annotated, Any, ClassVar
@@ -13,9 +12,10 @@ from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_
 from syncengine.document.findings import INVALID, Findings
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.nodes import Mapping, Node, Sequence
-from syncengine.document.shapes import Flag, Identity, Reads
+from syncengine.document.shapes import Flag, Identity, Reads, scalar_schema
 from syncengine.document.tables import unexamined
 from syncengine.document.values import identity, refused, whole_number
+from syncengine.manifest import encodings
 from syncengine.setting_shapes import parsed
 
 _MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
@@ -27,15 +27,6 @@ LANGUAGE = frozenset(
 )
 RESERVED = NAMED_ALREADY | LANGUAGE
 """What a row cannot be called: templates would read something else."""
-
-
-def text_encoding(text: str) -> str | None:
-    try:
-        found = codecs.lookup(text)
-        "".encode(text)
-    except (LookupError, ValueError):
-        return None
-    return text if found._is_text_encoding else None
 
 
 def _delimiter(text: str) -> str | None:
@@ -126,14 +117,12 @@ def _one_or_more(name: str) -> Any:
     return read
 
 
-_COLUMN: dict[str, Any] = {"type": ["string", "number", "boolean"], "minLength": 1, "pattern": r"^\S(.*\S)?$"}
+_COLUMN = scalar_schema(r"^\S(.*\S)?$")
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
 Delimiter = Annotated[str, Reads(_delimiter_reader), JsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'})]
-Encoding = Annotated[
-    str, Reads(parsed(text_encoding, "an encoding like utf-8 or cp1252")), JsonSchema({"type": "string"})
-]
+Encoding = Annotated[str, Reads(encodings.encoding), JsonSchema(encodings.SCHEMA)]
 RowName = Annotated[
     str,
     Reads(_row_name),
@@ -222,7 +211,11 @@ class Generate(Model, frozen=True):
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         "required": ["forEach"],
         "anyOf": [
-            {"required": [section], "properties": {section: {"minItems": 1}}, "errorMessage": _MAKES_NOTHING}
+            {
+                "required": [section],
+                "properties": {section: {"type": "array", "minItems": 1}},
+                "description": _MAKES_NOTHING,
+            }
             for section in ("tags", "tagCategories", "activityTypes")
         ],
     }

@@ -16,6 +16,7 @@ from syncengine.delivery_file import Source
 from syncengine.manifest.lints import CONTAINED
 from syncengine.project import Project
 from syncengine.project_file import Level
+from syncengine.template_limits import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 
@@ -30,6 +31,7 @@ class Given:
 
     `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
     (`containment`).
+    `allowance` is what all templates of a run may take of the processor together.
     `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
     """
 
@@ -42,6 +44,7 @@ class Given:
     secret_files: frozenset[Path] = frozenset()
     data_folders: tuple[str, ...] = ()
     compares_parts: int = 0
+    allowance: Allowance = field(default_factory=Allowance, repr=False, compare=False)
     memo: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -104,6 +107,3 @@ def given_by(project: Project) -> Given:
         data_folders=project.data_folders,
         compares_parts=0 if project.policy.diagnostics.get(CONTAINED, Level.OFF) is Level.OFF else sys.maxsize,
     )
-
-
-NOTHING_GIVEN = Given()

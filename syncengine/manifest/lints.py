@@ -5,13 +5,13 @@ Every check costs the same for the millionth tag as for the first.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
+from syncengine.document.text import folded
 from syncengine.errors import Severity
 from syncengine.resource import Body, Key, Resource, Source
 
@@ -37,13 +37,6 @@ COMMON = frozenset(
     "document file draft home open untitled window project review report test client admin matter case".split()
 )
 """Words that stand in the titles of everyone's windows all day."""
-
-
-def folded(text: str) -> str:
-    """The same for all texts that differ by case or Unicode form only."""
-    if text.isascii():
-        return text.casefold()
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def is_broad(word: str) -> bool:
@@ -111,20 +104,43 @@ class Shared(NamedTuple):
 def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
     """Names that differ by case or form only, and keywords of more than one tag; each keyword is told once."""
     names: dict[str, Resource] = {}
-    holders: dict[str, Key | None] = {}
+    holders: dict[str, _Holders] = {}
     for tag in tags:
         key, own = tag.key, folded(tag.key.name)
         if (other := names.setdefault(own, tag)) is not tag:
             message = f"the name differs only by case or Unicode form from {other.key} ({other.source})"
             yield Shared("similar-name", key, tag.source, message)
         for word in tag.body.keywords:
-            first = holders.setdefault(same := folded(word), key)
+            held = holders.get(same := folded(word))
+            if held is None:
+                holders[same] = _Holders(key)
             # Two names that are alike have been told of above.
-            if first is None or first == key or folded(first.name) == same == own:
-                continue
-            holders[same] = None
-            message = f"the keyword {quoted(word)} is one of {first} too"
-            yield Shared("same-keyword", key, tag.source, message, word)
+            elif held.last != key and not folded(held.first.name) == same == own:
+                held.take(tag, word)
+    for held in holders.values():
+        if held.second is not None:
+            yield held.told(held.second)
+
+
+class _Holders:
+    """The tags that have a keyword: the first, the next with its spelling of it, the last, and how many they are."""
+
+    __slots__ = ("count", "first", "last", "second", "word")
+
+    def __init__(self, first: Key) -> None:
+        self.first = self.last = first
+        self.second: Resource | None = None
+        self.word, self.count = "", 1
+
+    def take(self, tag: Resource, word: str) -> None:
+        if self.second is None:
+            self.second, self.word = tag, word
+        self.last, self.count = tag.key, self.count + 1
+
+    def told(self, second: Resource) -> Shared:
+        others = f": {self.count:,} tags have it" if self.count > 2 else ""
+        message = f"the keyword {quoted(self.word)} is one of {self.first} too{others}"
+        return Shared("same-keyword", second.key, second.source, message, self.word)
 
 
 def place_of(word: str | None, node: MappingNode) -> Node:

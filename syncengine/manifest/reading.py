@@ -19,13 +19,13 @@ from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.text import decoded
+from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.containment import compared_parts
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.entries import Entry, entry_of, plain_entry
-from syncengine.manifest.given import NOTHING_GIVEN, Given
-from syncengine.manifest.lints import cut_texts, folded
+from syncengine.manifest.given import Given
+from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.neighbours import public_by_silence, report_silence
 from syncengine.manifest.records import SourceUse
 from syncengine.manifest.reuse import BlockRows, formers
@@ -58,7 +58,7 @@ class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
-    """All of one file. `whole`: everything that it declares has a readable identity.
+    """All of one file. `whole`: no category that it may declare is lost.
 
     `rows` are those that the last of the entries were made of.
     """
@@ -197,7 +197,7 @@ def _generated(
 ) -> Made:
     from syncengine.manifest.generate import Before, generated  # templates and sources cost more than most manifests
 
-    given = given or NOTHING_GIVEN
+    given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
     digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
     before = Before(digest, formers(former.entries, former.rows) if former else {})

@@ -23,6 +23,7 @@ from syncengine.document.shapes import (
     Prose,
     Reads,
     Texts,
+    WebLink,
     Words,
     by_reader,
 )
@@ -89,7 +90,7 @@ class Tag(Model, frozen=True):
     default_activity_type_code: Annotated[
         Line | None, Meta(description="Activity type of time entries for which the user has chosen none.")
     ] = None
-    url: Annotated[Line | None, Meta(description="Where the console links to.")] = None
+    url: Annotated[WebLink | None, Meta(description="A page that the console links to: https:// or http://.")] = None
     visibility: Annotated[
         Annotated[Literal["PUBLIC", "PRIVATE"], Reads(choice(("PUBLIC", "PRIVATE")), by_reader)] | None,
         Meta(description="PRIVATE tags are seen by authorised team members only; PUBLIC by default."),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
@@ -42,6 +42,14 @@ class Question:
     first: int = 1
 
 
+class Until(NamedTuple):
+    """When all pages must be there: a time of the monotonic clock, which is so many seconds on, or so many pages."""
+
+    deadline: float
+    seconds: float
+    pages: int
+
+
 def http_rows(
     name: str,
     url: str,
@@ -50,15 +58,16 @@ def http_rows(
     question: Question,
     seconds: float = MAX_SECONDS,
     most: int = MAX_MEMORY,
+    pages: int = MAX_PAGES,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1, which take so many seconds and bytes of memory at most.
+    """The items of all pages, numbered from 1, which take so many seconds, bytes of memory and pages at most.
 
     A user and password in the URL go into a header.
     """
     base, auth = _credentials(url.rstrip("/"))
-    number, size = 0, 0
-    with _asking(headers, auth, timeout, time.monotonic() + seconds) as asked:
-        for items in _pages(asked, name, base, question):
+    number, size, until = 0, 0, Until(time.monotonic() + seconds, seconds, pages)
+    with _asking(headers, auth, timeout, until.deadline) as asked:
+        for items in _pages(asked, name, base, question, until):
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
@@ -111,11 +120,11 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(asked: Asked, name: str, base: str, question: Question) -> Iterator[list[Any]]:
+def _pages(asked: Asked, name: str, base: str, question: Question, until: Until) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
     page, size = question.first, 0
     met, last = set[str](), None
-    for turn in range(MAX_PAGES):
+    for turn in range(until.pages):
         if address is None:
             return
         if address in met and not question.page:
@@ -123,7 +132,7 @@ def _pages(asked: Asked, name: str, base: str, question: Question) -> Iterator[l
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(asked, name, base, address, query)
+        answer, read = _answer(asked, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
             raise SourceTrouble(f"{name}: its pages do not come to an end")
@@ -139,7 +148,7 @@ def _pages(asked: Asked, name: str, base: str, question: Question) -> Iterator[l
                 return
         else:
             address = _next(answer, question, base, address, name)
-    raise SourceTrouble(f"{name}: more than {MAX_PAGES:,} pages")
+    raise SourceTrouble(f"{name}: there are more than {until.pages:,} pages")
 
 
 def _next(answer: Any, question: Question, base: str, address: str, name: str) -> str | None:
@@ -182,10 +191,12 @@ def _goes_up(path: str) -> bool:
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
-def _answer(asked: Asked, name: str, base: str, address: str, query: Mapping[str, str]) -> tuple[Any, int]:
+def _answer(
+    asked: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until
+) -> tuple[Any, int]:
     """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
     shown = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
-    content = _content(asked, name, address, query, shown)
+    content = _content(asked, name, address, query, shown, until)
     try:
         return loads(content), len(content)
     except NotJson as error:
@@ -194,7 +205,7 @@ def _answer(asked: Asked, name: str, base: str, address: str, query: Mapping[str
         raise SourceTrouble(f"{name}: {shown} did not answer with JSON") from None
 
 
-def _content(asked: Asked, name: str, address: str, query: Mapping[str, str], shown: str) -> bytes:
+def _content(asked: Asked, name: str, address: str, query: Mapping[str, str], shown: str, until: Until) -> bytes:
     for attempt in range(ATTEMPTS):
         is_last = attempt == ATTEMPTS - 1
         try:
@@ -207,7 +218,7 @@ def _content(asked: Asked, name: str, address: str, query: Mapping[str, str], sh
             continue
         if reply.status < 500 or is_last:
             return _taken(reply, name, shown)
-    raise SourceTrouble(f"{name}: it takes too long")
+    raise SourceTrouble(f"{name}: all pages together take longer than {until.seconds:g} s")
 
 
 def _taken(reply: Reply, name: str, shown: str) -> bytes:

@@ -69,12 +69,15 @@ def _text(given: Given, written: Written) -> Written:
 
 def _value(given: Given, written: Written) -> Any:
     findings = Findings("")
-    compiled = Compiled(SandboxedEnvironment(), ("var", "env"), findings)
+    environment = SandboxedEnvironment(clock=given.allowance.clock)
+    compiled = Compiled(environment, ("var", "env"), findings)
     compiled.leaf(Scalar(written.text, _Place(written.line - 1, written.column - 1), '"'))
     if findings.found:
         raise SourceTrouble(f"{shown(written.text)}: {findings.found[0].message}")
     try:
-        value = compiled.leaves[0].value(variables_of(given))
+        with given.allowance.spend() as deadline:
+            environment.begin(deadline)
+            value = compiled.leaves[0].value(variables_of(given))
         return value if isinstance(value, str | int | float | Decimal | None) else plain_text(value)
     except SURPRISES as error:
         raise SourceTrouble(f"{shown(written.text)}: the template failed: {trouble(error)}") from None

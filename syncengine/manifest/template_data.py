@@ -8,6 +8,8 @@ from typing import Any
 
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import suggestion
+from syncengine.manifest.encodings import codec_of
+from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_shape import ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.given import Given
 from syncengine.manifest.records import Record, Records, SourceTrouble
@@ -57,11 +59,11 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
 
 
 def _encoding(name: Any) -> str | None:
-    from syncengine.manifest.generate_shape import text_encoding
-
-    if name is not None and text_encoding(str(name)) is None:
-        raise SourceTrouble(f"`data`: {name!s:.40} is not an encoding like utf-8 or cp1252")
-    return None if name is None else str(name)
+    if name is None:
+        return None
+    if (codec := codec_of(str(name))) is None:
+        raise SourceTrouble(f"`data`: `encoding` must be {encoding_trouble(str(name))}")
+    return codec
 
 
 def _asked_of_source(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ class MarkingEnvironment(SandboxedEnvironment):
     """Writes marks before each piece of text; what is captured first has them on the side."""
 
     def __init__(self, given: Given, folder: Path) -> None:
-        super().__init__(Loader(given))
+        super().__init__(Loader(given), given.allowance.clock)
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
         self.may_generate = False
@@ -111,20 +111,26 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
     template = _compiled(environment, text, name, findings)
     if template is None:
         return None
-    found: list[str] = []
     try:
-        size = 0
-        for chunk in template.root_render_func(template.new_context()):
-            found.append(chunk)
-            size += len(chunk)
-            if size > 2 * MAX_CHARACTERS:
-                raise TooMuch("the template writes too much")
+        with given.allowance.spend() as deadline:
+            environment.begin(deadline)
+            found = _written(template)
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
     rows, pattern = environment.marking.rows, environment.marking.captures.pattern
-    said, places = unmarked("".join(found), pattern, environment.files, rows)
+    said, places = unmarked(found, pattern, environment.files, rows)
     return Rendered(said, places, environment.sources, environment.may_generate)
+
+
+def _written(template: Template) -> str:
+    found, size = [], 0
+    for chunk in template.root_render_func(template.new_context()):
+        found.append(chunk)
+        size += len(chunk)
+        if size > 2 * MAX_CHARACTERS:
+            raise TooMuch("the template writes too much")
+    return "".join(found)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Findings) -> Template | None:

@@ -18,6 +18,8 @@ from jinja2.runtime import Undefined
 from syncengine.template_limits import MAX_SOUGHT, MAX_TEXT, TooMuch
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
+ACCENTS_AT_ONCE = 256
+"""Characters of a piece whose accents are taken away."""
 LONGEST_DATE = 200
 MAX_PRECISION = 100
 _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
@@ -76,8 +78,7 @@ def checked(value: Any) -> Any:
 def slug(value: Any, separator: str = "-") -> str:
     """Lower-case letters and digits of ASCII: `Müller & Söhne` is `mueller-soehne`."""
     text = "".join(_LETTERS.get(c, c) for c in plain_text(value).casefold())
-    bare = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    return separator.join(re.findall(r"[a-z0-9]+", bare))
+    return separator.join(re.findall(r"[a-z0-9]+", _without_accents(text)))
 
 
 _AROUND_WORDS = ",;:.!?()[]{}<>\"'`´‘’‚“”„«»‹›…"
@@ -106,7 +107,13 @@ def lines(value: Any) -> list[str]:
 
 def as_ascii(value: Any) -> str:
     """Without accents: `é` is `e`, `ß` is `ss`."""
-    return unicodedata.normalize("NFKD", plain_text(value).replace("ß", "ss")).encode("ascii", "ignore").decode()
+    return _without_accents(plain_text(value).replace("ß", "ss"))
+
+
+def _without_accents(text: str) -> str:
+    """Piece by piece: accents in a row would be sorted, which takes the square of their number, and then dropped."""
+    pieces = (text[at : at + ACCENTS_AT_ONCE] for at in range(0, len(text), ACCENTS_AT_ONCE))
+    return "".join(unicodedata.normalize("NFKD", piece).encode("ascii", "ignore").decode() for piece in pieces)
 
 
 def _instant(value: Any, format: str | None = None) -> datetime:

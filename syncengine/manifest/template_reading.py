@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from syncengine.document.findings import Findings
-from syncengine.errors import Diagnostic, with_row
+from syncengine.errors import Diagnostic, Row
+from syncengine.manifest.alike import Alike
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.entries import Entry
 from syncengine.manifest.given import Given
@@ -50,9 +51,20 @@ def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Rea
         entries=tuple(map(move.entry, reading.entries)),
         removed=tuple(map(move.placed, reading.removed)),
         default_categories=tuple(map(move.placed, reading.default_categories)),
-        found=tuple(move.diagnostic(d, empty) for d in reading.found),
+        found=tuple(_told(move.diagnostic(d, empty) for d in reading.found)),
         sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
     )
+
+
+def _told(found: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
+    """Each, and those of rows that say the same at one place as one."""
+    alike = Alike()
+    for diagnostic, row in found:
+        if row is None:
+            yield diagnostic
+        else:
+            alike.add(diagnostic, row)
+    yield from alike.told()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +85,19 @@ class _Move:
         at = self.places.at(each.line, each.column)
         return replace(each, file=at.file, line=at.line, column=self._column(at))
 
-    def diagnostic(self, d: Diagnostic, empty: str) -> Diagnostic:
-        """`empty` are the sources that have no rows, which may be why something is missing."""
+    def diagnostic(self, d: Diagnostic, empty: str) -> tuple[Diagnostic, Row | None]:
+        """A diagnostic, and the row that wrote its part of the result where its message does not name one.
+
+        `empty` are the sources that have no rows, which may be why something is missing.
+        """
         if d.line is None:
-            return d
+            return d, None
         at = self.places.at(d.line, d.column or 1)
         message = _IN_LINE.sub(lambda m: f"in line {self.places.line(int(m[1]))}", d.message)
         if d.code == "null-value" and empty:
             message = f"{message} ({empty} has no rows)"
-        if d.data is None:
-            message = with_row(message, at.data)
-        data = d.data or at.data
-        return replace(d, file=at.file, line=at.line, column=self._column(at), message=message, data=data)
+        moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
+        return (moved, None) if d.data else (moved, at.data)
 
     def _column(self, at: Origin) -> int:
         """Where the template's line begins: what is written in it may stand anywhere in the result."""

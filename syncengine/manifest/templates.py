@@ -33,6 +33,7 @@ from syncengine.manifest.records import Named, Record
 from syncengine.manifest.template_costs import comparable, filters_of, tests_of
 from syncengine.manifest.template_filters import plain_text
 from syncengine.template_limits import (
+    MAX_SECONDS,
     MAX_SOUGHT,
     Budget,
     OutOfBounds,
@@ -41,7 +42,6 @@ from syncengine.template_limits import (
     check_number,
     check_operation,
     clock,
-    deadline_of,
     size_of,
     steps_of,
 )
@@ -82,7 +82,7 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
 
-    def __init__(self, loader: BaseLoader | None = None) -> None:
+    def __init__(self, loader: BaseLoader | None = None, clock: Callable[[], float] = clock) -> None:
         super().__init__(
             undefined=StrictUndefined,
             autoescape=False,
@@ -96,20 +96,21 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
             finalize=self._shown,
         )
         self.written = self.steps = 0
-        self.begin(0)
-        self.budget = Budget(self.deadline, clock)
+        self._clock = clock
+        self.begin(clock() + MAX_SECONDS)
         self.filters = {**filters_of(lambda: self.budget), **self._own_filters()}
         self.tests.update(tests_of(lambda: self.budget))
         self.globals = {"range": bounded_range, "dict": dict, "namespace": Namespace}
 
-    def begin(self, rows: int) -> None:
-        """Say what all rows of a block may do together; of a file there is one."""
-        self.deadline, self.most_steps, self.bound = deadline_of(rows), steps_of(rows), size_of(rows)
+    def begin(self, deadline: float, rows: int = 0) -> None:
+        """Set what all rows of a block may do together, or what a file may."""
+        self.deadline, self.most_steps, self.bound = deadline, steps_of(rows), size_of(rows)
+        self.budget = Budget(deadline, self._clock)
 
     def another(self) -> Budget:
         """The budget of what comes next in a block; OutOfBounds where all before have left nothing of the block's."""
         self.steps += self.budget.spent
-        budget = self.budget = Budget(self.deadline, clock)
+        budget = self.budget = Budget(self.deadline, self._clock)
         if self.steps > self.most_steps:
             raise OutOfBounds(f"the block needs more than {self.most_steps:,} turns of loops and calls for all rows")
         budget.is_in_time()

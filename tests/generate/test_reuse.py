@@ -34,7 +34,7 @@ generate:
         keywords: "{{ row.get('k', []) }}"
         visibility: "{{ 'PRIVATE' if row.v is string else '' }}"
   - forEach: {json: ../rows.json, distinct: n}
-    tags: [{name: "second {{ row.n }}", url: "{{ row.v * 2 if row.v is number else row.v }}"}]
+    tags: [{name: "second {{ row.n }}", managedBy: "{{ row.v * 2 if row.v is number else row.v }}"}]
 """
 VALUES = st.sampled_from(
     ["alpha", "beta", "", " blank ", "x\ty", "none", "mail", 4321, 12.5, True, None, ["kappa"], "4321", "12.5"]

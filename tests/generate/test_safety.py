@@ -303,14 +303,14 @@ def test_variables_are_part_of_what_a_plan_stands_on(project: Project, tmp_path:
     """`--var`, `--var-file` and allowed names of the environment; the option is the strongest."""
     project.settings("variables: {a: file}", "allowEnv: [TEAM]")
     (project.folder / "manifests").mkdir()
-    manifest = "tags:\n  - name: T\n    url: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"
+    manifest = "tags:\n  - name: T\n    managedBy: {{ var.a }}\n    externalId: {{ env.TEAM }}\n"
     (project.folder / "manifests" / "m.yaml.j2").write_text(manifest)
     (project.folder / "vars.yaml").write_text("a: from-file\n")
 
     def url(*options: str, team: str = "x") -> tuple[str, str]:
         done = project.run("render", "--format", "json", *options, environ={"TEAM": team})
         (made,) = done.document["tags"]
-        return made["url"], made["externalId"]
+        return made["managedBy"], made["externalId"]
 
     assert url() == ("file", "x")
     assert url("--var-file", "vars.yaml") == ("from-file", "x")

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
+import yaml
 
+from syncengine.desired import desired, manifest_set
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Scalar
-from syncengine.errors import Severity
+from syncengine.errors import Problems, Severity
+from syncengine.manifest.bulk import read_all
+from syncengine.manifest.cache import ManifestCache
+from syncengine.manifest.given import Given
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.resource import Row
-from syncengine.template_limits import OutOfBounds, deadline_of, size_of, steps_of
-from tests.manifest.loading import loaded, problems
+from syncengine.schema import schemas
+from syncengine.settings import load_project
+from syncengine.template_limits import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
+from tests.manifest.loading import loaded, problems, write
 
 ESCAPES = {
     "class": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -300,7 +310,7 @@ def test_texts_of_statements_count_for_the_size_of_a_block() -> None:
     """As those of expressions do, and what a row's data said itself."""
     for text in ("{% if true %}{{ 'x' * 999999 }}{% endif %}", "{{ row.a }}"):
         environment, values, _ = compiled(text)
-        environment.begin(10)
+        environment.begin(time.thread_time() + 30, 10)
         with pytest.raises(OutOfBounds, match="all rows of the block come to more than 32 MB"):
             for _ in range(100):
                 values({"row": {"a": "x" * 999999}})
@@ -320,9 +330,10 @@ def test_all_rows_of_a_block_have_one_count_of_steps() -> None:
 
 def test_waiting_takes_no_time_of_a_block() -> None:
     """It is the processor's that is counted: on a machine that is busy the same manifests are valid."""
-    before = deadline_of(10)
-    time.sleep(0.5)
-    assert deadline_of(10) - before < 0.4
+    allowance = Allowance()
+    with allowance.spend():
+        time.sleep(0.5)
+    assert MAX_SECONDS - allowance.left < 0.4
 
 
 FOR_EVERY_ROW = {
@@ -438,6 +449,60 @@ def test_our_own_secrets_cannot_be_allowed(tmp_path: Path, name: str) -> None:
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 34)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("CRM_TOKEN", "MY_SECRETS", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "apikey", "PGPASSWORD"),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "DATABASE_URL", "SSH_PASSPHRASE", "SESSION_COOKIE", "MY_PWD", "GH_PAT"),
+    ],
+)
+def test_what_is_called_like_a_secret_must_be_said_to_be_none(tmp_path: Path, name: str) -> None:
+    """In any environment; the sentence says how."""
+    text = f"version: 1\nenvironments: {{prod: {{allowEnv: [TEAM, {name}]}}}}\n"
+    (found,) = problems(tmp_path, {"syncengine.yaml": text})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 40)
+    assert found.message.endswith(f"if it is none, write {{name: {name}, notSecret: true}}")
+    allowed = text.replace(f", {name}]", f", {{name: {name}, notSecret: true}}]")
+    assert problems(tmp_path, {"syncengine.yaml": allowed, "manifests/m.yaml": ""}) == ()
+
+
+def test_what_is_said_to_be_no_secret_is_read(tmp_path: Path) -> None:
+    """Beside plain names, each of them once."""
+    settings = "version: 1\nallowEnv: [TEAM, {name: KEYBOARD, notSecret: true}, TEAM]\n"
+    write(tmp_path, {"syncengine.yaml": settings})
+    environ = {"KEYBOARD": "de", "TEAM": "blue"}
+    project = load_project(folder=tmp_path, environ=environ)
+    assert project.allow_env == ("TEAM", "KEYBOARD")
+
+
+@pytest.mark.parametrize("name", ["HELD", "SYNCENGINE_API_KEY"])
+def test_a_secret_of_the_project_is_one_whatever_is_said(tmp_path: Path, name: str) -> None:
+    """`notSecret` is for names that only look so."""
+    secret = "service: {apiKey: {env: HELD}}"
+    text = f"version: 1\nallowEnv: [{{name: {name}, notSecret: true}}]\n{secret}\n"
+    (found,) = problems(tmp_path, {"syncengine.yaml": text})
+    assert (found.code, found.line, found.column) == ("secret-allowed", 2, 19)
+    assert found.message.endswith("which holds a secret: no template may read it")
+
+
+@pytest.mark.parametrize(
+    ("item", "code"),
+    [
+        ("{name: A_KEY}", "missing-field"),
+        ("{name: A_KEY, notSecret: false}", "bad-value"),
+        ("{name: [A], notSecret: true}", "wrong-type"),
+        ("{name: A_KEY, notSecret: true, why: x}", "unknown-field"),
+        ("[A]", "wrong-type"),
+    ],
+)
+def test_an_exception_is_said_in_full(tmp_path: Path, item: str, code: str) -> None:
+    """As the schema has it."""
+    text = f"version: 1\nallowEnv: [{item}]\n"
+    assert code in [d.code for d in problems(tmp_path, {"syncengine.yaml": text})]
+    judge = jsonschema.Draft202012Validator(schemas()["project.schema.json"])
+    assert not judge.is_valid(yaml.safe_load(text))
+
+
 def test_a_mapping_that_only_looks_like_a_reference_allows_its_name(tmp_path: Path) -> None:
     """Metadata may be called `env`."""
     settings = "version: 1\nallowEnv: [prod]\ndefaults: {tags: {metadata: {env: prod}}}\n"
@@ -456,3 +521,47 @@ def test_includes_stay_inside_the_project(tmp_path: Path, name: str) -> None:
         folder, {"syncengine.yaml": "version: 1\n", "manifests/n.yaml.j2": f"# a\n{{% include '{name}' %}}\n"}
     )
     assert (found.code, found.file, found.line) == ("bad-template", "manifests/n.yaml.j2", 2)
+
+
+RUNAWAY = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}x"
+FORTY = {
+    "files": {f"manifests/m{n:02}.yaml.j2": f"tags:\n  - name: T{n}{RUNAWAY}\n" for n in range(40)},
+    "blocks": {
+        "r.csv": "n\nA\n",
+        "manifests/m.yaml": "generate:\n"
+        + f"  - forEach: {{csv: ../r.csv}}\n    tags: [{{name: '{{{{ row.n }}}}{RUNAWAY}'}}]\n" * 40,
+    },
+    "paths": {
+        "manifests/m.yaml": "generate:\n"
+        + f"  - forEach: {{csv: '{RUNAWAY}'}}\n    tags: [{{name: '{{{{ row.n }}}}'}}]\n" * 40,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", FORTY)
+def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: str) -> None:
+    """One is stopped, the others are not begun. A clock that counts how often it is looked at tells the time."""
+    looks = count()
+    write(tmp_path, FORTY[kind])
+    manifests = manifest_set(load_project(folder=tmp_path, environ={}))
+    given = replace(manifests.files[0].given or Given(), allowance=Allowance(500.0, lambda: float(next(looks))))
+    files = [replace(file, given=given) for file in manifests.files]
+    with pytest.raises(Problems) as refused:
+        desired(manifests, read_all(files))
+    messages = [d.message for d in refused.value.found]
+    assert sum("the template takes too long" in message for message in messages) == 1
+    assert sum("other templates have used up the 30 s" in message for message in messages) == 39
+    assert next(looks) < 1000
+
+
+def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
+    """A cache keeps what a file says by itself, and a template that was not begun has said nothing."""
+    write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
+    manifests = manifest_set(load_project(folder=tmp_path, environ={}))
+    given = manifests.files[0].given or Given()
+    cache = ManifestCache(tmp_path / "cache", manifests.defaults)
+    exhausted = [replace(manifests.files[0], given=replace(given, allowance=Allowance(0.0)))]
+    (read,) = read_all(exhausted, cache=cache)
+    assert [d.code for d in read.reading.found] == ["bad-template"]
+    (read,) = read_all(manifests.files, cache=cache)
+    assert [str(entry.resource.key) for entry in read.reading.entries] == ["tag/Acme"]

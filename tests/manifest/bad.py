@@ -16,13 +16,13 @@ class Bad(NamedTuple):
 BAD: dict[str, Bad] = {
     # --- syntax
     "tab as indentation": Bad("tags:\n\t- name: a\n", (("yaml-syntax", 2, 1),), "tab"),
-    "tab inside an item": Bad("tags:\n  - name: a\n\t  url: b\n", (("yaml-syntax", 3, 1),), "tab"),
+    "tab inside an item": Bad("tags:\n  - name: a\n\t  url: http://b\n", (("yaml-syntax", 3, 1),), "tab"),
     "colon in plain text": Bad("tags:\n  - name: a: b\n", (("yaml-syntax", 2, 12),), "quotes"),
     "list never closed": Bad(
-        "tags:\n  - name: a\n    keywords: [x, y\n    url: z\n", (("yaml-syntax", 3, 15),), "closed"
+        "tags:\n  - name: a\n    keywords: [x, y\n    url: http://z\n", (("yaml-syntax", 3, 15),), "closed"
     ),
-    "quote never closed": Bad('tags:\n  - name: "a\n    url: z\n', (("yaml-syntax", 2, 11),), "never closed"),
-    "wrong indentation": Bad("tags:\n  - name: a\n   url: b\n", (("yaml-syntax", 3, 4),), "indentation"),
+    "quote never closed": Bad('tags:\n  - name: "a\n    url: http://z\n', (("yaml-syntax", 2, 11),), "never closed"),
+    "wrong indentation": Bad("tags:\n  - name: a\n   url: http://b\n", (("yaml-syntax", 3, 4),), "indentation"),
     "starts with @": Bad("tags:\n  - name: @a\n", (("yaml-syntax", 2, 11),), "`@`"),
     "unknown escape": Bad('tags:\n  - name: "\\q"\n', (("yaml-syntax", 2, 12),), "escape"),
     "half a surrogate pair": Bad('tags:\n  - name: "\\ud83d"\n', (("yaml-syntax", 2, 14),), "surrogate"),
@@ -31,7 +31,9 @@ BAD: dict[str, Bad] = {
         (("unknown-field", 2, 5), ("yaml-syntax", 5, 12)),
     ),
     # --- YAML beyond what is meant
-    "duplicate key": Bad("tags:\n  - name: a\n    url: x\n    url: y\n", (("duplicate-key", 4, 5),), "line 3"),
+    "duplicate key": Bad(
+        "tags:\n  - name: a\n    url: http://x\n    url: http://y\n", (("duplicate-key", 4, 5),), "line 3"
+    ),
     "duplicate section": Bad("tags: []\ntags: []\n", (("duplicate-key", 2, 1),), "line 1"),
     "duplicate metadata": Bad(
         "tags:\n  - name: a\n    metadata: {A: x, B: y, A: z}\n", (("duplicate-key", 3, 28),), "line 3"
@@ -39,7 +41,7 @@ BAD: dict[str, Bad] = {
     "python object": Bad("tags:\n  - name: !!python/object/apply:os.system [id]\n", (("unsupported-tag", 2, 11),)),
     "binary": Bad("tags:\n  - name: !!binary aGk=\n", (("unsupported-tag", 2, 11),)),
     "own tag": Bad("tags:\n  - name: !secret x\n", (("unsupported-tag", 2, 11),)),
-    "merge key": Bad("tags:\n  - name: a\n    <<: {url: x}\n", (("merge-key", 3, 5),), "defaults"),
+    "merge key": Bad("tags:\n  - name: a\n    <<: {url: http://x}\n", (("merge-key", 3, 5),), "defaults"),
     "structured key": Bad("tags:\n  - name: a\n    [x]: y\n", (("complex-key", 3, 5),)),
     "missing key": Bad("tags:\n  - name: a\n    ?\n    : y\n", (("empty-key", 3, 6),)),
     "missing key on a line of its own": Bad("tags:\n  - name: a\n    : y\n", (("yaml-syntax", 3, 5),)),
@@ -75,7 +77,7 @@ BAD: dict[str, Bad] = {
         "tags:\n  - name: a\ndescription: x\n", (("unknown-section", 3, 1),), "check the indentation"
     ),
     "generate": Bad("generate:\n  - forEach: {csv: x}\n", (("missing-field", 2, 5),), "`tags`"),
-    "no name": Bad("tags:\n  - description: x\n    url: y\n", (("missing-field", 2, 5),), "`name`"),
+    "no name": Bad("tags:\n  - description: x\n    url: http://y\n", (("missing-field", 2, 5),), "`name`"),
     "no name, dash alone": Bad("tags:\n  -\n    description: x\n", (("missing-field", 3, 5),), "`name`"),
     "no label": Bad("activityTypes:\n  - code: a\n", (("missing-field", 2, 5),), "`label`"),
     "neither code nor label": Bad(
@@ -124,7 +126,7 @@ BAD: dict[str, Bad] = {
     # --- resources that do not go together
     "same tag twice": Bad("tags:\n  - name: a\n  - name: a\n", (("duplicate-resource", 3, 5),), "manifests/m.yaml:2"),
     "same tag in two documents": Bad(
-        "tags: [{name: a}]\n---\ntags:\n  - url: x\n    name: a\n", (("duplicate-resource", 4, 5),)
+        "tags: [{name: a}]\n---\ntags:\n  - url: http://x\n    name: a\n", (("duplicate-resource", 4, 5),)
     ),
     "both categories": Bad(
         "tags:\n  - name: a\n    tagCategoryId: '1'\n    category: ''\n", (("conflicting-fields", 4, 5),)
@@ -154,7 +156,7 @@ BAD: dict[str, Bad] = {
     "identity as a default": Bad("defaults:\n  tags: {name: a}\n", (("unknown-field", 2, 10),)),
     "bad default that nobody uses": Bad("defaults:\n  tags: {visibility: public}\n", (("bad-value", 2, 22),), "PUBLIC"),
     "unknown section of defaults": Bad(
-        "defaults:\n  tag: {url: a}\n", (("unknown-section", 2, 3),), "did you mean `tags`?"
+        "defaults:\n  tag: {url: http://a}\n", (("unknown-section", 2, 3),), "did you mean `tags`?"
     ),
     # --- everything at once
     "many errors": Bad(

@@ -22,7 +22,7 @@ def test_a_bad_manifest_is_refused_at_the_right_place(bad: Bad, tmp_path: Path) 
 def test_errors_of_all_files_come_together_and_in_order(tmp_path: Path) -> None:
     """A syntax error in one file hides nothing of another, and order is by file, line and column."""
     files = {
-        "manifests/b.yaml": "tags:\n  - nam: x\n  - url: y\n",
+        "manifests/b.yaml": "tags:\n  - nam: x\n  - url: http://y\n",
         "manifests/a.yaml": "tags: [\n",
         "manifests/c/d.json": '{"tags": [{"name": 1, "protect": "no"}]}',
     }
@@ -57,3 +57,57 @@ def test_categories_and_tags_of_one_name_are_different_resources(tmp_path: Path)
     """Identity is kind and name."""
     text = "tags: [{name: abc}]\ntagCategories: [{externalId: abc}]\nactivityTypes: [{code: abc, label: x}]\n"
     assert len(loaded(tmp_path, {"manifests/m.yaml": text}).resources) == 3
+
+
+WRONG_BESIDE = {
+    "a field of another tag": ("  - {name: Beta, nam: x}\n", True),
+    "the name of another tag": ("  - {name: [x]}\n", True),
+    "an item that is none": ("  - Beta\n", True),
+    "a category's field": ("tagCategories: [{externalId: acme, label: [x]}]\n", True),
+    "an activity type": ("activityTypes: [{code: [x], label: x}]\n", True),
+    "a section that is no list": ("removed: x\n", True),
+    "a misspelt section": ("activityType: []\n", True),
+    "a block of tags": ("generate: [{forEach: {csv: none.csv}, tags: [{name: x}]}]\n", True),
+    "a category's id": ("tagCategories: [{externalId: [x], label: x}]\n", False),
+    "a category that is none": ("tagCategories: [acne]\n", False),
+    "a misspelt section of categories": ("tagCategorys: [{externalId: acne}]\n", False),
+    "a block of categories": ("generate: [{forEach: {csv: none.csv}, tagCategories: [{externalId: x}]}]\n", False),
+    "a block of misspelt categories": (
+        "generate: [{forEach: {csv: none.csv}, tagCategory: [{externalId: x}]}]\n",
+        False,
+    ),
+    "half of a file": ("tagCategories: [{externalId: acne\n", False),
+}
+
+
+@pytest.mark.parametrize(("beside", "is_told"), WRONG_BESIDE.values(), ids=WRONG_BESIDE.keys())
+def test_an_unknown_category_is_told_beside_other_errors(tmp_path: Path, beside: str, is_told: bool) -> None:
+    """In the same run, unless the category itself may be what could not be read."""
+    files = {"manifests/m.yaml": f"tags:\n  - {{name: Alpha, category: acne}}\n{beside}"}
+    codes = [d.code for d in problems(tmp_path, files)]
+    assert ("unknown-category" in codes) is is_told
+    assert len(codes) > is_told
+
+
+def test_a_value_of_a_mapping_is_called_by_its_name(tmp_path: Path) -> None:
+    """`metadata` itself is a mapping, and right."""
+    text = "tags:\n  - {name: Alpha, metadata: {A: [1], Billing Group: {}, C: , D: x}}\n"
+    assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
+        "`metadata.A` must be text, not a list",
+        "`metadata.Billing Group` must be text, not a mapping",
+        '`metadata.C` has no value: write "" to clear it, or remove the line',
+    ]
+    settings = "version: 1\nservice: {endpoints: {deleteTag: x}}\nvariables: {a: [1]}\n"
+    assert [d.message for d in problems(tmp_path, {"syncengine.yaml": settings})] == [
+        '`endpoints.deleteTag` must be a mapping, not the text "x"',
+        "`variables.a` must be text, not a list",
+    ]
+
+
+def test_quotes_inside_of_quotes_are_escaped(tmp_path: Path) -> None:
+    """So that it is seen where the text ends; a path without quotes stays as it is."""
+    text = "tags:\n  - name: ' say \"hi\" \\'\n  - name: ' C:\\x'\n"
+    assert [d.message for d in problems(tmp_path, {"manifests/m.yaml": text})] == [
+        '`name` must not start or end with blanks: " say \\"hi\\" \\\\"',
+        '`name` must not start or end with blanks: " C:\\x"',
+    ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from syncengine.document.text import folded
+from syncengine.errors import Diagnostic
+from syncengine.manifest.containment import parts_of
 from syncengine.manifest.lints import LINTS, is_broad
 
-from .loading import loaded, problems
+from .loading import counted, loaded, problems
 
 SUSPICIOUS = {
     "same-keyword": (
@@ -87,6 +91,15 @@ def test_large_files_are_looked_at_as_closely(code: str, tmp_path: Path) -> None
     assert (found.code, found.address) == (code, "tag/Alpha")
 
 
+@pytest.mark.parametrize(("tags", "words"), [(2, ""), (3, ": 3 tags have it"), (68, ": 68 tags have it")])
+def test_a_keyword_of_many_tags_says_how_many(tmp_path: Path, tags: int, words: str) -> None:
+    """In one finding, at the second of them; a tag's own spellings count once."""
+    text = "tags:\n" + "".join(f"  - {{name: Tag {n:02}, keywords: [Shared Word, shared word]}}\n" for n in range(tags))
+    (found,) = loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics
+    assert (found.code, found.address, found.line) == ("same-keyword", "tag/Tag 01", 3)
+    assert found.message == f'the keyword "Shared Word" is one of tag/Tag 00 too{words}'
+
+
 @pytest.mark.parametrize("code", SUSPICIOUS)
 def test_a_suspicion_is_said_once_and_at_its_place(code: str, tmp_path: Path) -> None:
     """As a warning, which does not keep the manifests from being used."""
@@ -103,6 +116,9 @@ def test_a_suspicion_can_be_switched_off_or_made_an_error(code: str, tmp_path: P
     assert loaded(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "off")}).diagnostics == ()
     (found,) = problems(tmp_path, {**manifests, "syncengine.yaml": project.format(code, "error")})
     assert (found.code, found.severity) == (code, "error")
+    assert found.message.endswith(
+        f"; `{code}: warning` under `policy.diagnostics` of the project file makes it a warning"
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,3 +202,65 @@ def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> Non
     assert found[2].message.endswith("catches that time too; 6 more numbered like it do so too")
     padded = "".join(f"  - name: ACME-{n:02}\n" for n in range(1, 100))
     assert loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
+
+
+def test_a_keyword_longer_than_any_text_is_not_taken_apart(tmp_path: Path) -> None:
+    """A name of 100,000 letters costs what it is long; a thousand are compared as ever."""
+    assert parts_of("x" * 998 + " y\nacme") == {"x" * 998}
+    assert parts_of("x" * 100_000 + " acme corp\nacme") == set()
+    long = "Acme " + "x" * 100_000
+    text = f"tags:\n  - name: Acme\n  - {{name: Other, keywords: [{long}]}}\n"
+    assert loaded(tmp_path, {"manifests/m.yaml": text}).diagnostics == ()
+
+
+def test_long_texts_are_alike_by_case_but_not_by_their_accents() -> None:
+    """Accents in a row are sorted in the square of their number, so that only texts of bearable length are."""
+    composed, apart = "é", "e\N{COMBINING ACUTE ACCENT}"
+    assert folded(composed * 100) == folded((apart * 100).upper())
+    assert folded(apart * 1000) == folded((apart * 1000).upper()) != folded(composed * 1000)
+
+
+MANY_KEYWORDS: Mapping[str, tuple[Callable[[int], str], int]] = {
+    "contained": (
+        lambda n: (
+            f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
+            f"  - {{name: Gamma, keywords: [{_words(n, 'w{:05} too')}]}}\n"
+        ),
+        1,
+    ),
+    "shared": (
+        lambda n: (
+            f"tags:\n  - {{name: Beta, keywords: [{_words(n, 'w{:05}')}]}}\n"
+            f"  - {{name: Gamma, keywords: [{_words(n, 'W{:05}')}]}}\n"
+        ),
+        1,
+    ),
+    "former names": (
+        lambda n: (
+            f"tags:\n  - {{name: Beta, previously: [{_words(n, 'w{:05}')}]}}\n"
+            + "".join(f"  - name: w{at:05}\n" for at in range(n))
+        ),
+        1,
+    ),
+}
+"""Manifests of n words, and how many findings each word is worth."""
+
+
+def _words(count: int, form: str) -> str:
+    return ", ".join(map(form.format, range(count)))
+
+
+@pytest.mark.parametrize("case", MANY_KEYWORDS)
+def test_twice_as_many_words_are_twice_the_work(case: str, tmp_path: Path) -> None:
+    """Each call of a function is counted, and each step of a generator."""
+    make, each = MANY_KEYWORDS[case]
+    work = []
+    for n in (200, 400):
+        calls, found = counted(lambda n=n: _found(tmp_path, make(n)))  # type: ignore[misc] # mypy knows no defaults here
+        assert len(found) == each * n
+        work.append(calls)
+    assert work[1] < 2.5 * work[0]
+
+
+def _found(folder: Path, text: str) -> tuple[Diagnostic, ...]:
+    return problems(folder, {"manifests/m.yaml": text}) or loaded(folder, {"manifests/m.yaml": text}).diagnostics

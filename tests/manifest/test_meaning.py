@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -14,8 +16,9 @@ from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
 from syncengine.document.values import milliseconds
 from syncengine.resource import Key, Kind, Removal
+from syncengine.schema import schemas
 
-from .loading import loaded, tag
+from .loading import loaded, problems, tag
 
 
 @pytest.mark.parametrize(
@@ -33,8 +36,8 @@ def test_strings_stay_strings(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["null", "~", "Null", ""])
 def test_a_quoted_null_is_text(text: str, tmp_path: Path) -> None:
     """Only a plain null is nothing."""
-    desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    url: "{text}"\n'})
-    assert tag(desired, "abc").body.fields["url"] == text
+    desired = loaded(tmp_path, {"manifests/m.yaml": f'tags:\n  - name: abc\n    managedBy: "{text}"\n'})
+    assert tag(desired, "abc").body.fields["managedBy"] == text
 
 
 def test_json_is_read_by_the_same_reader(tmp_path: Path) -> None:
@@ -48,10 +51,10 @@ def test_json_is_read_by_the_same_reader(tmp_path: Path) -> None:
 
 def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
     """Repairing JSON's surrogate pairs leaves plain and single-quoted text alone."""
-    text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    url: '\\ud83d\\ude00'\n"
+    text = "tags:\n  - name: \"\\ud83d\\ude00\"\n    description: C:\\ud83d\\ude00\n    managedBy: '\\ud83d\\ude00'\n"
     resource = tag(loaded(tmp_path, {"manifests/m.yaml": text}), "\N{GRINNING FACE}")
     assert resource.body.fields["description"] == "C:\\ud83d\\ude00"
-    assert resource.body.fields["url"] == "\\ud83d\\ude00"
+    assert resource.body.fields["managedBy"] == "\\ud83d\\ude00"
 
 
 def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
@@ -126,11 +129,11 @@ def test_a_required_field_may_be_a_default(tmp_path: Path) -> None:
 def test_aliases_stand_for_what_they_name(tmp_path: Path) -> None:
     """Anchors of scalars, lists and mappings can be used within their document."""
     text = (
-        "tags:\n  - name: one\n    url: &u https://x\n    keywords: &k [abcd]\n    metadata: &m {A: b}\n"
-        "  - {name: two, url: *u, metadata: *m}\n"
+        "tags:\n  - name: one\n    managedBy: &u https://x\n    keywords: &k [abcd]\n    metadata: &m {A: b}\n"
+        "  - {name: two, managedBy: *u, metadata: *m}\n"
     )
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
-    assert tag(desired, "two").body.fields["url"] == "https://x"
+    assert tag(desired, "two").body.fields["managedBy"] == "https://x"
     assert tag(desired, "two").body.metadata == {"A": "b"}
 
 
@@ -148,7 +151,7 @@ def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
 
 def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
     """Or where its dash stands, which is the same line (product.md §3)."""
-    text = "tags:\n  - name: one\n  -\n    url: x\n    name: two\n  - &a\n    {\n    name: six}\n"
+    text = "tags:\n  - name: one\n  -\n    managedBy: x\n    name: two\n  - &a\n    {\n    name: six}\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]
     assert str(tag(desired, "one").source) == "manifests/m.yaml:2"
@@ -211,3 +214,28 @@ def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool)
     assert isinstance(root, Mapping)
     pairs = zip(root.keys, root.values, strict=True)
     assert {key.text: value.text for key, value in pairs if isinstance(value, Scalar)} == values
+
+
+LINKS = ["https://pms.example.com/4711", "HTTP://intranet/a b?c=ü#d", "http://[::1]:8080/", ""]
+NO_LINKS = [
+    *("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "ftp://example.com/", "//example.com/x"),
+    *("/matters/4711", "example.com", "https:", "https://", "http:///x", "http:// x", " https://example.com", "4711"),
+]
+
+
+@pytest.mark.parametrize("where", ["m.yaml", "large.yaml", "generated"])
+@pytest.mark.parametrize("text", [*LINKS, *NO_LINKS])
+def test_a_link_of_a_tag_is_one_to_a_page(tmp_path: Path, text: str, where: str) -> None:
+    """Whoever reads it, and by the schema as well: the console makes it something to click at."""
+    manifest = f"tags:\n  - name: Acme Corp\n    url: {json.dumps(text)}\n"
+    judge = jsonschema.Draft202012Validator(schemas()["manifest.schema.json"])
+    assert judge.is_valid(yaml.safe_load(manifest)) is (text in LINKS)
+    if where == "large.yaml":
+        manifest += "".join(f"  - name: Matter {n:04}\n    description: number {n}\n" for n in range(400))
+    files = {f"manifests/{where}": manifest}
+    if where == "generated":
+        block = "generate: [{forEach: {json: ../r.json}, tags: [{name: '{{ row.n }}', url: '{{ row.u }}'}]}]\n"
+        files = {"manifests/m.yaml": block, "r.json": json.dumps([{"n": "Acme Corp", "u": text}])}
+    found = problems(tmp_path, files)
+    assert [d.code for d in found] == ["bad-value"] * (text in NO_LINKS)
+    assert all(d.message.startswith("`url` must be a link that starts with https:// or http://, not ") for d in found)

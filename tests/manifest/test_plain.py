@@ -27,7 +27,7 @@ TAG = """\
     keywords: ["EP {n:07} B1", "matter {n:07} file", "docket {n:07}/2026"]
     metadata: {{Client: "ACME Holding Corporation {n:07}", Billing Group: billable}}
     externalId: "{n}"
-    url: https://pms.example.com/matters/{n:07}/overview
+    managedBy: https://pms.example.com/matters/{n:07}/overview
     visibility: PUBLIC
 """
 FLOW = "tags:\n" + "".join(TAG.format(n=n) for n in range(3))
@@ -101,7 +101,7 @@ TAKEN = {
         "tags:\n- name: one\nactivityTypes:\n  - code: A1\n    label: Work\n    enableIfNew: true\n"
         "tagCategories:\n    -   externalId: acme\n        keywords: [acme, acme]\n"
     ),
-    "no line feed at the end": "tags:\n  - name: one\n    url: two",
+    "no line feed at the end": "tags:\n  - name: one\n    managedBy: two",
     "comments and empty lines": (
         "# one\n\ntags:\n\n  # two\n  - name: one\n\n# three\n    keywords:\n      # four\n      - alpha\n\n"
         "      - beta # or not\n".replace(" # or not", "")
@@ -110,7 +110,7 @@ TAKEN = {
     ),
     "blanks at the ends of lines": "tags: \n  - name: a  \n    keywords: [a b] \n  \n    metadata: \n      A: 'b'  \n",
     "colons, hashes and blanks inside": (
-        "tags:\n  - name: a:b#c  d\n    url: http://x/#y?z=[1]\n    description: \"a: b #c ' [\"\n"
+        "tags:\n  - name: a:b#c  d\n    managedBy: http://x/#y?z=[1]\n    description: \"a: b #c ' [\"\n"
         "    metadata: { A: x:y, 'B b': 'it''s', \"C\": \"a, b: c\" }\n    keywords: [ a b,c, 'd, e', \"f]\" ]\n"
     ),
     "lists in three indentations": (
@@ -123,23 +123,24 @@ TAKEN = {
     ),
     "empty lists and maps": "tags:\n  - name: one\n    keywords: []\n    metadata: {}\n    url: ''\n    path: \"\"\n",
     "folded scalars": (
-        "tags:\n- name: one\n  description: it goes\n    - on: and\n  url: on\n".replace(": and", " and")
-        + "- name: two\n  description: 'it''s\n    # folded'\n  url: \"so is\n    this: x\"\n  keywords:\n"
+        "tags:\n- name: one\n  description: it goes\n    - on: and\n  managedBy: on\n".replace(": and", " and")
+        + "- name: two\n  description: 'it''s\n    # folded'\n  managedBy: \"so is\n    this: x\"\n  keywords:\n"
         "  - a\n    b\n  - 'c\n    d'\n  metadata:\n    A: b\n      c\n    D: 'e\n      f: g'\n"
     ),
     "strings that look like others": (
-        "tags:\n  - name: 0123\n    externalId: 1.10\n    description: no\n    url: 2024-01-01\n    path: 0x1F\n"
+        "tags:\n  - name: 0123\n    externalId: 1.10\n    description: no\n    path: 0x1F\n"
+        "    defaultActivityTypeCode: 2024-01-01\n"
         "    managedBy: True\n    metadata: {A: 1e3, B: off}\n    protect: true\n    excludeTagNameKeyword: FALSE\n"
         "    createdTimestamp: 2024-05-01T09:00:00Z\n    modifiedTimestamp: 1714554000000\n"
         "    closedTimestamp: '2024-05-01T09:00:00Z'\n"
     ),
-    "blanks before a fold": "tags:\n  - name: one\n    url: \" \n     two\"\n    path: a \n      b\n",
+    "blanks before a fold": "tags:\n  - name: one\n    managedBy: \" \n     two\"\n    path: a \n      b\n",
     "a line of blanks before a list": "tags:\n  - name: one\n    keywords:\n \n      - a\n \n      - b\n",
     "a line of blanks before a map": "tags:\n  - name: one\n    metadata:\n \n      A: b\n \n      C: d\n",
     "other letters": "tags:\n  - name: Müller 特許\n    keywords: [Ü, 特許 1, '😀']\n    metadata: {Größe: é}\n",
     "keys in many orders": (
-        "tags:\n  - name: a\n    url: b\n  - url: c\n    name: d\n  - name: e\n    path: f\n    url: g\n"
-        "  - name: h\n  - name: i\n    url: j\n    path: k\n  - url: l\n"
+        "tags:\n  - name: a\n    managedBy: b\n  - managedBy: c\n    name: d\n  - name: e\n    path: f\n"
+        "    managedBy: g\n  - name: h\n  - name: i\n    managedBy: j\n    path: k\n  - managedBy: l\n"
     ),
     "a category anywhere": (
         "tags:\n  - name: a\n    category: x\n  - category:   'y'\n    name: b\n  - name: c\n    description: d\n"
@@ -165,11 +166,11 @@ LEFT = {
     "duplicate defaults": "defaults: {}\ndefaults: {}\n",
     "duplicate metadata": "tags:\n  - name: one\n    metadata: {A: b, 'A': c}\n",
     "duplicate metadata in a block": "tags:\n  - name: one\n    metadata:\n      A: b\n      \"A\": c\n",
-    "null": "tags:\n  - name: one\n    url: null\n",
-    "tilde": "tags:\n  - name: one\n    url: ~\n",
+    "null": "tags:\n  - name: one\n    managedBy: null\n",
+    "tilde": "tags:\n  - name: one\n    managedBy: ~\n",
     "null in a list": "tags:\n  - name: one\n    keywords: [Null]\n",
     "null in a map": "tags:\n  - name: one\n    metadata: {A: NULL}\n",
-    "no value": "tags:\n  - name: one\n    url:\n",
+    "no value": "tags:\n  - name: one\n    managedBy:\n",
     "no value in a map": "tags:\n  - name: one\n    metadata: {A: , B: c}\n",
     "no items": "tags:\n",
     "empty item": "tags:\n  -\n  - name: one\n",
@@ -205,12 +206,12 @@ LEFT = {
     "map in a list": "tags:\n  - name: one\n    keywords:\n      - a: b\n",
     "list in a map": "tags:\n  - name: one\n    metadata: {a: [b]}\n",
     "long name in metadata": f"tags:\n  - name: one\n    metadata:\n      {'k' * 1100}: x\n",
-    "wrong indentation": "tags:\n  - name: one\n   url: x\n",
+    "wrong indentation": "tags:\n  - name: one\n   managedBy: x\n",
     "item in another indentation": "tags:\n  - name: one\n - name: two\n",
-    "empty line in a scalar": "tags:\n  - name: one\n    url: 'a\n\n      b'\n",
-    "scalar at the margin": "tags:\n  - name: one\n    url: 'a\nb'\n",
-    "document start in a scalar": "tags:\n  - name: one\n    url: 'a\n--- b'\n",
-    "comment in a scalar": "tags:\n  - name: one\n    url: a\n      # b\n      c\n",
+    "empty line in a scalar": "tags:\n  - name: one\n    managedBy: 'a\n\n      b'\n",
+    "scalar at the margin": "tags:\n  - name: one\n    managedBy: 'a\nb'\n",
+    "document start in a scalar": "tags:\n  - name: one\n    managedBy: 'a\n--- b'\n",
+    "comment in a scalar": "tags:\n  - name: one\n    managedBy: a\n      # b\n      c\n",
     "no-break blanks": "tags:\n  - name: one\n    keywords: [\"\N{NO-BREAK SPACE}\"]\n",
 }  # fmt: skip
 
@@ -270,13 +271,13 @@ def test_the_slice_of_defaults_stands_where_it_stood() -> None:
 
 
 LONG = {
-    "blanks": f"tags:\n  - name: one\n    url: a{' ' * 300_000}b\n{' ' * 300_000}",
-    "quotes": "tags:\n  - name: one\n    url: " + '"\n    x: ' * 50_000,
+    "blanks": f"tags:\n  - name: one\n    managedBy: a{' ' * 300_000}b\n{' ' * 300_000}",
+    "quotes": "tags:\n  - name: one\n    managedBy: " + '"\n    x: ' * 50_000,
     "an open list": "tags:\n  - name: one\n    keywords: [" + '"a", ' * 50_000,
     "an open map": "tags:\n  - name: one\n    metadata: {" + "a: b, " * 50_000,
     "brackets": "tags:\n  - name: one\n    keywords: " + "[" * 100_000 + "\n",
-    "colons": "tags:\n  - name: one\n    url: a" + ":" * 100_000 + "\n",
-    "a fold that ends badly": "tags:\n  - name: one\n    url: a" + "\n      b" * 50_000 + "\n      c: d\n",
+    "colons": "tags:\n  - name: one\n    managedBy: a" + ":" * 100_000 + "\n",
+    "a fold that ends badly": "tags:\n  - name: one\n    managedBy: a" + "\n      b" * 50_000 + "\n      c: d\n",
     "a list that ends badly": "tags:\n  - name: one\n    keywords:\n" + "      - a\n" * 50_000 + "      - b: c\n",
     "comments": "tags:\n  - name: one\n" + "# x\n" * 50_000 + "x",
 }

@@ -35,7 +35,7 @@ _VALUES = {
     "5.5": " # Comment only.",
     "5.6": " &anchor value",
     "5.7": " >\n      some\n      text",
-    "5.8": " \"text\"\n    url: 'text'",
+    "5.8": " \"text\"\n    managedBy: 'text'",
     "5.10 at": " @text",
     "5.10 backquote": " `text",
     "5.12": ' "Quoted \t"',

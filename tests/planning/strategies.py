@@ -38,7 +38,7 @@ TAG_FIELDS = st.fixed_dictionaries(
     {"visibility": st.sampled_from(["PUBLIC", "PRIVATE"])},
     optional={
         "description": SOME,
-        "url": SOME,
+        "url": st.sampled_from(["http://one", "http://two", ""]),
         "path": st.sampled_from(["/", "/x"]),
         "assigneeExternalIds": st.lists(SOME.filter(bool), unique=True, max_size=2),
         "closedTimestamp": st.integers(1, 2),

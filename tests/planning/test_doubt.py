@@ -64,8 +64,8 @@ def test_an_unconfirmed_type_still_takes_its_label() -> None:
 
 def test_a_removal_in_doubt_of_a_desired_tag_is_made_good() -> None:
     """A cascade without a known outcome, and the tag is wanted after all: it is sent whole."""
-    rows = [row("tag/ACME-1", url="u", status=Status.DELETED, doubtful=True)]
-    plan = planned("tags: [{name: ACME-1, url: u}]", rows)
+    rows = [row("tag/ACME-1", url="http://u", status=Status.DELETED, doubtful=True)]
+    plan = planned("tags: [{name: ACME-1, url: http://u}]", rows)
     assert (actions(plan), steps(plan)) == ({"tag/ACME-1": "update"}, ["tags"])
 
 

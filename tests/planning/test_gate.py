@@ -124,7 +124,7 @@ def test_activity_types_count() -> None:
 LOSSES = {
     "keywords": ({"keywords": ("a", "b")}, "4 of 6 keywords deleted (limit 50%)"),
     "metadata": ({"metadata": {"A": "1", "B": "2"}}, "4 of 4 metadata entries deleted (limit 50%)"),
-    "fields": ({"url": "u", "externalId": "x", "managedBy": "me"}, "6 of 8 fields cleared (limit 50%)"),
+    "fields": ({"url": "http://u", "externalId": "x", "managedBy": "me"}, "6 of 8 fields cleared (limit 50%)"),
 }
 
 
@@ -224,7 +224,7 @@ def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
 
 SURVIVES: Mapping[str, Plan] = {
     "an addition": plan_of(declared(2) + "  - name: NEW-1\n", tags(4)),
-    "an update": plan_of(declared(2, ", url: u"), tags(4)),
+    "an update": plan_of(declared(2, ", url: http://u"), tags(4)),
     "moved lines": plan_of("# moved\n\n" + declared(2), tags(4)),
     "another file": planned({"manifests/other.yaml": declared(2)}, tags(4)),
     "rows in another order": plan_of(declared(2), tags(4)[::-1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.calls import Step
-from syncengine.leaves import fold
+from syncengine.document.text import folded
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
 from syncengine.stages import RIDE_ALONG
@@ -108,7 +108,7 @@ def test_excluding_the_name_deletes_it() -> None:
 
 def test_including_the_name_again_spells_it_out() -> None:
     """An upsert of an existing tag may not add the name by itself, so it is listed."""
-    plan = planned(declared("url: u"), [row("tag/ACME-1", "k", excludeTagNameKeyword=True)])
+    plan = planned(declared("url: http://u"), [row("tag/ACME-1", "k", excludeTagNameKeyword=True)])
     (item,) = items(plan, Step.TAGS)
     assert item.spell_name
     assert wire.tag(item.leaves[0], None, spell_name=item.spell_name)["additionalKeywords"] == ["ACME-1"]
@@ -116,13 +116,13 @@ def test_including_the_name_again_spells_it_out() -> None:
 
 def test_the_name_of_a_new_tag_is_not_spelled_out() -> None:
     """The service adds it by itself."""
-    (item,) = items(planned(declared("url: u")), Step.TAGS)
+    (item,) = items(planned(declared("url: http://u")), Step.TAGS)
     assert not item.spell_name
 
 
 def test_the_name_of_a_doubtful_tag_is_spelled_out() -> None:
     """Nobody knows which of its calls came through."""
-    (item,) = items(planned(declared("url: u"), [row("tag/ACME-1", url="u", doubtful=True)]), Step.TAGS)
+    (item,) = items(planned(declared("url: http://u"), [row("tag/ACME-1", url="http://u", doubtful=True)]), Step.TAGS)
     assert item.spell_name
 
 
@@ -162,7 +162,7 @@ def test_a_variant_of_a_keyword_that_stays_is_deleted_first_too() -> None:
 
 def test_a_variant_of_the_name_is_deleted_first() -> None:
     """The name is an effective keyword like others."""
-    plan = planned(declared("url: u"), [row("tag/ACME-1", "acme-1", url="u")])
+    plan = planned(declared("url: http://u"), [row("tag/ACME-1", "acme-1", url="http://u")])
     assert steps(plan) == ["keyword variants", "tags"]
 
 
@@ -176,7 +176,7 @@ def test_variants_fold_to_the_wanted_spelling() -> None:
 @pytest.mark.parametrize("text", ["ﬁ", "Straße", "İstanbul", "ΣΑΣ", "\u1e9b\u0323"])
 def test_folding_twice_is_folding_once(text: str) -> None:
     """A fold is a normal form."""
-    assert fold(fold(text)) == fold(text)
+    assert folded(folded(text)) == folded(text)
 
 
 def test_keyword_deletes_are_calls_of_their_own() -> None:

@@ -199,7 +199,7 @@ def test_a_rename_is_done_once() -> None:
 
 def test_a_rename_onto_a_recorded_tag_updates_it() -> None:
     """NEW is diffed against its own row."""
-    plan = planned("tags: [{name: NEW, url: u, previously: [ACME-1]}]", [RECORDED, row("tag/NEW")])
+    plan = planned("tags: [{name: NEW, url: http://u, previously: [ACME-1]}]", [RECORDED, row("tag/NEW")])
     assert actions(plan) == {"tag/NEW": "update", "tag/ACME-1": "retire"}
 
 
@@ -242,7 +242,7 @@ def test_a_tag_that_goes_and_one_that_comes_with_its_external_id_look_like_a_ren
 
 NO_RENAMES = {
     "another id": (row("tag/ACME-1", externalId="48"), "externalId: '47'"),
-    "no id": (row("tag/ACME-1"), "url: u"),
+    "no id": (row("tag/ACME-1"), "url: http://u"),
     "an empty id": (row("tag/ACME-1", externalId=""), "externalId: ''"),
     "said already": (row("tag/ACME-1", externalId="47"), "externalId: '47', previously: [ACME-1]"),
     "left before": (row("tag/ACME-1", externalId="47", status=Status.RELEASED), "externalId: '47'"),

@@ -207,8 +207,8 @@ def test_without_deletes_a_renamed_tag_stays_beside_its_new_name() -> None:
 KEPT = {
     "a keyword": (row("tag/ACME-1", "k"), "tags: [{name: ACME-1}]", "keyword k"),
     "a metadata entry": (row("tag/ACME-1", metadata={"Client": "x"}), "tags: [{name: ACME-1}]", "metadata Client"),
-    "a field that is gone": (row("tag/ACME-1", url="u"), "tags: [{name: ACME-1}]", "field url"),
-    "a field made empty": (row("tag/ACME-1", url="u"), "tags: [{name: ACME-1, url: ''}]", "field url"),
+    "a field that is gone": (row("tag/ACME-1", url="http://u"), "tags: [{name: ACME-1}]", "field url"),
+    "a field made empty": (row("tag/ACME-1", url="http://u"), "tags: [{name: ACME-1, url: ''}]", "field url"),
     "the path": (row("tag/ACME-1", path="/x"), "tags: [{name: ACME-1}]", "field path"),
     "the category": (row("tag/ACME-1", category="x"), "tags: [{name: ACME-1}]", "field category"),
     "the category by id": (row("tag/ACME-1", tagCategoryId="x"), "tags: [{name: ACME-1}]", "field tagCategoryId"),
@@ -245,7 +245,7 @@ def test_without_deletes_nothing_is_taken_from_what_stays(recorded: Recorded, ma
 
 def test_without_deletes_the_rest_of_a_change_is_made() -> None:
     """What is added and set goes out, with all that is recorded besides."""
-    recorded = [row("tag/ACME-1", "old", url="u", metadata={"A": "1"})]
+    recorded = [row("tag/ACME-1", "old", url="http://u", metadata={"A": "1"})]
     plan = planned("tags: [{name: ACME-1, keywords: [new], externalId: '47'}]", recorded, scope=NO_DELETE)
     change = change_of(plan, "tag/ACME-1")
     assert (change.keywords_added, change.keywords_deleted, change.metadata_deleted) == (("new",), (), ())
@@ -264,7 +264,7 @@ def test_without_deletes_a_tag_may_move() -> None:
 
 def test_what_was_left_out_is_planned_once_it_may_be() -> None:
     """Recorded keeps everything, so that nothing is forgotten."""
-    old = "tags: [{name: ACME-1, keywords: [k], url: u, metadata: {A: '1'}}]"
+    old = "tags: [{name: ACME-1, keywords: [k], url: http://u, metadata: {A: '1'}}]"
     rows = walked(old)
     rows = applied(rows, planned("tags: [{name: ACME-1}]", rows, scope=NO_DELETE))
     change = change_of(planned("tags: [{name: ACME-1}]", rows), "tag/ACME-1")

@@ -205,8 +205,8 @@ def test_digests_cover_status_and_doubt() -> None:
     """A row that became doubtful meanwhile is another row."""
     key = Key(Kind.TAG, "ALFA")
     plans = [
-        planned("tags: [{name: ALFA, url: u}]", [row("tag/ALFA", **more)])
-        for more in ({}, {"doubtful": True}, {"status": Status.RELEASED}, {"url": "v"})
+        planned("tags: [{name: ALFA, url: http://u}]", [row("tag/ALFA", **more)])
+        for more in ({}, {"doubtful": True}, {"status": Status.RELEASED}, {"url": "http://v"})
     ]
     assert len({plan.prior[key] for plan in plans}) == len(plans)
 

@@ -97,10 +97,10 @@ def test_a_field_that_was_never_declared_is_an_update(fields: str, before: objec
 
 def test_an_upsert_carries_the_whole_declared_tag_and_nothing_else() -> None:
     """2.4: all declared fields, metadata and keywords; what was never declared is never sent."""
-    recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="u", metadata={"Client": "ACME"})]
-    fields = "description: New, url: u, keywords: [k], metadata: {Client: ACME}"
+    recorded = [CATEGORY, row("tag/ACME-1", "k", description="Old", url="http://u", metadata={"Client": "ACME"})]
+    fields = "description: New, url: http://u, keywords: [k], metadata: {Client: ACME}"
     leave = sent(planned(declared(fields), recorded), Step.TAGS, "tag/ACME-1")
-    assert leave.fields == {"description": "New", "url": "u", "excludeTagNameKeyword": False}
+    assert leave.fields == {"description": "New", "url": "http://u", "excludeTagNameKeyword": False}
     assert (leave.keywords, leave.metadata) == (("k", "ACME-1"), {"Client": "ACME"})
     assert (leave.cleared, leave.whole) == ((), True)
 
@@ -117,7 +117,7 @@ GONE = {
     "external id": {"externalId": "4711"},
     "category": {"category": "acme"},
     "category by id": {"tagCategoryId": "x"},
-    "url": {"url": "u"},
+    "url": {"url": "http://u"},
     "default activity type": {"defaultActivityTypeCode": "A101"},
     "assignees": {"assigneeExternalIds": ("jd",)},
     "managed by": {"managedBy": "me"},
@@ -158,7 +158,7 @@ def test_what_the_service_cannot_clear_is_said_once(manifest: str, fields: dict[
 
 def test_an_ignored_difference_rides_along_with_a_real_one() -> None:
     """It is shown in the change with its effect, and counted as nothing lost."""
-    plan = planned(declared("url: new"), [CATEGORY, row("tag/ACME-1", description="Old", url="old")])
+    plan = planned(declared("url: http://new"), [CATEGORY, row("tag/ACME-1", description="Old", url="http://old")])
     assert field_of(plan, "tag/ACME-1", "description").effect is Effect.IGNORED
     assert not field_of(plan, "tag/ACME-1", "description").clears
     assert notes(plan) == [("tag/ACME-1", "ignored")]
@@ -166,8 +166,10 @@ def test_an_ignored_difference_rides_along_with_a_real_one() -> None:
 
 def test_a_description_that_comes_back_is_sent() -> None:
     """Once the state no longer says what the service has, declaring it again is an update."""
-    rows = walked(declared("description: Old"), declared("url: u"))
-    assert field_of(planned(declared("description: Old, url: u"), rows), "tag/ACME-1", "description").after == "Old"
+    rows = walked(declared("description: Old"), declared("url: http://u"))
+    assert (
+        field_of(planned(declared("description: Old, url: http://u"), rows), "tag/ACME-1", "description").after == "Old"
+    )
 
 
 SAME = {
@@ -262,9 +264,9 @@ def test_metadata_names_differ_by_case() -> None:
 
 def test_deletes_wait_for_the_upsert_of_their_tag() -> None:
     """4.2: keyword and metadata deletes ← the tag's own upsert, where there is one."""
-    recorded = [CATEGORY, row("tag/ACME-1", "k", metadata={"A": "1"}, url="old")]
-    both = planned(declared("url: new"), recorded)
-    alone = planned(declared("url: old"), recorded)
+    recorded = [CATEGORY, row("tag/ACME-1", "k", metadata={"A": "1"}, url="http://old")]
+    both = planned(declared("url: http://new"), recorded)
+    alone = planned(declared("url: http://old"), recorded)
     for step in (Step.KEYWORD_DELETES, Step.METADATA_DELETES):
         assert [item.needs for item in items(both, step)] == [(TAG,)]
         assert [item.needs for item in items(alone, step)] == [()]
@@ -285,8 +287,8 @@ def test_a_released_tag_that_is_declared_again_is_diffed_against_its_kept_row() 
 
 def test_a_released_tag_that_comes_back_different_is_updated() -> None:
     """Keywords that it lost meanwhile are deleted: they are still there from us."""
-    rows = walked(declared("keywords: [old], url: u"), "{}")
-    plan = planned(declared("keywords: [new], url: u"), rows)
+    rows = walked(declared("keywords: [old], url: http://u"), "{}")
+    plan = planned(declared("keywords: [new], url: http://u"), rows)
     change = change_of(plan, "tag/ACME-1")
     assert (change.keywords_added, change.keywords_deleted) == (("new",), ("old",))
     assert applied(rows, plan)[TAG].status is Status.ACTIVE

@@ -42,7 +42,7 @@ WALKS: dict[str, tuple[Policy, list[To]]] = {
         {},
         [
             to("tags: [{name: ALFA}]", "tag/ALFA active"),
-            to("tags: [{name: ALFA, description: d, url: u, keywords: [k1, k2], metadata: {A: '1', B: '2'}}]"),
+            to("tags: [{name: ALFA, description: d, url: http://u, keywords: [k1, k2], metadata: {A: '1', B: '2'}}]"),
             to("tags: [{name: ALFA, description: e, keywords: [k2, k3], metadata: {A: '3', C: '4'}}]"),
             to("tags: [{name: ALFA}]"),
             to("{}", "tag/ALFA released"),
@@ -53,7 +53,8 @@ WALKS: dict[str, tuple[Policy, list[To]]] = {
         {},
         [
             to(
-                "tags: [{name: ALFA, url: u, path: /x, externalId: '1', assigneeExternalIds: [jd], visibility: PUBLIC}]"
+                "tags: [{name: ALFA, url: http://u, path: /x, externalId: '1', assigneeExternalIds: [jd],"
+                " visibility: PUBLIC}]"
             ),
             to("tags: [{name: ALFA, url: '', path: /, externalId: '', assigneeExternalIds: []}]"),
             to("tags: [{name: ALFA}]"),
@@ -234,7 +235,7 @@ WALKS: dict[str, tuple[Policy, list[To]]] = {
         {},
         [
             to("tags: [{name: ALFA, keywords: [k]}, {name: MIKE}]"),
-            to("tags: [{name: ALFA, url: u}]\nactivityTypes: [{code: A1, label: L}]"),
+            to("tags: [{name: ALFA, url: http://u}]\nactivityTypes: [{code: A1, label: L}]"),
             to(
                 "tags: [{name: ZULU, previously: [ALFA]}]\ntagCategories: [{externalId: acme}]",
                 "activity-type/A1 deleted",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ import pytest
 import yaml
 
 from syncengine.errors import Problems
+from syncengine.manifest.lints import LINTS as MANIFEST_LINTS
+from syncengine.objections import LINTS as PLANNING_LINTS
 from syncengine.schema import schemas
+from syncengine.service.operations import OPERATIONS
 from syncengine.settings import load_project
 from tests.manifest.loading import problems
 
 FOLDER = Path(__file__).parents[2] / "schemas"
 SCHEMAS = schemas()
+LINTS = {*MANIFEST_LINTS, *PLANNING_LINTS}
 
 
 def judge(name: str) -> jsonschema.Draft202012Validator:
@@ -48,6 +53,10 @@ GOOD = {
         "tags: [{name: 0123, metadata: {A: 1.10}, keywords: [2024], protect: true, visibility: PRIVATE}]",
         "tags: [{name: a, createdTimestamp: 1, closedTimestamp: '2024-05-01T09:00:00Z', previously: [b]}]",
         "tags: [{name: a, createdTimestamp: '2024-05-01 09:00:00.123+02:00', url: '', path: a b}]",
+        "tags: [{name: a, createdTimestamp: '2024-02-29T23:59:59Z', closedTimestamp: '2000-02-29t00:00:00-23:59'}]",
+        "tags: [{name: a, url: 'https://pms.example.com/a b?c=1#d'}, {name: b, url: 'HTTP://h'}]",
+        "activityTypes: [{code: a, label: b}]\ngenerate: [{forEach: {csv: a.csv}, tags: [{name: '{{ row.a }}'}]}]",
+        "generate: [{forEach: {csv: a.csv, encoding: Windows-1252}, tags: [{name: '{{ row.a }}'}]}]",
         'tags: [{name: "a b", description: "a\\n\\tb", metadata: {a b: "a\\nb"}, keywords: [a b]}]',
         "defaults: {tags: {category: a}, activityTypes: {label: x}}\nactivityTypes: [{code: a}]",
         "tagCategories: [{externalId: a, label: no}]\nremoved: [{tag: a, as: forget, reason: b}]",
@@ -71,6 +80,13 @@ GOOD = {
         "version: 1\npostedTime: {deliver: [{name: a, sql: {url: x.db, statement: y}, refuseOn: [409]}], keep: 1d}",
         "version: 1\npostedTime: {lookups: [{name: a, sql: {source: b, query: c}}], duration: {roundUpTo: 0s}}",
         "version: 1\nserve: {every: 5m, listen: '127.0.0.1:9100'}",
+        "version: 1\nallowEnv: [TEAM, CI, {name: A_TOKEN, notSecret: true}]",
+        "version: 1\napprovals: [3@abc123, 12@ABC]\npolicy: {maxDeletes: {tags: 100%, keywords: 12.5%, fields: '3'}}",
+        "version: 1\nservice: {endpoints: {deleteTag: {path: /tag/delete, method: POST}}, timeout: 0.5s}",
+        "version: 1\nservice: {baseUrl: 'https://h:8443/connect/api/'}\nstate: postgresql+psycopg://u@h:5432/db",
+        "version: 1\nservice: {baseUrl: 'http://[::1]:80/x'}\nstate: 'sqlite:///state.db'",
+        "version: 1\nsources: {a: {sql: 'postgresql://h:5432/db'}, d: {http: {url: {env: A}}}, c: {http: 'https://h?a=b'}}",
+        "version: 1\nserve: {listen: '[::1]:65535'}\npolicy: {diagnostics: {similar-name: error, insecure-url: off}}",
     ],
 }
 BAD = {
@@ -88,6 +104,8 @@ BAD = {
         "generate: [{forEach: {csv: a.csv}, as: var, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv}, when: '', tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, delimiter: '::'}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, encoding: punycode}, tags: [{name: a}]}]",
+        "generate: [{forEach: {csv: a.csv, encoding: utf-99}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, distinct: ''}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, distinct: []}, tags: [{name: a}]}]",
         "generate: [{forEach: {csv: a.csv, columns: [a, a]}, tags: [{name: a}]}]",
@@ -109,6 +127,19 @@ BAD = {
         "tags: [{name: a, createdTimestamp: 2024-05-01 09:00}]",
         "defaults: {tags: {name: a}}",
         "removed: [{tag: a}]",
+        "activityTypes: [{code: a}]",
+        "activityTypes: [{code: a, label: ' '}]",
+        "defaults: {tags: {visibility: PRIVATE}}\nactivityTypes: [{code: a}]",
+        "tags: [{name: a, url: 'javascript:alert(1)'}]",
+        "tags: [{name: a, createdTimestamp: '2024-13-01T09:00:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '2023-02-29T09:00:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '1900-02-29T09:00:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '2024-04-31T09:00:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01T24:00:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01T09:60:00Z'}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01T09:00:60Z'}]",
+        "tags: [{name: a, createdTimestamp: '2024-05-01T09:00:00+24:00'}]",
+        "tags: [{name: a, createdTimestamp: '0000-05-01T09:00:00Z'}]",
     ],
     "project.schema.json": [
         "{}",
@@ -128,6 +159,41 @@ BAD = {
         "version: 1\npostedTime: {deliver: [{name: a, jsonl: {path: x}, refuseOn: [200]}]}",
         "version: 1\npostedTime: {fetchLimit: 0}",
         "version: 1\nserve: {listen: 9100}",
+        "version: 1\npolicy: {maxDeletes: {tags: 101%}}",
+        "version: 1\npolicy: {maxDeletes: {tags: 100.5%}}",
+        "version: 1\npolicy: {maxDeletes: {tags: 2.5}}",
+        "version: 1\npolicy: {maxDeletes: {tags: -1}}",
+        "version: 1\npolicy: {diagnostics: {same-keywords: off}}",
+        "version: 1\nservice: {endpoints: {upsertTagz: {path: /x}}}",
+        "version: 1\nservice: {endpoints: {upsertTags: {path: x}}}",
+        "version: 1\nservice: {endpoints: {upsertTags: {path: '/x?y'}}}",
+        "version: 1\nservice: {timeout: 0s}",
+        "version: 1\nservice: {team: ' '}",
+        "version: 1\nservice: {apiKey: {env: 1A}}",
+        "version: 1\nservice: {apiKey: {file: ''}}",
+        "version: 1\nservice: {apiKey: {}}",
+        "version: 1\nservice: {baseUrl: sandbx}",
+        "version: 1\nservice: {baseUrl: 'ftp://h'}",
+        "version: 1\nservice: {baseUrl: 'https://u:p@h/x'}",
+        "version: 1\nservice: {baseUrl: 'https://h/x?y=1'}",
+        "version: 1\napprovals: [3]",
+        "version: 1\napprovals: ['3@']",
+        "version: 1\napprovals: ['x@abc']",
+        "version: 1\nstate: postgresql://u:p@h/db",
+        "version: 1\nstate: 'postgresql://h/db?password=p'",
+        "version: 1\nstate: ' '",
+        "version: 1\nmanifests: ['']",
+        "version: 1\nsources: {a: {sql: 'mysql://u:p@h/db'}}",
+        "version: 1\nsources: {a: {http: 'https://u:p@h'}}",
+        "version: 1\nsources: {a: {http: {url: 'https://h?api_key=x'}}}",
+        "version: 1\nsources: {a: {http: {url: 'https://h#x'}}}",
+        "version: 1\nsources: {a: {http: {headers: {}}}}",
+        "version: 1\npostedTime: {webhook: {callbackUrl: 'ftp://h'}}",
+        "version: 1\npostedTime: {webhook: {callbackUrl: 'https://u:p@h'}}",
+        "version: 1\npostedTime: {keep: 0d}",
+        "version: 1\nserve: {listen: '127.0.0.1:65536'}",
+        "version: 1\nallowEnv: [A_TOKEN]",
+        "version: 1\nallowEnv: [my_api_key]",
     ],
 }
 
@@ -146,7 +212,7 @@ def test_good_files_are_good_by_the_schema(name: str, text: str) -> None:
 def test_good_project_files_are_good_by_the_readers(text: str, tmp_path: Path) -> None:
     """Schema and readers come from the same models."""
     (tmp_path / "syncengine.yaml").write_text(text + "\nsources: {b: {sql: b.db}}\n" * ("source: b" in text))
-    load_project(folder=tmp_path, environ={})
+    load_project(folder=tmp_path, environ={}, operations=OPERATIONS, lints=LINTS)
 
 
 MISSING = {"bad-source", "unknown-category"}
@@ -225,17 +291,21 @@ ALTERNATIVES = [
         ("ForEach", "dependentSchemas", "csv"),
         f"Only one of {KINDS} is possible.",
     ),
-    ("generate: [{forEach: {encoding: a}, tags: [{name: x}]}]", ("ForEach", "anyOf", 0), f"One of {KINDS} is needed."),
+    (
+        "generate: [{forEach: {encoding: utf-8}, tags: [{name: x}]}]",
+        ("ForEach", "anyOf", 0),
+        f"One of {KINDS} is needed.",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "part", "words"), ALTERNATIVES)
 def test_alternatives_have_words(text: str, part: tuple[str, str, str | int], words: str) -> None:
-    """In the one part of the schema that refuses, where yaml-language-server looks for them."""
+    """In the one part of the schema that refuses, as their description."""
     (error,) = judge("manifest.schema.json").iter_errors(yaml.safe_load(text))
     definition, keyword, which = part
     assert keyword in error.absolute_schema_path
-    assert SCHEMAS["manifest.schema.json"]["$defs"][definition][keyword][which]["errorMessage"] == words
+    assert SCHEMAS["manifest.schema.json"]["$defs"][definition][keyword][which]["description"] == words
 
 
 @pytest.mark.parametrize("text", BAD["project.schema.json"])
@@ -245,7 +315,7 @@ def test_bad_project_files_are_bad_by_the_readers(text: str, tmp_path: Path) -> 
     if "defaults" in text:
         return
     with pytest.raises(Problems):
-        load_project(folder=tmp_path, environ={})
+        load_project(folder=tmp_path, environ={}, operations=OPERATIONS, lints=LINTS)
 
 
 @pytest.mark.parametrize(("name", "text"), cases(BAD))
@@ -296,3 +366,46 @@ def test_patterns_escape_nothing_that_ecma_validators_do_not_know(path: Path) ->
     patterns = re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', path.read_text(encoding="utf-8"))
     escaped = {name for pattern in patterns for name in re.findall(r"\\(.)", json.loads(pattern))}
     assert escaped <= set("dDsSwWbBnrtfvu^$\\.*+?()[]{}|/-")
+
+
+KEYWORDS = frozenset(
+    "$schema $defs $ref title description default examples enum const type anyOf allOf not if else properties required "  # noqa: SIM905 - words
+    "additionalProperties propertyNames dependentSchemas dependentRequired items minItems maxItems uniqueItems "
+    "minLength maxLength pattern minimum maximum minProperties maxProperties prefixItems format".split()
+)
+"""Of draft 2020-12, as far as we use it: a strict validator knows no other."""
+NAMES = frozenset({"properties", "$defs", "dependentSchemas", "dependentRequired"})
+"""Keywords below which stand names of ours."""
+DATA = frozenset({"enum", "const", "default", "examples", "required", "type"})
+
+
+def parts(schema: Any, is_schema: bool = True) -> Iterator[dict[str, Any]]:
+    """All schemas in a schema."""
+    if isinstance(schema, list):
+        for item in schema:
+            yield from parts(item)
+    elif isinstance(schema, dict):
+        if is_schema:
+            yield schema
+        for name, inner in schema.items():
+            if not is_schema or name not in DATA:
+                yield from parts(inner, not (is_schema and name in NAMES))
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one_for_strict_validators(name: str) -> None:
+    """They refuse keywords that they do not know, a list of types (but for null), and names that are not described."""
+    for part in parts(SCHEMAS[name]):
+        assert part.keys() <= KEYWORDS
+        types = part.get("type", [])
+        assert isinstance(types, str) or len(set(types) - {"null"}) <= 1
+        assert set(part.get("required", ())) <= part.get("properties", {}).keys()
+        if "pattern" in part:
+            assert part["type"] == "string"
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_cites_nothing_that_its_readers_do_not_have(name: str) -> None:
+    """Whoever reads it in an editor has neither our designs nor our sources."""
+    said = [part["description"] for part in parts(SCHEMAS[name]) if "description" in part]
+    assert [text for text in said if re.search(r"\.md|§|docs/", text)] == []

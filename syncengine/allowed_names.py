@@ -1,0 +1,96 @@
+"""`allowEnv` → the environment variables that templates may read: none that is a secret, or is called like one. Pure.
+
+Templates write into plans, and plans into pull requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+from syncengine.document.findings import INVALID, Findings
+from syncengine.document.model import JsonSchema, Model
+from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
+from syncengine.document.shapes import NAMED, Identity, Reads
+from syncengine.document.tables import model_reader, shown
+from syncengine.document.text import either_case
+from syncengine.document.values import Reader, flag, identity, refused
+
+LIKE_SECRETS = (
+    *("*TOKEN*", "*SECRET*", "*PASSW*", "*PASSPHRASE*", "*KEY*", "*CREDENTIAL*", "*CREDS*", "*COOKIE*"),
+    *("*_PWD", "*_DSN", "*_AUTH", "*_PAT", "DATABASE_URL", "*DB_URL"),
+)
+"""Names of variables that usually hold a secret, in any case."""
+
+
+def _only_true(name: str) -> Reader:
+    read_flag = flag(name)
+
+    def read(node: Node, findings: Findings) -> Any:
+        value = read_flag(node, findings)
+        return value if value is not False else findings.error("bad-value", node, f"`{name}` must be true, or left out")
+
+    return read
+
+
+class NoSecret(Model, frozen=True):
+    """A variable that is called like a secret and is none."""
+
+    name: Identity
+    not_secret: Annotated[bool, Reads(_only_true)]
+
+
+def allowed_names(name: str) -> Reader:
+    """Read a list of names, some of which are said to be no secret."""
+    plain, said = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
+
+    def one(node: Node, findings: Findings) -> Any:
+        if isinstance(node, Mapping):
+            value = said(node, findings)
+            return value if value is INVALID else value.name
+        return plain(node, findings)
+
+    def read(node: Node, findings: Findings) -> Any:
+        if not isinstance(node, Sequence):
+            return refused(node, findings, name, "a list of names", empty="[]")
+        found = [one(item, findings) for item in node.items]
+        return INVALID if INVALID in found else tuple(dict.fromkeys(found))
+
+    return read
+
+
+def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Findings) -> None:
+    """Refuse names that the project uses for secrets, and those that look like one and are not said to be none."""
+    secrets = frozenset(secrets)
+    for item, text, is_excepted in _items(parts):
+        if text in secrets:
+            message = f"`allowEnv` names {shown(text)}, which holds a secret: no template may read it"
+            findings.error("secret-allowed", item, message)
+        elif not is_excepted and any(fnmatchcase(text.upper(), like) for like in LIKE_SECRETS):
+            message = f"`allowEnv` names {shown(text)}, which is called like a secret: plans show what templates read"
+            cure = f"if it is none, write {{name: {shown(text)}, notSecret: true}}"
+            findings.error("secret-allowed", item, f"{message}; {cure}")
+
+
+def _items(parts: Iterable[Node]) -> Iterator[tuple[Node, str, bool]]:
+    for part in parts:
+        listed = part.get("allowEnv") if isinstance(part, Mapping) else None
+        for item in listed.items if isinstance(listed, Sequence) else ():
+            named = item.get("name") if isinstance(item, Mapping) else item
+            if isinstance(named, Scalar):
+                yield named, named.text, named is not item
+
+
+_NO_SECRET: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {**NAMED, "description": "Of the environment variable."},
+        "notSecret": {"const": True, "description": "It may be read and shown, whatever it is called."},
+    },
+    "required": ["name", "notSecret"],
+    "additionalProperties": False,
+}
+_PATTERN = "|".join(either_case(like).replace("*", ".*") for like in LIKE_SECRETS)
+_ITEM = {"anyOf": [{**NAMED, "not": {"type": "string", "pattern": f"^({_PATTERN})$"}}, _NO_SECRET]}
+AllowedNames = Annotated[tuple[str, ...], Reads(allowed_names), JsonSchema({"type": "array", "items": _ITEM})]

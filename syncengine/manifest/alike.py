@@ -1,0 +1,44 @@
+"""Findings of rows → one for each mistake, which says how many more rows have it; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from syncengine.errors import Diagnostic, Row, with_row
+
+FEW = 25
+"""Messages at one place that are told one by one, where each row's is another."""
+_Place = tuple[object, ...]
+
+
+class Alike:
+    """Findings whose messages do not name their rows yet, as they come; those that say the same are one."""
+
+    def __init__(self) -> None:
+        self._first: list[Diagnostic] = []
+        self._last: list[Row | None] = []
+        self._more: list[int] = []
+        self._told: dict[_Place, dict[str, int]] = {}
+
+    def add(self, found: Diagnostic, row: Row | None) -> None:
+        """Take one more; beyond FEW at one place, it counts as one of the last message there."""
+        place = (found.severity, found.code, found.file, found.line, found.column)
+        told = self._told.setdefault(place, {})
+        number = told.get(found.message)
+        if number is None and len(told) >= FEW:
+            number = next(reversed(told.values()))
+        if number is None or row is None:
+            told[found.message] = len(self._first)
+            self._first.append(replace(found, data=row))
+            self._last.append(row)
+            self._more.append(0)
+        elif row != self._last[number]:
+            self._last[number] = row
+            self._more[number] += 1
+
+    def told(self) -> Iterator[Diagnostic]:
+        """Give each with its first row and the number of the others."""
+        for found, more in zip(self._first, self._more, strict=True):
+            yield replace(found, message=with_row(found.message, found.data, more))

@@ -1,0 +1,54 @@
+"""Files of rows are in encodings of text, by the names that people write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from syncengine.manifest import encodings
+from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.source_files import text_of
+from tests.manifest.loading import loaded, problems
+
+from .test_errors import errors
+
+BLOCK = "generate:\n  - forEach: {csv: ../r.csv, encoding: %s}\n    tags: [{name: '{{ row.n }}'}]\n"
+TEMPLATE = "tags:\n{%% for row in data('../r.csv', encoding='%s') %%}\n  - name: '{{ row.n }}'\n{%% endfor %%}\n"
+
+
+@pytest.mark.parametrize("name", ["punycode", "idna", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13", "hex"])
+def test_what_is_no_encoding_of_files_is_refused(tmp_path: Path, name: str) -> None:
+    """Before the file is looked at; punycode takes the square of its length, and others are no text."""
+    (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name}))
+    assert (found.code, found.line, found.column) == ("bad-value", 2, 40)
+    assert found.message.startswith(f'`encoding` must be an encoding like utf-8 or cp1252, not "{name}"')
+    (found,) = errors(problems(tmp_path, {"manifests/m.yaml": "", "manifests/n.yaml.j2": TEMPLATE % name}))
+    assert found.message.startswith(f'`data`: `encoding` must be an encoding like utf-8 or cp1252, not "{name}"')
+
+
+def test_the_nearest_encoding_is_named(tmp_path: Path) -> None:
+    """Of a name that is nearly one."""
+    (found,) = errors(problems(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % "utf-99"}))
+    assert found.message.endswith('not "utf-99"; did you mean `utf-8`?')
+
+
+@pytest.mark.parametrize("name", ["UTF8", "utf_8", "Windows-1252", "Latin1", "ISO8859-15", "Shift_JIS", "us-ascii"])
+def test_an_encoding_has_the_names_that_people_write(tmp_path: Path, name: str) -> None:
+    """In any case, with either mark or none; the schema's expression knows them too."""
+    desired = loaded(tmp_path, {"r.csv": "n\nAcme\n", "manifests/m.yaml": BLOCK % name})
+    assert [str(key) for key in desired.resources] == ["tag/Acme"]
+    assert re.search(encodings.SCHEMA["pattern"], name)
+
+
+@pytest.mark.parametrize("name", encodings.NAMES)
+def test_any_bytes_are_text_or_trouble(name: str) -> None:
+    """Of each encoding; nothing else comes of malformed text."""
+    codec = encodings.codec_of(name)
+    assert codec is not None
+    for data in (bytes(range(256)), bytes(reversed(range(256))), b"\x1b$B\x80", b"\xff\xfe\x00\xd8", b"n\nAcme\n"):
+        try:
+            assert text_of(data, "r.csv", codec).isprintable() in (True, False)
+        except SourceTrouble as trouble:
+            assert str(trouble).startswith("r.csv:")
