@@ -19,7 +19,7 @@ from syncengine.cli.output import Output, report_targets, takes_stdout, write_re
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
-from syncengine.cli.streams import discard_stdout
+from syncengine.cli.streams import discard_stdout, tell
 from syncengine.collection import rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
@@ -74,7 +74,7 @@ def apply(
     except BrokenPipeError:  # what was applied is applied, whoever reads of it
         discard_stdout()
     plain = replace(applying.output.look(), colour=False, lines=None)
-    write_reports(applying.output, [(REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
+    write_reports(applying.output, [(name, REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
     return done.exit_code
 
 
@@ -117,7 +117,7 @@ class _Applying:
         if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
-            sys.stderr.write(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
+            tell(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
         """The report; before it the plan, when nobody has seen it yet."""

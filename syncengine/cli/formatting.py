@@ -13,6 +13,7 @@ import click
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.render.visible import file_name
 from syncengine.whole_file import write_whole
 
 FMT_FORMAT = "syncengine.fmt/v1"
@@ -54,7 +55,7 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
     if format == "json":
         output.data(_document(laid, found, diff))
     else:
-        output.data("".join(_difference(each) if diff else f"{each.name}\n" for each in laid))
+        output.data("".join(_difference(each) if diff else f"{file_name(each.name)}\n" for each in laid))
         if found:
             output.diagnostics(found)
     if any(d.severity is Severity.ERROR for d in found):

@@ -57,10 +57,10 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
         only = list(relative_paths(paths, given.folder, project.root))
         valid, missed = _validated(project), _selecting_nothing(project, only)
     except SyncengineError as error:
-        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()))
+        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
         return error.exit_code
     found = _narrowed((*project.warnings, *valid.diagnostics, *missed), only)
-    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
+    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()), format)
     if format == "text":
         output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
     return ExitCode.DONE
@@ -159,7 +159,7 @@ def plan(
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](planned, output.look()))
     plain = replace(output.look(), colour=False)
-    write_reports(output, [(PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
+    write_reports(output, [(name, PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:

@@ -29,6 +29,7 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
     """
     from syncengine.render.json import dumped
+    from syncengine.render.visible import file_name
     from syncengine.starter.from_csv import generated
     from syncengine.starter.project import SAMPLES, begin, starter_files
 
@@ -44,7 +45,7 @@ def init(given: Globals, folder: str, csv: str | None, format: str) -> int:
     if format == "json":
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
-        output.data("".join(f"Wrote {Path(folder, name)}\n" for name in begun.written))
+        output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
         for sentence in _repeats(given.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:

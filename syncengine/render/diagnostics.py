@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.visible import cells, cut, visible
+from syncengine.render.visible import cells, cut, file_name, visible
 from syncengine.render.words import counted
 
 TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}
@@ -43,7 +43,7 @@ def where(diagnostic: Diagnostic) -> str:
     """`file:line:column: `, as far as it is known."""
     if diagnostic.file is None:
         return ""
-    parts = (visible(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
+    parts = (file_name(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
     return ":".join(str(part) for part in parts if part is not None) + ": "
 
 

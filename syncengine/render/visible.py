@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import takewhile
@@ -10,6 +11,10 @@ _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelli
 _WIDE = frozenset("WF")
 _LONGEST = 60
 _CONTEXT = 12
+_MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
+"""`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners wherever they stand in a line."""
+_LEADING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*:):", re.M)
+"""`::error::`, a command where nothing but blanks stands before it."""
 
 
 def visible(text: str) -> str:
@@ -21,6 +26,21 @@ def _visible_letter(letter: str) -> str:
     if letter.isprintable() or letter in _JOINERS or unicodedata.category(letter) == "Zs":
         return letter
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def harmless(text: str) -> str:
+    """The text with whatever a CI runner takes for a command in its log written out.
+
+    The escapes are those of JSON, so that a document that is printed stays the same document.
+    """
+    if "##" in text:
+        text = _MARKED.sub(r"#\\u0023", text)
+    return _LEADING.sub(r"\1\\u003a", text) if "::" in text else text
+
+
+def file_name(text: str) -> str:
+    """The name of a file, safe to show anywhere: people name files after nothing, and other programs read logs."""
+    return harmless(visible(text))
 
 
 def quoted(text: str) -> str:

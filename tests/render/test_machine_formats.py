@@ -258,7 +258,7 @@ def test_a_workflow_command_points_at_its_line() -> None:
 def test_a_workflow_command_cannot_be_broken_out_of() -> None:
     found = Diagnostic(severity=Severity.ERROR, code="c", message="100%\r\n::error::x\x1b", file="a,b:c%.yaml", line=1)
     assert diagnostics_github([found]) == (
-        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A::error::x\\x1b\n"
+        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A:\\u003aerror::x\\x1b\n"
     )
 
 
