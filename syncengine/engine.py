@@ -19,7 +19,7 @@ from syncengine.chronicle import Chronicle
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
 from syncengine.plan import Plan
-from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
+from syncengine.planner import Checked, checked, confirm_settled, judged, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
@@ -60,7 +60,7 @@ class Application:
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. What goes wrong is in the report, with its exit code."""
-        self._chronicle.plan = saved
+        self._chronicle.plan = saved = saved and judged(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:
@@ -80,9 +80,7 @@ class Application:
             with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
-                planned = saved or plan_in(
-                    state, found or checked(project, request, self._around), project, request, self._around
-                )
+                planned = saved or self._planned(state, found)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()
@@ -91,12 +89,17 @@ class Application:
                     confirm_settled(project, planned, before, state.facts())
                 return exit_code
 
+    def _planned(self, state: State, found: Checked | None) -> Plan:
+        project, request = self._project, self._request
+        found = found or checked(project, request, self._around)
+        return judged(plan_in(state, found, project, request, self._around), project, request)
+
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
         warning = guards.refuse_older(root, planned.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
-        guards.refuse_ungated(planned, approvals_of(self._project, self._request))
+        guards.refuse_ungated(planned)
         if planned.changes_something and not self._around.confirm(planned):
             raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,7 @@ def plan(
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     from syncengine import saved_plan
     from syncengine.cli.requests import announce, request_of
-    from syncengine.planner import approvals_of, make_plan
+    from syncengine.planner import judged, make_plan
     from syncengine.render.json import plan_document
     from syncengine.request import Surroundings
 
@@ -154,6 +155,7 @@ def plan(
         planned = make_plan(project, request, Surroundings(os.environ))
         if out is not None:
             saved_plan.save(planned, plan_document(planned), Path(out))
+        planned = judged(planned, project, request)
     except SyncengineError as error:
         return output.refusal(error, format)
     if not takes_stdout(targets):
@@ -164,7 +166,7 @@ def plan(
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    if planned.gate.refuses(approvals_of(project, request)):
+    if planned.gate.is_closed:
         return ExitCode.GATE
     return ExitCode.CHANGES if planned.changes_something else ExitCode.DONE
 
@@ -183,6 +185,8 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine import saved_plan
     from syncengine.diff import Action
     from syncengine.plan import narrowed
+    from syncengine.planner import judged
+    from syncengine.request import Request
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
@@ -192,6 +196,8 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
         planned = saved_plan.load(given.folder / file)
     except SyncengineError as error:
         return output.refusal(error, format)
+    with suppress(SyncengineError):  # a plan can be looked at without its project
+        planned = judged(planned, given.project(), Request("show"))
     part = narrowed(
         planned,
         lambda change: (

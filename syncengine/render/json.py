@@ -79,7 +79,9 @@ def _camel(name: str) -> str:
 
 
 def _gate(gate: Gate) -> Document:
-    return {"tripped": gate.tripped, "reasons": list(gate.reasons), "approve": gate.approve}
+    approved = {"by": gate.approved.by, "line": gate.approved.line} if gate.approved else None
+    reasons = list(gate.reasons)
+    return {"tripped": gate.is_closed, "reasons": reasons, "approve": gate.approve, "approved": approved}
 
 
 def _sweep(sweep: Sweep | None) -> Document | None:

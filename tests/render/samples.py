@@ -8,7 +8,7 @@ from syncengine.aims import Note
 from syncengine.calls import Call
 from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
-from syncengine.gate import Gate
+from syncengine.gate import Approval, Gate
 from syncengine.plan import Basis, Plan, Summary
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
@@ -291,7 +291,13 @@ def hostile() -> Plan:
     )
 
 
-PLANS = {"empty": empty, "everything": everything, "uniform": uniform, "hostile": hostile}
+def approved() -> Plan:
+    """Removals that a line of the project file approves."""
+    gate = TRIPPED.judged([Approval("12@0123456789ab", "syncengine.yaml", 14)])
+    return plan_of(*TAG_REMOVALS, gate=gate)
+
+
+PLANS = {"empty": empty, "everything": everything, "uniform": uniform, "hostile": hostile, "approved": approved}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from .samples import (
     LONG,
     PLANS,
     REPORTS,
+    approved,
     at,
     empty,
     everything,
@@ -118,6 +119,14 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
     text = plan_text(everything())
     assert "    syncengine apply --approve-deletes 12@0123456789ab\n" in text
     assert "    approvals:\n      - 12@0123456789ab\n" in text
+
+
+def test_an_approved_gate_says_who_approved() -> None:
+    """It is not closed, and asks for nothing."""
+    text = plan_text(approved())
+    assert "The gate is open: these removals are approved by syncengine.yaml:14.\n" in text
+    assert "5 of 12 tags forgotten, retired or deleted (limit 25%)" in text
+    assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
 def test_a_sweep_of_nothing_known_is_still_told() -> None:
