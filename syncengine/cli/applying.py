@@ -67,8 +67,9 @@ def apply(
     applying = _Applying(given, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
-    except SyncengineError as error:
-        done = Applied(None, report_of(error), error.exit_code)
+    except (SyncengineError, click.UsageError) as error:
+        trouble = error if isinstance(error, SyncengineError) else Usage(error.format_message())
+        done = Applied(None, report_of(trouble), trouble.exit_code)
     try:
         applying.show(done)
     except BrokenPipeError:  # what was applied is applied, whoever reads of it
@@ -131,7 +132,7 @@ class _Applying:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
             if not planned.changes_something and done.report.status is Status.COMPLETE:
                 return
-        if done.report.results or done.report.status is Status.COMPLETE:
+        if done.report.began:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
         else:
             self._show_refusal(done)

@@ -16,7 +16,7 @@ from syncengine.cli.options import Globals
 from syncengine.cli.streams import put, safe, tell
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project import FILE_NAME
-from syncengine.render.formats import DIAGNOSTIC_FORMATS
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import harmless, visible
 
@@ -87,7 +87,9 @@ class Output:
         """Show an error in the format that was asked for; the exit code."""
         if format in ("text", "markdown", "html"):
             self.diagnostics(error.diagnostics())
-        else:
+        if format in ("markdown", "html"):
+            self.data(TROUBLE_FORMATS[format](error.diagnostics(), self.look()))
+        elif format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
 

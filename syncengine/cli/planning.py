@@ -14,8 +14,8 @@ import click
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.collection import no_collection
-from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError, Usage
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, TROUBLE_FORMATS
 from syncengine.render.words import counted
 
 if TYPE_CHECKING:
@@ -156,8 +156,12 @@ def plan(
         if out is not None:
             saved_plan.save(planned, plan_document(planned), Path(out))
         planned = judged(planned, project, request)
+    except click.UsageError as error:
+        _report_trouble(output, Usage(error.format_message()), targets)
+        raise
     except SyncengineError as error:
-        return output.refusal(error, format)
+        _report_trouble(output, error, targets)
+        return output.refusal(error, "text" if takes_stdout(targets) else format)
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](planned, output.look()))
     plain = replace(output.look(), colour=False)
@@ -169,6 +173,12 @@ def plan(
     if planned.gate.is_closed:
         return ExitCode.GATE
     return ExitCode.CHANGES if planned.changes_something else ExitCode.DONE
+
+
+def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:
+    """Write the reports of a plan that could not be made, so that none of an earlier one stays."""
+    found, plain = error.diagnostics(), replace(output.look(), colour=False, lines=None)
+    write_reports(output, [(name, TROUBLE_FORMATS[name](found, plain), file) for name, file in targets])
 
 
 @click.command()

@@ -59,6 +59,12 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     return _PAGE.format(title=_said(view.headline), style=STYLESHEET, body="\n".join(body))
 
 
+def trouble_html(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """What keeps a plan from being made, in its place."""
+    body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(found))
+    return _PAGE.format(title=f"No plan: {_said(tally(found))}", style=STYLESHEET, body="\n".join(body))
+
+
 def _fold(plan: Plan, look: Look) -> Fold:
     if look.verbose:
         return Fold.NOTHING

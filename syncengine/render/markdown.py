@@ -6,7 +6,7 @@ Pure. Names, values and messages stand in code spans, where neither markup, HTML
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
 from syncengine.plan import Plan, Summary
-from syncengine.render.diagnostics import message, where
+from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Row, Section
 from syncengine.render.text import gate_heading
@@ -53,6 +53,12 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
         *(_section(section) for section in view.sections),
     )
     return within(blocks, LIMIT)
+
+
+def trouble_markdown(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """What keeps a plan from being made, in its place."""
+    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in found)
+    return within((Block(f"### No plan: {tally(found)}.\n", lines),), LIMIT)
 
 
 def within(blocks: Iterable[Block], limit: int) -> str:
