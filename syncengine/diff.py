@@ -57,8 +57,8 @@ class FieldChange(Struct, frozen=True, gc=False):
 class Change(Struct, frozen=True, gc=False, kw_only=True):
     """What differs for one resource.
 
-    `cascade` names the category whose deletion takes this tag along; `previously` the former name in a rename.
-    `reason` explains and never decides.
+    `metadata_before`: the old values of what is set anew or deleted. `cascade` names the category whose deletion takes
+    this tag along; `previously` the former name in a rename. `reason` explains and never decides.
     """
 
     key: Key
@@ -69,6 +69,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     keywords_deleted: tuple[str, ...] = ()
     metadata_set: Mapping[str, str] = field(default_factory=dict)
     metadata_deleted: tuple[str, ...] = ()
+    metadata_before: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     cascade: Key | None = None
     previously: str | None = None
@@ -207,6 +208,7 @@ def _change(
         keywords_deleted=lost,
         metadata_set=metadata,
         metadata_deleted=unnamed,
+        metadata_before={n: held.metadata[n] for n in (*metadata, *unnamed) if n in held.metadata} if held else {},
         reason="an earlier call for it failed or has no known outcome" if doubtful else None,
         previously=formers[0].name if formers else None,
     )

@@ -144,6 +144,9 @@ class KeywordChange(Format):
 class MetadataChange(Format):
     set: dict[str, str] = Field(description="Entries that would be added or changed, with their new values.")
     delete: list[str] = Field(description="Names of the entries that would be deleted.")
+    before: dict[str, str] = Field(
+        {}, description="What the service was last asked to hold of the entries that would be changed or deleted."
+    )
 
 
 class ChangeItem(Format):

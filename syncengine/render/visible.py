@@ -9,7 +9,8 @@ from itertools import takewhile
 
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
-_LONGEST = 60
+LONGEST = 60
+"""Letters of a value that is shown among others."""
 _CONTEXT = 12
 _MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
 """`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners wherever they stand in a line."""
@@ -44,7 +45,9 @@ def file_name(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    return f'"{visible(text)}"'
+    """The text between quotes, with those in it escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"') if '"' in text or "\\" in text else text
+    return f'"{visible(escaped)}"'
 
 
 def cells(text: str) -> int:
@@ -95,7 +98,7 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 def excerpts(before: str, after: str) -> tuple[str, str]:
     """Two texts, or where one is long the parts that differ with a little of what stands around them."""
-    if max(len(before), len(after)) <= _LONGEST:
+    if max(len(before), len(after)) <= LONGEST:
         return before, after
     head = _shared(before, after)
     tail = _shared(before[head:][::-1], after[head:][::-1])
@@ -111,6 +114,6 @@ def _window(text: str, head: int, tail: int) -> str:
     """The text without its common head and tail, save some context."""
     start = max(0, head - _CONTEXT)
     end = len(text) - max(0, tail - _CONTEXT)
-    if end - start > _LONGEST:
-        end = start + _LONGEST - 1
+    if end - start > LONGEST:
+        end = start + LONGEST - 1
     return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

@@ -137,8 +137,9 @@ TAG_CHANGES = (
         ),
         keywords_added=("CA 7654321",),
         keywords_deleted=("EP 7654321",),
-        metadata_set={"Client": "ACME Canada"},
+        metadata_set={"Client": "ACME Canada", "Office": 'the "new" one'},
         metadata_deleted=("Billing Group",),
+        metadata_before={"Client": "ACME Corp.", "Billing Group": "billable"},
     ),
     Change(
         key=tag("ACME-0044"),

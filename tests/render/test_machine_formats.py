@@ -94,7 +94,11 @@ def test_a_change_has_the_published_keys_in_their_order() -> None:
         "name": "assigneeExternalIds", "before": ("jd", "kl"), "after": ("kl", "mm"), "effect": "applies"
     }  # fmt: skip
     assert generated["keywords"] == {"add": ["CA 7654321"], "delete": ["EP 7654321"]}
-    assert generated["metadata"] == {"set": {"Client": "ACME Canada"}, "delete": ["Billing Group"]}
+    assert generated["metadata"] == {
+        "set": {"Client": "ACME Canada", "Office": 'the "new" one'},
+        "delete": ["Billing Group"],
+        "before": {"Client": "ACME Corp.", "Billing Group": "billable"},
+    }
 
 
 def test_only_cascaded_and_renamed_resources_say_so() -> None:

@@ -11,7 +11,7 @@ from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.look import Look
 from syncengine.render.report_text import report_text
 from syncengine.render.text import plan_text
-from syncengine.render.visible import cells, cut, excerpts, visible, wrapped
+from syncengine.render.visible import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Source
 
@@ -107,6 +107,37 @@ def test_each_part_of_an_update_is_told_once() -> None:
     text = plan_text(everything(), Look(width=200))
     assert text.count("EP 7654321") == text.count("Billing Group") == text.count("PRIVATE → PUBLIC\n") == 1
     assert text.count('added "CA 7654321"') == 1
+
+
+def test_metadata_shows_old_and_new_in_one_place() -> None:
+    """What comes, changes and goes of one tag stands in one row, among the removals."""
+    text = plan_text(everything(), Look(width=200))
+    assert (
+        'metadata: added Office = "the \\"new\\" one"; Client = "ACME Corp." → "ACME Canada"; '
+        'removed Billing Group = "billable"'
+    ) in text
+    assert (text.count("ACME Canada"), text.count("Office")) == (1, 1)
+
+
+def test_a_keyword_that_is_replaced_stands_in_one_place() -> None:
+    text = plan_text(everything(), Look(width=200))
+    assert 'keywords: added "CA 7654321"; removed "EP 7654321"' in text
+    assert text.count("7654321") == 2
+
+
+def test_a_new_tag_shows_what_people_will_see() -> None:
+    """Who sees it, what it is, and its metadata; a long description is cut, and whole with --verbose."""
+    fields = (field("description", None, LONG), field("url", None, "u"), field("visibility", None, "PRIVATE"))
+    new = plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields, metadata_set={"Client": "B"}))
+    brief, whole = plan_text(new, Look(width=300)), plan_text(new, Look(width=300, verbose=True))
+    assert f'visibility: PRIVATE; description: "{LONG[:59]}…"; metadata: Client = "B"' in brief
+    assert (f'"{LONG}"' in whole, 'url: "u"' in whole, 'url: "u"' in brief) == (True, True, False)
+
+
+@pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
+def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
+    """Nor can a backslash be taken for an escape."""
+    assert quoted(value) == shown
 
 
 def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
