@@ -166,7 +166,7 @@ def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, for
         return _Found(_first(resource, formers), None)
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
-    notes = tuple(_field_notes(resource, fields, is_new(row)))
+    notes = tuple(_field_notes(resource, fields, is_new(row) and not _revives(own, resource)))
     unsent = [f for f in fields if f.effect is not Effect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
     record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
@@ -276,6 +276,11 @@ FIELD_NOTES: Mapping[Effect, Callable[[FieldChange], str]] = {
     Effect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
     Effect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
 }
+
+
+def _revives(row: Recorded | None, resource: Resource) -> bool:
+    """Whether the service takes up again what was deleted, and offers it as before."""
+    return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
 def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -> Iterator[Note]:

@@ -200,6 +200,22 @@ def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Servic
     assert project.run("apply", "-y").code == 0
 
 
+@pytest.mark.parametrize("away", ["at once", "half way"])
+def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Service, away: str) -> None:
+    """Also where the service goes away between its first answer and the first write."""
+    operation = "teamInfo" if away == "at once" else "upsertTags"
+    service.fault(operation, status=503, headers=AT_ONCE, times=None)
+    project.wants(tags=[tag("NEW-1")])
+    formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
+    reports = [word for name in formats for word in ("--report", f"{name}=report.{name}")]
+    done = project.run("apply", "-y", *reports)
+    if away == "at once":
+        assert (done.code, "repeat unchanged" in done.err) == (9, True)
+        assert [n for n in formats if "repeat unchanged" not in (project.folder / f"report.{n}").read_text()] == []
+    else:
+        assert (done.code, "Repeat the same command" in done.out) == (3, True)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
