@@ -65,6 +65,11 @@ def _lines(node: Node | None) -> dict[str, int]:
     return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
 
 
+def environment_names(path: Path) -> list[str]:
+    """The names under `environments:`, whatever else is wrong with the file."""
+    return list(_overlays(_root(path, Findings(path.name))))
+
+
 def _root(path: Path, findings: Findings) -> Mapping | None:
     try:
         with path.open("rb") as file:

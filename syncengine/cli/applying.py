@@ -13,7 +13,9 @@ import click
 
 from syncengine import own_folder
 from syncengine.cli.asking import agreed
+from syncengine.cli.completing import files
 from syncengine.cli.embedded import address_file
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.cli.planning import selection
@@ -47,8 +49,8 @@ class Seconds(click.ParamType[float]):
         return found if found is not None else self.fail(f"{value!r} is no duration: write 90s or 5m", param, ctx)
 
 
-@click.command()
-@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import click
 
+from syncengine.cli.completing import files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
@@ -31,8 +33,8 @@ class Laid(NamedTuple):
     after: str
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -35,11 +35,9 @@ class Output:
         """How a rendering for `stream` (stdout) shall look."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
-        plain = self.given.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        coloured = terminal and not plain
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
-            colour=coloured,
+            colour=is_coloured(self.given.color or "auto", os.environ, terminal=terminal),
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
             verbose=bool(self.given.verbose),
             lines=self._lines if terminal else None,
@@ -92,6 +90,17 @@ class Output:
         elif format != "text":
             self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
+
+
+def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether text is coloured: as the option says, else NO_COLOR, else FORCE_COLOR, else on a terminal that can."""
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if forced := environ.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false")
+    return terminal and environ.get("TERM") != "dumb"
 
 
 def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:

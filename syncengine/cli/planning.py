@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncengine.cli.completing import addresses, files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.collection import no_collection
@@ -22,9 +25,11 @@ if TYPE_CHECKING:
     from syncengine.planner import Valid
     from syncengine.project import Project
 
+_of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
+
 SELECTION = (
-    click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs)."),
-    click.option("--exclude", "excludes", metavar="ADDR", multiple=True, help="Not these addresses (globs)."),
+    _of_addresses("--target", "targets", help="Only these addresses (globs)."),
+    _of_addresses("--exclude", "excludes", help="Not these addresses (globs)."),
     click.option("--reassert", is_flag=True, help="Send all that is desired again."),
     click.option("--sweep", is_flag=True, help="Complete a sync session even if no activity type is removed."),
     click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
@@ -39,8 +44,8 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
 @with_globals
 @no_collection()
@@ -120,9 +125,9 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
     return file is not None and any(Path(file).is_relative_to(path) for path in paths)
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
-@click.option("--out", metavar="FILE", help="Save the plan for `apply FILE`.")
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
+@click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write it so (- is stdout).")
 @click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
@@ -181,11 +186,11 @@ def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tu
     write_reports(output, [(name, TROUBLE_FORMATS[name](found, plain), file) for name, file in targets])
 
 
-@click.command()
-@click.argument("file")
+@click.command(cls=Command)
+@click.argument("file", shell_complete=files)
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
-@click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs).")
+@_of_addresses("--target", "targets", help="Only these addresses (globs).")
 @with_globals
 @no_collection()
 def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
@@ -219,7 +224,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     return ExitCode.DONE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="Write files there.  [default: the current folder]")
 @with_globals

@@ -9,12 +9,13 @@ import time
 
 import click
 
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.streams import Lines
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--listen", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics (default: the project file's).")
 @with_globals
 def serve(given: Globals, listen: str | None) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
@@ -18,7 +19,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """Those that editors check what people write with."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
