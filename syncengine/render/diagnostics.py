@@ -15,10 +15,11 @@ _INDENT = "    "
 
 
 def diagnostics_text(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Every diagnostic in the given order, and how many there are."""
+    """Every diagnostic in the given order, and how many there are of several."""
     if not found:
         return "No problems found.\n"
-    return "\n".join((*diagnostic_lines(found, look), "", f"{tally(found)}.")) + "\n"
+    counts = ("", f"{tally(found)}.") if len(found) > 1 else ()
+    return "\n".join((*diagnostic_lines(found, look), *counts)) + "\n"
 
 
 def tally(found: Sequence[Diagnostic]) -> str:

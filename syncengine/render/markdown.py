@@ -30,7 +30,9 @@ OPEN_ROWS = 12
 
 _LONGEST_CODE = 500
 _RESERVE = 200
-_COPIED = re.compile(r"((?:--approve-deletes )?(?<![0-9A-Za-z@])[0-9]+@[0-9A-Za-z]{6,}(?![0-9A-Za-z.@-]))")
+_COPIED = re.compile(
+    r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
+)
 """An approval in a sentence (project_file.APPROVAL)."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
 

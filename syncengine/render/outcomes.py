@@ -101,6 +101,8 @@ def sent_as(error: CallError | None) -> str:
 
 def headline(report: Report) -> str:
     """`Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
+    if not report.began:
+        return _achieved(report)
     totals = report.totals
     traffic = f"{requests(totals.requests)}, {counted(totals.retries, 'retry')}" if totals.retries else ""
     return f"{_achieved(report)} {traffic or requests(totals.requests)}."

@@ -114,11 +114,13 @@ INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]|&#8203;|&ZeroWidth")
 
 def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
     """In a code span, whatever stands around it; a mention beside it pings nobody."""
-    refused = GateTripped("removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone")
+    refused = GateTripped(
+        "removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone for COUNT@HASH"
+    )
     page = report_markdown(report_of_error(refused))
     assert "(`--approve-deletes 2@0123456789ab`)" in page
-    assert [line for line in page.splitlines() if "2@0123456789ab" in INVISIBLE.sub("", line) and
-            INVISIBLE.search(line.replace("@&#8203;someone", ""))] == []  # fmt: skip
+    assert "`COUNT@HASH`" in page
+    assert INVISIBLE.search(page.replace("@&#8203;someone", "")) is None
     assert prose("see 12@abcdef.org, 3@0123456789abcdef0123 and a@0123456789ab") == (
         "see 12@&#8203;abcdef.org, `3@0123456789abcdef0123` and a@&#8203;0123456789ab"
     )

@@ -325,5 +325,10 @@ def test_a_diagnostic_without_a_place_names_its_resource() -> None:
     assert text.endswith("\n\n2 errors, 1 warning.\n")
 
 
+def test_one_diagnostic_is_not_counted() -> None:
+    """The line says it all."""
+    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
+
+
 def test_no_diagnostics_is_said() -> None:
     assert diagnostics_text(()) == "No problems found.\n"
