@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
-from syncengine.errors import Diagnostic, GateTripped, Severity, StalePlan, SyncengineError
+from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan import Plan
-from syncengine.report import Outcome, Report, Result, Session, Status, Tally, status_of, totals
+from syncengine.report import Outcome, Report, Result, Session, Status, Tally, status_after, status_of, totals
 from syncengine.service.client import Traffic
-
-REFUSALS = (GateTripped, StalePlan)
 
 
 class Chronicle:
@@ -55,6 +53,12 @@ class Chronicle:
             self._folded = self._tally.results(self.plan.changes, "not sent")
         return self._folded
 
+    def _results_after(self, error: SyncengineError | None) -> tuple[Result, ...]:
+        """The same, also of a run that `error` kept from beginning: all that was planned is skipped for its reason."""
+        if error is None or self.began or self.plan is None:
+            return self.results()
+        return self._tally.results(self.plan.changes, error.message)
+
     def counts(self) -> dict[str, int]:
         """How many changes came to which outcome."""
         outcomes = [result.outcome for result in self.results()]
@@ -62,7 +66,7 @@ class Chronicle:
 
     def report(self, error: SyncengineError | None = None) -> Report:
         """All of it; `error` is what ended the apply early."""
-        results = self.results()
+        results = self._results_after(error)
         planned = self.plan.diagnostics if self.plan else ()
         return Report(
             plan=self.plan.id if self.plan else None,
@@ -78,4 +82,4 @@ class Chronicle:
             return self.status
         if self.traffic.reached:
             return Status.INCOMPLETE
-        return Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED
+        return status_after(error)

@@ -57,8 +57,8 @@ class FieldChange(Struct, frozen=True, gc=False):
 class Change(Struct, frozen=True, gc=False, kw_only=True):
     """What differs for one resource.
 
-    `cascade` names the category whose deletion takes this tag along; `previously` the former name in a rename.
-    `reason` explains and never decides.
+    `metadata_before`: the old values of what is set anew or deleted. `cascade` names the category whose deletion takes
+    this tag along; `previously` the former name in a rename. `reason` explains and never decides.
     """
 
     key: Key
@@ -69,6 +69,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
     keywords_deleted: tuple[str, ...] = ()
     metadata_set: Mapping[str, str] = field(default_factory=dict)
     metadata_deleted: tuple[str, ...] = ()
+    metadata_before: Mapping[str, str] = field(default_factory=dict)
     reason: str | None = None
     cascade: Key | None = None
     previously: str | None = None
@@ -165,7 +166,7 @@ def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, for
         return _Found(_first(resource, formers), None)
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
-    notes = tuple(_field_notes(resource, fields, is_new(row)))
+    notes = tuple(_field_notes(resource, fields, is_new(row) and not _revives(own, resource)))
     unsent = [f for f in fields if f.effect is not Effect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
     record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
@@ -207,6 +208,7 @@ def _change(
         keywords_deleted=lost,
         metadata_set=metadata,
         metadata_deleted=unnamed,
+        metadata_before={n: held.metadata[n] for n in (*metadata, *unnamed) if n in held.metadata} if held else {},
         reason="an earlier call for it failed or has no known outcome" if doubtful else None,
         previously=formers[0].name if formers else None,
     )
@@ -274,6 +276,11 @@ FIELD_NOTES: Mapping[Effect, Callable[[FieldChange], str]] = {
     Effect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
     Effect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
 }
+
+
+def _revives(row: Recorded | None, resource: Resource) -> bool:
+    """Whether the service takes up again what was deleted, and offers it as before."""
+    return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
 def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -> Iterator[Note]:

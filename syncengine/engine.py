@@ -22,7 +22,7 @@ from syncengine.clock import machine_seconds
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan import Plan
-from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
+from syncengine.planner import Checked, checked, confirm_settled, judged, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
@@ -65,7 +65,7 @@ class Application:
 
     def execute(self, saved: Plan | None = None) -> Applied:
         """Apply `saved`, or plan and apply. What goes wrong is in the report, with its exit code."""
-        self._chronicle.plan = saved
+        self._chronicle.plan = saved = saved and judged(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:
@@ -84,9 +84,7 @@ class Application:
             with self._locked(state, holder):
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
-                planned = saved or plan_in(
-                    state, found or checked(project, request, self._around), project, request, self._around
-                )
+                planned = saved or self._planned(state, found)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()
@@ -109,12 +107,17 @@ class Application:
         self._patience = max(0.0, wait - (machine_seconds() - began))
         return lease
 
+    def _planned(self, state: State, found: Checked | None) -> Plan:
+        project, request = self._project, self._request
+        found = found or checked(project, request, self._around)
+        return judged(plan_in(state, found, project, request, self._around), project, request)
+
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
         warning = guards.refuse_older(root, planned.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
-        guards.refuse_ungated(planned, approvals_of(self._project, self._request))
+        guards.refuse_ungated(planned)
         if planned.changes_something and not self._around.confirm(planned):
             raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
 
@@ -219,7 +222,7 @@ class Application:
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")
         if run.service.down and not self._chronicle.traffic.reached:
-            raise Unreachable("the service cannot be reached and nothing was sent: repeat unchanged")
+            raise Unreachable("the service cannot be reached, and nothing was sent")
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from syncengine.allowed_names import check_allowed
 from syncengine.delivery_names import check_names
 from syncengine.document.findings import Findings, suggestion
 from syncengine.document.model import constructed
-from syncengine.document.nodes import Mapping, Node, described
+from syncengine.document.nodes import Mapping, Node, Sequence, described, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.tables import Table, shown
 from syncengine.project_file import Overlay, ProjectFile
@@ -22,10 +23,11 @@ _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class Settings(NamedTuple):
-    """What holds in one environment, and where the secrets of all of them stand."""
+    """What holds in one environment, where the secrets of all of them stand, and the lines of its approvals."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
+    approval_lines: AnyMapping[str, int] = {}
 
 
 UNUSED = {"upsertTag": "also one tag alone is sent by `upsertTags`, whose answer names what is refused"}
@@ -59,7 +61,18 @@ def settings_of(
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
-    return Settings(settings, secrets)
+    return Settings(settings, secrets, _lines(merged.get("approvals")))
+
+
+def _lines(node: Node | None) -> dict[str, int]:
+    """Where each text of a list stands first."""
+    items = node.items if isinstance(node, Sequence) else []
+    return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
+
+
+def environment_names(path: Path) -> list[str]:
+    """The names under `environments:`, whatever else is wrong with the file."""
+    return list(_overlays(_root(path, Findings(path.name))))
 
 
 def _root(path: Path, findings: Findings) -> Mapping | None:

@@ -124,7 +124,12 @@ class Problems(SyncengineError):
 
 
 class Unreachable(SyncengineError):
+    """Nothing was sent, so that the cure is the same whatever kept it."""
+
     exit_code, code = ExitCode.UNREACHABLE, "unreachable"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(f"{message}; repeat unchanged", code=code)
 
 
 class Usage(SyncengineError):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from syncengine.aims import may_be_held
 from syncengine.diff import Action, Change, Difference
@@ -16,16 +17,37 @@ from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 
+class Approval(Struct, frozen=True, gc=False):
+    """COUNT@HASH at hand, and where: an option, a variable, or a line of the project file."""
+
+    text: str
+    by: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.by if self.line is None else f"{self.by}:{self.line}"
+
+
 class Gate(Struct, frozen=True, gc=False):
-    """Whether losses need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped."""
+    """Whether losses need an approval: `reasons` with their numbers, `approve` is COUNT@HASH when tripped.
+
+    `approved`: the approval that is at hand for just these losses.
+    """
 
     tripped: bool = False
     reasons: tuple[str, ...] = ()
     approve: str | None = None
+    approved: Approval | None = None
 
-    def refuses(self, approvals: Iterable[str]) -> bool:
-        """Whether it is tripped and none of `approvals` is for just these losses."""
-        return self.tripped and self.approve not in set(approvals)
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is tripped and nobody approved."""
+        return self.tripped and self.approved is None
+
+    def judged(self, approvals: Iterable[Approval]) -> Gate:
+        """The same gate, with the first of `approvals` that is for just these losses, if any is."""
+        fitting = (each for each in approvals if self.tripped and each.text == self.approve)
+        return replace(self, approved=next(fitting, None))
 
 
 @dataclass(frozen=True, slots=True)

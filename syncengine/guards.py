@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from syncengine import commits
@@ -22,9 +22,9 @@ def refuse_new_state(url: str) -> None:
             raise GateTripped(message, code="new-state")
 
 
-def refuse_ungated(planned: Plan, approvals: Iterable[str]) -> None:
+def refuse_ungated(planned: Plan) -> None:
     """Removals that nobody approved (engine.md §5)."""
-    if planned.gate.refuses(approvals):
+    if planned.gate.is_closed:
         reasons = "; ".join(planned.gate.reasons)
         raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {planned.gate.approve})")
 

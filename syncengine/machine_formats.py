@@ -89,13 +89,23 @@ class PlanSummary(Format):
     )
 
 
+class GateApproval(Format):
+    """Where an approval was found."""
+
+    by: str = Field(description="`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, or the name of the project file.")
+    line: int | None = Field(ge=1, description="The line of the project file; null elsewhere.")
+
+
 class GateState(Format):
     """Whether removals need an approval; `approve` is the argument of --approve-deletes."""
 
-    tripped: bool = Field(description="Whether the removals need an approval.")
+    tripped: bool = Field(description="Whether the removals need an approval that is not at hand.")
     reasons: list[str] = Field(description="Why, each with its numbers and its limit.")
     approve: str | None = Field(
         description="COUNT@HASH, the argument of --approve-deletes; null where no approval is needed."
+    )
+    approved: GateApproval | None = Field(
+        None, description="What approves just these removals; null where nothing does."
     )
 
 
@@ -134,6 +144,9 @@ class KeywordChange(Format):
 class MetadataChange(Format):
     set: dict[str, str] = Field(description="Entries that would be added or changed, with their new values.")
     delete: list[str] = Field(description="Names of the entries that would be deleted.")
+    before: dict[str, str] = Field(
+        {}, description="What the service was last asked to hold of the entries that would be changed or deleted."
+    )
 
 
 class ChangeItem(Format):

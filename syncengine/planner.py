@@ -6,7 +6,7 @@ difference to the plan (engine.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic
-from syncengine.gate import counted
+from syncengine.gate import Approval, counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
@@ -265,6 +265,14 @@ def options_of(project: Project, request: Request) -> Options:
     )
 
 
-def approvals_of(project: Project, request: Request) -> tuple[str, ...]:
-    """Every approval at hand: from the command line, the environment and the project file (engine.md §5)."""
-    return (*request.approvals, *project.approvals)
+def judged(planned: Plan, project: Project, request: Request) -> Plan:
+    """The plan with its gate judged by every approval at hand (engine.md §5). A saved plan holds no judgement."""
+    return replace(planned, gate=planned.gate.judged(_approvals_of(project, request)))
+
+
+def _approvals_of(project: Project, request: Request) -> Iterator[Approval]:
+    """From the command line, the project file and the environment."""
+    yield from (Approval(text, "--approve-deletes") for text in request.approvals)
+    for text in project.approvals:
+        line = project.approval_lines.get(text)
+        yield Approval(text, "SYNCENGINE_APPROVE_DELETES" if line is None else project.config_name, line)

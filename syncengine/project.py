@@ -96,6 +96,7 @@ class Serve:
 class Project:
     """Everything that is set. `defaults` is a node for those who read it; `posted_time` None: none is delivered.
 
+    `approval_lines`: where the approvals of the project file stand; the others are of the environment.
     `warnings` are findings about the project file that did not keep it from being read.
     """
 
@@ -107,6 +108,7 @@ class Project:
     is_sandbox: bool = False
     policy: Policy = field(default_factory=Policy)
     approvals: tuple[str, ...] = ()
+    approval_lines: Mapping[str, int] = field(default_factory=dict)
     allow_env: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)

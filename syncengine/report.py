@@ -11,7 +11,16 @@ from typing import Protocol
 from msgspec import Struct
 
 from syncengine.diff import Action, Change
-from syncengine.errors import Diagnostic
+from syncengine.errors import (
+    Diagnostic,
+    GateTripped,
+    LockHeld,
+    Problems,
+    StalePlan,
+    SyncengineError,
+    Usage,
+    WrongTeam,
+)
 from syncengine.resource import Key, Source
 
 
@@ -25,10 +34,21 @@ class Outcome(StrEnum):
 
 
 class Status(StrEnum):
+    """What a run came to. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
+
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
     FAILED = "failed"
     REFUSED = "refused"
+
+
+REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
+"""What keeps an apply from beginning by our own decision."""
+
+
+def status_after(error: SyncengineError) -> Status:
+    """How an apply stands that `error` ended before anything was applied."""
+    return Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +103,11 @@ class Report:
     session: Session
     results: tuple[Result, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def began(self) -> bool:
+        """Whether anything can have been applied."""
+        return self.status not in (Status.FAILED, Status.REFUSED)
 
 
 class Told(Protocol):

@@ -18,7 +18,7 @@ from msgspec import structs
 from syncengine.delivery_file import ServeSection
 from syncengine.document.findings import Findings, in_order
 from syncengine.document.model import names_of
-from syncengine.environments import settings_of
+from syncengine.environments import Settings, settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project import (
     FILE_NAME,
@@ -41,7 +41,6 @@ from syncengine.project_file import (
     ServiceSection,
 )
 from syncengine.references import Secret, secret_at
-from syncengine.secret_places import SecretPlaces
 from syncengine.setting_shapes import Reference, base_url_trouble, split_url
 
 LINTS: AnyMapping[str, str] = {"insecure-url": "the key would travel in clear text"}
@@ -69,7 +68,7 @@ def load_project(
     findings = Findings(path.name if path else FILE_NAME)
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
-    assembly = _Assembly(root, environ, settings.here, settings.secrets, findings)
+    assembly = _Assembly(root, environ, settings, findings)
     project = assembly.project(path, chosen, sandbox, variables or {})
     found = levelled(in_order(findings.found), project.policy.diagnostics)
     if any(d.severity is Severity.ERROR for d in found):
@@ -104,9 +103,12 @@ class _Assembly:
 
     root: Path
     environ: AnyMapping[str, str]
-    settings: Overlay
-    secrets: SecretPlaces
+    read: Settings
     findings: Findings
+
+    @property
+    def settings(self) -> Overlay:
+        return self.read.here
 
     def project(self, path: Path | None, chosen: str | None, sandbox: bool, variables: AnyMapping[str, Any]) -> Project:
         settings = self.settings
@@ -120,6 +122,7 @@ class _Assembly:
             is_sandbox=sandbox or service.base_url == SANDBOX,
             policy=_policy(settings.policy or PolicySection()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
+            approval_lines=self.read.approval_lines,
             allow_env=settings.allow_env or (),
             variables={**(settings.variables or {}), **variables},
             environ=self.environ,
@@ -129,7 +132,7 @@ class _Assembly:
             serve=_serve(settings.serve or ServeSection()),
             data_folders=settings.data_folders or (),
             _state=self._state(),
-            _secrets=self.secrets,
+            _secrets=self.read.secrets,
         )
 
     def _service(self, section: ServiceSection) -> Service:

@@ -17,9 +17,9 @@ from typing import TextIO
 import click
 
 from syncengine.cli.commands import program
-from syncengine.cli.streams import discard_stdout
+from syncengine.cli.streams import discard_stdout, put, tell
 from syncengine.errors import ExitCode, SyncengineError, Usage
-from syncengine.render.visible import visible
+from syncengine.render.visible import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -46,27 +46,27 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _told(arguments, _usage(error), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
+        tell("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
         return _told(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
     except SyncengineError as error:
-        sys.stderr.write(f"error[{error.code}]: {error.message}\n")
+        tell(_line(error))
         return _told(arguments, error, error.exit_code)
     except BrokenPipeError:
         discard_stdout()
         return ExitCode.ERROR
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO):
-            sys.stderr.write(f"error[output]: the output cannot be written: {error.strerror}\n")
+            tell(f"error[output]: the output cannot be written: {error.strerror}\n")
             discard_stdout()
             return ExitCode.ERROR
         if isinstance(error, OSError) and error.filename:
             trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
-            sys.stderr.write(f"error[{trouble.code}]: {visible(trouble.message)}\n")
+            tell(_line(trouble))
             return _told(arguments, trouble, ExitCode.ERROR)
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         trouble = SyncengineError(_unexpected(error), code="internal")
-        sys.stderr.write(f"error[{trouble.code}]: {trouble.message}\n")
+        tell(_line(trouble))
         return _told(arguments, trouble, ExitCode.ERROR)
 
 
@@ -76,9 +76,14 @@ def _usage(error: click.ClickException) -> SyncengineError:
         error.show()
         return Usage("no command was given")
     if isinstance(error, click.UsageError) and error.ctx is not None:
-        sys.stderr.write(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
-    sys.stderr.write(f"error[usage]: {visible(error.format_message())}\n")
-    return Usage(error.format_message())
+        tell(f"{error.ctx.get_usage()}\nTry `{error.ctx.command_path} --help`.\n\n")
+    usage = Usage(error.format_message())
+    tell(_line(usage))
+    return usage
+
+
+def _line(error: SyncengineError) -> str:
+    return f"error[{error.code}]: {harmless(visible(error.message))}\n"
 
 
 MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
@@ -103,15 +108,15 @@ def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCo
     asked = [after for before, after in pairwise(words) if before == "--format"]
     asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]
     if asked and asked[-1] in MACHINE_FORMATS:
+        from syncengine.cli.output import COMMANDS
         from syncengine.render.formats import DIAGNOSTIC_FORMATS
         from syncengine.render.json import report_json
         from syncengine.render.look import PLAIN
         from syncengine.render.outcomes import report_of
 
         is_report = "apply" in words and asked[-1] == "json"
-        sys.stdout.write(
-            report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[asked[-1]](error.diagnostics(), PLAIN)
-        )
+        text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[asked[-1]](error.diagnostics(), PLAIN)
+        put(text, commands=asked[-1] in COMMANDS)
     return exit_code
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from syncengine.cli.completing import files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command
@@ -18,8 +20,8 @@ from syncengine.resource import Recorded, Status
 ADOPT_FORMAT = "syncengine.adopt/v1"
 
 
-@click.command()
-@click.argument("file", metavar="FILE")
+@click.command(cls=Command)
+@click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Also replace rows that are recorded already.")
 @printing_command
 def adopt(given: Globals, format: str, file: str, replace: bool) -> int:

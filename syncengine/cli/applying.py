@@ -13,13 +13,15 @@ import click
 
 from syncengine import own_folder
 from syncengine.cli.asking import agreed
+from syncengine.cli.completing import files
 from syncengine.cli.embedded import address_file
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
-from syncengine.cli.streams import discard_stdout
+from syncengine.cli.streams import discard_stdout, tell
 from syncengine.collection import rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
@@ -47,8 +49,8 @@ class Seconds(click.ParamType[float]):
         return found if found is not None else self.fail(f"{value!r} is no duration: write 90s or 5m", param, ctx)
 
 
-@click.command()
-@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")
@@ -72,14 +74,15 @@ def apply(
     applying = _Applying(given, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
-    except SyncengineError as error:
-        done = Applied(None, report_of(error), error.exit_code)
+    except (SyncengineError, click.UsageError) as error:
+        trouble = error if isinstance(error, SyncengineError) else Usage(error.format_message())
+        done = Applied(None, report_of(trouble), trouble.exit_code)
     try:
         applying.show(done)
     except BrokenPipeError:  # what was applied is applied, whoever reads of it
         discard_stdout()
     plain = replace(applying.output.look(), colour=False, lines=None)
-    write_reports(applying.output, [(REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
+    write_reports(applying.output, [(name, REPORT_FORMATS[name](done.report, plain), file) for name, file in targets])
     return done.exit_code
 
 
@@ -122,7 +125,7 @@ class _Applying:
         if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
-            sys.stderr.write(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
+            tell(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
         """The report; before it the plan, when nobody has seen it yet."""
@@ -137,13 +140,13 @@ class _Applying:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
             if not planned.changes_something and done.report.status is Status.COMPLETE:
                 return
-        if done.report.results or done.report.status is Status.COMPLETE:
+        if done.report.began:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
         else:
             self._show_refusal(done)
 
     def _show_refusal(self, done: Applied) -> None:
-        if done.plan is not None and done.plan.gate.tripped and done.exit_code is ExitCode.GATE:
+        if done.plan is not None and done.plan.gate.is_closed and done.exit_code is ExitCode.GATE:
             self.output.say("Not applied: the removals above need an approval.", level="error")
         else:
             errors = [d for d in done.report.diagnostics if d.severity is Severity.ERROR]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
+
+from syncengine.cli.streams import tell
 
 ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
@@ -15,4 +15,4 @@ def agreed(question: str) -> bool:
         answer = click.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
         if (found := ANSWERS.get(answer.strip().lower())) is not None:
             return found
-        sys.stderr.write("Please answer y (yes) or n (no).\n")
+        tell("Please answer y (yes) or n (no).\n")

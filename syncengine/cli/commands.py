@@ -9,6 +9,7 @@ from typing import NamedTuple
 import click
 
 from syncengine import __version__
+from syncengine.cli.help import Group
 from syncengine.cli.options import Globals, global_options
 
 
@@ -35,10 +36,11 @@ COMMANDS: Mapping[str, Entry] = {
     "time": Entry("syncengine.cli.posted_time", "Posted time by hand: what came, where it went."),
     "schema": Entry("syncengine.cli.planning", "Write the JSON Schemas of all formats."),
     "sandbox": Entry("syncengine.cli.embedded", "Run the embedded service in the foreground."),
+    "help": Entry("syncengine.cli.help", "Show the help of a command."),
 }
 
 
-class Program(click.Group):
+class Program(Group):
     """A group whose commands are modules, imported when one is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

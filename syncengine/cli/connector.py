@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncengine.cli.help import Group
 from syncengine.cli.options import Globals
 from syncengine.cli.printing import printing_command, show
 from syncengine.cli.service import calling
@@ -25,7 +26,7 @@ PUBLISHED = (
 """The interface's own names of them (specification §2.7); UNKNOWN is the same."""
 
 
-@click.group()
+@click.group(cls=Group)
 def connector() -> None:
     """Register this connector, or check that the service accepts its key."""
 
@@ -50,7 +51,7 @@ def check_connector(given: Globals, format: str) -> int:
     return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
 
 
-@click.group()
+@click.group(cls=Group)
 def health() -> None:
     """Report or clear a health failure by hand."""
 

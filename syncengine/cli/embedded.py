@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from syncengine import own_folder
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
+from syncengine.render.visible import file_name
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
 @click.option("--data", metavar="FILE", help="Where it keeps what it holds (default: .syncengine/sandbox/service.db).")
@@ -35,7 +37,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
     def ready(running: RunningSandbox) -> None:
         leaving.callback(address.unlink, missing_ok=True)
         address.write_text(running.url, encoding="utf-8")
-        output.data(f"Sandbox at {running.url} (data in {file})\n")
+        output.data(f"Sandbox at {running.url} (data in {file_name(str(file))})\n")
         output.say(f"Console page at {running.console_url}. Stop it with Ctrl-C.")
 
     with ExitStack() as leaving:

@@ -10,9 +10,12 @@ from typing import NamedTuple
 
 import click
 
+from syncengine.cli.completing import files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.render.visible import file_name
 from syncengine.whole_file import write_whole
 
 FMT_FORMAT = "syncengine.fmt/v1"
@@ -30,8 +33,8 @@ class Laid(NamedTuple):
     after: str
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -54,7 +57,7 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
     if format == "json":
         output.data(_document(laid, found, diff))
     else:
-        output.data("".join(_difference(each) if diff else f"{each.name}\n" for each in laid))
+        output.data("".join(_difference(each) if diff else f"{file_name(each.name)}\n" for each in laid))
         if found:
             output.diagnostics(found)
     if any(d.severity is Severity.ERROR for d in found):

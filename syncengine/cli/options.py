@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from syncengine.cli.completing import environments, files, folders
+from syncengine.cli.help import GlobalOption
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ class Globals:
     environment: str | None = None
     variables: tuple[str, ...] = ()
     variable_files: tuple[str, ...] = ()
-    no_color: bool | None = None
+    color: str | None = None
     quiet: bool | None = None
     verbose: bool | None = None
     debug: bool | None = None
@@ -37,7 +39,9 @@ class Globals:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Globals:
-        """From the options as click parsed them."""
+        """From the options as click parsed them; --color says more than --no-color."""
+        if given.get("color") is None and given.get("no_color"):
+            given = {**given, "color": "never"}
         return cls(**{field.name: given[field.name] for field in fields(cls) if given.get(field.name) is not None})
 
     def over(self, others: Globals) -> Globals:
@@ -90,20 +94,34 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+_option = partial(click.option, cls=GlobalOption)
+
 OPTIONS = (
-    click.option("-C", "directory", metavar="DIR", help="Work in this folder."),
-    click.option("--config", metavar="FILE", help="The project file (default: syncengine.yaml)."),
-    click.option("--sandbox", is_flag=True, default=None, help="Use the embedded service, with a state of its own."),
-    click.option("--env", "environment", metavar="NAME", help="An environment of the project file."),
-    click.option("--var", "variables", metavar="K=V", multiple=True, help="A variable for templates."),
-    click.option("--var-file", "variable_files", metavar="FILE", multiple=True, help="Variables from a YAML file."),
-    click.option("--no-color", is_flag=True, default=None, help="No colour (also NO_COLOR)."),
-    click.option("-q", "--quiet", is_flag=True, default=None, help="No progress and no remarks."),
-    click.option("-v", "--verbose", is_flag=True, default=None, help="List everything, fold nothing."),
-    click.option(
-        "--debug", is_flag=True, default=None, help="Tell of each request to the service; no key, no body is shown."
+    _option("-C", "directory", metavar="DIR", help="Work in this folder.", shell_complete=folders),
+    _option("--config", metavar="FILE", help="The project file (default: syncengine.yaml).", shell_complete=files),
+    _option("--sandbox", is_flag=True, default=None, help="Use the embedded service, with a state of its own."),
+    _option(
+        "--env", "environment", metavar="NAME", help="An environment of the project file.", shell_complete=environments
     ),
-    click.option("--log-format", type=click.Choice(["text", "json"]), help="How messages on stderr are written."),
+    _option("--var", "variables", metavar="K=V", multiple=True, help="A variable for templates."),
+    _option(
+        "--var-file",
+        "variable_files",
+        metavar="FILE",
+        multiple=True,
+        help="Variables from a YAML file.",
+        shell_complete=files,
+    ),
+    _option(
+        "--color",
+        type=click.Choice(["always", "auto", "never"]),
+        help="Colour: auto on a terminal (also FORCE_COLOR, NO_COLOR).",
+    ),
+    _option("--no-color", is_flag=True, default=None, help="The same as --color never."),
+    _option("-q", "--quiet", is_flag=True, default=None, help="No progress and no remarks."),
+    _option("-v", "--verbose", is_flag=True, default=None, help="List everything, fold nothing."),
+    _option("--debug", is_flag=True, default=None, help="Trace requests to the service; no key, no body is shown."),
+    _option("--log-format", type=click.Choice(["text", "json"]), help="How messages on stderr are written."),
 )
 
 
@@ -120,8 +138,8 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     @click.pass_context
     def wrapped(ctx: click.Context, /, **options: Any) -> Any:
-        names = {field.name for field in fields(Globals)}
-        own = Globals.of({name: options.pop(name) for name in names})
+        names = {"no_color", *(field.name for field in fields(Globals))}
+        own = Globals.of({name: options.pop(name, None) for name in names})
         given = own.over(ctx.find_object(Globals) or Globals())
         if given.debug:
             from syncengine.cli.debug import trace_requests

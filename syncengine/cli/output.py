@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -13,11 +13,15 @@ from typing import TextIO
 import click
 
 from syncengine.cli.options import Globals
+from syncengine.cli.streams import put, safe, tell
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project import FILE_NAME
-from syncengine.render.formats import DIAGNOSTIC_FORMATS
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
 from syncengine.render.look import Look
-from syncengine.render.visible import visible
+from syncengine.render.visible import harmless, visible
+
+COMMANDS = frozenset({"github"})
+"""Formats that are commands for the runner that reads the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,9 @@ class Output:
         """How a rendering for `stream` (stdout) shall look."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
-        plain = self.given.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        coloured = terminal and not plain
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
-            colour=coloured,
+            colour=is_coloured(self.given.color or "auto", os.environ, terminal=terminal),
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
             verbose=bool(self.given.verbose),
             lines=self._lines if terminal else None,
@@ -57,10 +59,9 @@ class Output:
         except OSError:
             return None
 
-    def data(self, text: str) -> None:
+    def data(self, text: str, format: str = "text") -> None:
         """To stdout, whole."""
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        put(text, commands=format in COMMANDS)
 
     def say(self, text: str, *, level: str = "info") -> None:
         """A message to stderr, unless it is to be quiet."""
@@ -70,7 +71,7 @@ class Output:
             import orjson
 
             text = orjson.dumps({"level": level, "message": text}).decode()
-        sys.stderr.write((visible(text) if self.given.log_format != "json" else text) + "\n")
+        tell((harmless(visible(text)) if self.given.log_format != "json" else text) + "\n")
 
     def diagnostics(self, found: Sequence[Diagnostic]) -> None:
         """Findings as messages."""
@@ -78,15 +79,28 @@ class Output:
             for diagnostic in found:
                 self.say(diagnostic.message, level=diagnostic.severity.value)
         else:
-            sys.stderr.write(DIAGNOSTIC_FORMATS["text"](found, self.look(sys.stderr)))
+            tell(DIAGNOSTIC_FORMATS["text"](found, self.look(sys.stderr)))
 
     def refusal(self, error: SyncengineError, format: str) -> int:
         """Show an error in the format that was asked for; the exit code."""
         if format in ("text", "markdown", "html"):
             self.diagnostics(error.diagnostics())
-        else:
-            self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()))
+        if format in ("markdown", "html"):
+            self.data(TROUBLE_FORMATS[format](error.diagnostics(), self.look()))
+        elif format != "text":
+            self.data(DIAGNOSTIC_FORMATS[format](error.diagnostics(), self.look()), format)
         return error.exit_code
+
+
+def is_coloured(choice: str, environ: Mapping[str, str], *, terminal: bool) -> bool:
+    """Whether text is coloured: as the option says, else NO_COLOR, else FORCE_COLOR, else on a terminal that can."""
+    if choice != "auto":
+        return choice == "always"
+    if environ.get("NO_COLOR"):
+        return False
+    if forced := environ.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false")
+    return terminal and environ.get("TERM") != "dumb"
 
 
 def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[str, str]]:
@@ -107,14 +121,14 @@ def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
     return any(file == "-" for _, file in targets)
 
 
-def write_reports(output: Output, rendered: Sequence[tuple[str, str]]) -> None:
-    """Write renderings to their files; `-` is stdout."""
-    for text, file in rendered:
+def write_reports(output: Output, rendered: Sequence[tuple[str, str, str]]) -> None:
+    """Write renderings, each with its format, to their files; `-` is stdout."""
+    for format, text, file in rendered:
         if file == "-":
-            output.data(text)
+            output.data(text, format)
             continue
         try:
-            Path(file).write_text(text, encoding="utf-8")
+            Path(file).write_text(text if format in COMMANDS else safe(text), encoding="utf-8")
         except OSError as error:
             raise SyncengineError(
                 f"the report {file} cannot be written: {error.strerror}", code="report-file"

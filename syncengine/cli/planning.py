@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncengine.cli.completing import addresses, files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.collection import no_collection
-from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError, Usage
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, TROUBLE_FORMATS
 from syncengine.render.words import counted
 
 if TYPE_CHECKING:
     from syncengine.planner import Valid
     from syncengine.project import Project
 
+_of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
+
 SELECTION = (
-    click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs)."),
-    click.option("--exclude", "excludes", metavar="ADDR", multiple=True, help="Not these addresses (globs)."),
+    _of_addresses("--target", "targets", help="Only these addresses (globs)."),
+    _of_addresses("--exclude", "excludes", help="Not these addresses (globs)."),
     click.option("--reassert", is_flag=True, help="Send all that is desired again."),
     click.option("--sweep", is_flag=True, help="Complete a sync session even if no activity type is removed."),
     click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
@@ -38,8 +44,8 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
 @with_globals
 @no_collection()
@@ -57,10 +63,10 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
         only = list(relative_paths(paths, given.folder, project.root))
         valid, missed = _validated(project), _selecting_nothing(project, only)
     except SyncengineError as error:
-        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()))
+        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
         return error.exit_code
     found = _narrowed((*project.warnings, *valid.diagnostics, *missed), only)
-    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()))
+    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()), format)
     if format == "text":
         output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
     return ExitCode.DONE
@@ -119,9 +125,9 @@ def _is_in(file: str | None, paths: Sequence[str]) -> bool:
     return file is not None and any(Path(file).is_relative_to(path) for path in paths)
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
-@click.option("--out", metavar="FILE", help="Save the plan for `apply FILE`.")
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
+@click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write it so (- is stdout).")
 @click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
@@ -140,7 +146,7 @@ def plan(
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     from syncengine import saved_plan
     from syncengine.cli.requests import announce, request_of
-    from syncengine.planner import approvals_of, make_plan
+    from syncengine.planner import judged, make_plan
     from syncengine.render.json import plan_document
     from syncengine.request import Surroundings
 
@@ -154,26 +160,37 @@ def plan(
         planned = make_plan(project, request, Surroundings(os.environ))
         if out is not None:
             saved_plan.save(planned, plan_document(planned), Path(out))
+        planned = judged(planned, project, request)
+    except click.UsageError as error:
+        _report_trouble(output, Usage(error.format_message()), targets)
+        raise
     except SyncengineError as error:
-        return output.refusal(error, format)
+        _report_trouble(output, error, targets)
+        return output.refusal(error, "text" if takes_stdout(targets) else format)
     if not takes_stdout(targets):
         output.data(PLAN_FORMATS[format](planned, output.look()))
     plain = replace(output.look(), colour=False)
-    write_reports(output, [(PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
+    write_reports(output, [(name, PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    if planned.gate.refuses(approvals_of(project, request)):
+    if planned.gate.is_closed:
         return ExitCode.GATE
     return ExitCode.CHANGES if planned.changes_something else ExitCode.DONE
 
 
-@click.command()
-@click.argument("file")
+def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:
+    """Write the reports of a plan that could not be made, so that none of an earlier one stays."""
+    found, plain = error.diagnostics(), replace(output.look(), colour=False, lines=None)
+    write_reports(output, [(name, TROUBLE_FORMATS[name](found, plain), file) for name, file in targets])
+
+
+@click.command(cls=Command)
+@click.argument("file", shell_complete=files)
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
 @click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
-@click.option("--target", "targets", metavar="ADDR", multiple=True, help="Only these addresses (globs).")
+@_of_addresses("--target", "targets", help="Only these addresses (globs).")
 @with_globals
 @no_collection()
 def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
@@ -183,6 +200,8 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine import saved_plan
     from syncengine.diff import Action
     from syncengine.plan import narrowed
+    from syncengine.planner import judged
+    from syncengine.request import Request
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
@@ -192,6 +211,8 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
         planned = saved_plan.load(given.folder / file)
     except SyncengineError as error:
         return output.refusal(error, format)
+    with suppress(SyncengineError):  # a plan can be looked at without its project
+        planned = judged(planned, given.project(), Request("show"))
     part = narrowed(
         planned,
         lambda change: (
@@ -203,7 +224,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     return ExitCode.DONE
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="Write files there.  [default: the current folder]")
 @with_globals

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from syncengine.cli.help import Command
+from syncengine.cli.help import Group as HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
@@ -49,7 +51,7 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-class Group(click.Group):
+class Group(HelpfulGroup):
     """A group whose commands are found in a table, and imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -95,7 +97,7 @@ class Moment(click.ParamType[float]):
 # --- looking
 
 
-@click.command("inbox")
+@click.command("inbox", cls=Command)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state (repeatable).")
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
@@ -120,7 +122,7 @@ def _check_states(states: Sequence[str]) -> None:
         raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
 
 
-@click.command("show")
+@click.command("show", cls=Command)
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
 def show_group(given: Globals, format: str, group_id: str) -> int:
@@ -133,7 +135,7 @@ def show_group(given: Globals, format: str, group_id: str) -> int:
     return show(given, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
 
 
-@click.command("preview")
+@click.command("preview", cls=Command)
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
 @click.option("--sample", is_flag=True, help="Render a made-up group.")
 @printing_command
@@ -193,7 +195,7 @@ def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> Entry:
 # --- again
 
 
-@click.command("retry")
+@click.command("retry", cls=Command)
 @click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
 @click.option("--accept", is_flag=True, help="Of conflicts: what the sinks have is right; tell the service SUCCESS.")
@@ -221,7 +223,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
     return _again(given, format, wanted)
 
 
-@click.command("redeliver")
+@click.command("redeliver", cls=Command)
 @click.option("--sink", required=True, metavar="NAME", help="The sink that lost something.")
 @click.option("--since", type=Moment(), required=True, metavar="T", help="What it took since: 30d, 2h, or a date.")
 @click.option("-y", "--auto-approve", is_flag=True, help="Do it; without, only tell what would be done.")

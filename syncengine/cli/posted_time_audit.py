@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from syncengine.cli.applying import Seconds
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.posted_time_service import say_incomplete
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from syncengine.service.client import Client
 
 
-@click.command("audit")
+@click.command("audit", cls=Command)
 @click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
 @printing_command
 def audit_time(given: Globals, format: str, since: float) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from syncengine.service.client import Client
 
 
-@click.command("pull")
+@click.command("pull", cls=Command)
 @click.option("--limit", type=int, help="Fetch so many groups at most (default: postedTime.fetchLimit, or 25).")
 @printing_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:

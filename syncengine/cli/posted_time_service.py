@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.applying import Seconds
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
@@ -28,7 +29,7 @@ MECHANISMS = ("fetch", "webhook")
 # --- list
 
 
-@click.command("list")
+@click.command("list", cls=Command)
 @click.option("--since", type=Seconds(), metavar="DURATION", help="Only what was submitted so long ago at most.")
 @click.option("--limit", type=int, default=500, show_default=True, help="Groups a request, from 1 to 500.")
 @printing_command
@@ -60,7 +61,7 @@ def say_incomplete(given: Globals, found: Listing) -> None:
 # --- register, unregister
 
 
-@click.command("register")
+@click.command("register", cls=Command)
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def register_time(given: Globals, format: str, mechanism: str | None) -> int:
@@ -91,7 +92,7 @@ async def _registered(client: Client, project: Project, name: str | None, said: 
     return chosen
 
 
-@click.command("unregister")
+@click.command("unregister", cls=Command)
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:

@@ -1,10 +1,12 @@
-"""Events of an apply → progress on a terminal's stderr, and remarks anywhere."""
+"""Events of an apply → progress on stderr: bars on a terminal, now and then a line elsewhere; and remarks anywhere."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -20,17 +22,43 @@ from syncengine.apply.events import (
     Waiting,
 )
 from syncengine.cli.output import Output
+from syncengine.render.words import number
+from syncengine.report import Outcome
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
 
-class Progress:
-    """A bar a stage where there is a terminal; trouble is told everywhere. Use as a context manager."""
+@dataclass
+class _Stage:
+    """How far a stage is. `told`: when that was last said."""
 
-    def __init__(self, output: Output) -> None:
+    name: str
+    items: int
+    told: float
+    ended: int = 0
+    troubled: int = 0
+
+    def __str__(self) -> str:
+        trouble = f", {number(self.troubled)} of them not applied" if self.troubled else ""
+        return f"{self.name}: {number(self.ended)} of {number(self.items)}{trouble}"
+
+
+EVERY_SECONDS = 10.0
+"""Between two lines about one stage, where nothing is drawn."""
+
+
+class Progress:
+    """A bar a stage where there is a terminal, else lines; trouble is told everywhere. Use as a context manager.
+
+    `now` counts seconds, from any beginning.
+    """
+
+    def __init__(self, output: Output, now: Callable[[], float] = time.monotonic) -> None:
         self._output = output
+        self._now = now
+        self._stage: _Stage | None = None
         self._bars: Bars | None = None
         self._task: TaskID | None = None
         self._draws = sys.stderr.isatty() and not (output.given.quiet or output.given.debug)
@@ -48,9 +76,11 @@ class Progress:
         match event:
             case StageStarted(name, items):
                 self._start_stage(name, items)
-            case ItemEnded():
+            case ItemEnded(outcome=outcome):
                 if self._bars is not None and self._task is not None:
                     self._bars.advance(self._task)
+                elif self._stage is not None:
+                    self._count(self._stage, outcome)
             case Retrying(operation, why, wait):
                 self._say(f"{operation}: {why}; again in {wait:.1f} s")
             case Waiting(seconds, why):
@@ -74,8 +104,8 @@ class Progress:
 
     def _start_stage(self, name: str, items: int) -> None:
         if not self._draws:
-            if self._output.given.verbose:
-                self._say(f"{name}: {items}")
+            self._end_stage()
+            self._stage = _Stage(name, items, self._now())
             return
         if self._bars is None:
             from rich.console import Console
@@ -83,9 +113,22 @@ class Progress:
             from rich.progress import Progress as Bars
 
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bars = Bars(*columns, console=Console(stderr=True), transient=True)
+            console = Console(stderr=True, no_color=not self._output.look(sys.stderr).colour)
+            self._bars = Bars(*columns, console=console, transient=True)
             self._bars.start()
         self._task = self._bars.add_task(name, total=items)
+
+    def _count(self, stage: _Stage, outcome: Outcome) -> None:
+        stage.ended += 1
+        stage.troubled += outcome is not Outcome.APPLIED
+        if self._now() - stage.told >= EVERY_SECONDS and stage.ended < stage.items:
+            stage.told = self._now()
+            self._say(str(stage))
+
+    def _end_stage(self) -> None:
+        stage, self._stage = self._stage, None
+        if stage is not None:
+            self._say(str(stage))
 
     def _say(self, text: str) -> None:
         if self._bars is not None:
@@ -96,6 +139,7 @@ class Progress:
             self._output.say(text)
 
     def _stop(self) -> None:
+        self._end_stage()
         if self._bars is not None:
             self._bars.stop()
             self._bars = self._task = None

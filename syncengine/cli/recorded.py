@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 
 from syncengine.cli.asking import agreed
+from syncengine.cli.completing import addresses, files
+from syncengine.cli.help import Group
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
@@ -29,7 +31,7 @@ from syncengine.store.state import State, open_state
 HISTORY_RUNS = 50
 
 
-@click.group()
+@click.group(cls=Group)
 def state() -> None:
     """Look at the cached prior state, lock and mend it."""
 
@@ -41,7 +43,7 @@ def _reading(given: Globals) -> Iterator[State]:
 
 
 @state.command("list")
-@click.argument("globs", metavar="[ADDRESS]...", nargs=-1)
+@click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
 def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
     """List what is recorded; ADDRESS may be a glob."""
@@ -52,7 +54,7 @@ def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
 
 
 @state.command("show")
-@click.argument("address")
+@click.argument("address", shell_complete=addresses)
 @printing_command
 def show_row(given: Globals, format: str, address: str) -> int:
     """Show everything that is recorded of one resource."""
@@ -65,7 +67,7 @@ def show_row(given: Globals, format: str, address: str) -> int:
 
 
 @state.command("history")
-@click.argument("address", required=False)
+@click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(given: Globals, format: str, address: str | None) -> int:
     """Show what happened to one resource, or the last runs. With ADDRESS, field by field."""
@@ -79,7 +81,7 @@ def show_history(given: Globals, format: str, address: str | None) -> int:
 
 
 @state.command("forget")
-@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True)
+@click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @printing_command
 def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
@@ -126,7 +128,7 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 
 
 @state.command("import")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @printing_command
 def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> int:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import click
 
+from syncengine.cli.completing import files
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
 from syncengine.collection import no_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command()
-@click.argument("paths", nargs=-1)
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--format", "format", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @with_globals
 @no_collection()

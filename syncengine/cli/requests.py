@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,18 +34,16 @@ def request_of(
         scope=scope,
         sweep=chosen["sweep"],
         reassert=chosen["reassert"],
-        approvals=approvals_given(chosen["approvals"]),
+        approvals=_approvals(chosen["approvals"]),
         **more,
     )
 
 
-def approvals_given(options: Sequence[str]) -> tuple[str, ...]:
-    """Approvals from the command line and the environment."""
-    asked = (*options, *os.environ.get("SYNCENGINE_APPROVE_DELETES", "").replace(",", " ").split())
-    for approval in asked:
+def _approvals(options: Sequence[str]) -> tuple[str, ...]:
+    for approval in options:
         if not APPROVAL.fullmatch(approval):
             raise click.UsageError(f"{approval!r} is no approval: the plan prints it as COUNT@HASH")
-    return asked
+    return tuple(options)
 
 
 def announce(project: Project, output: Output) -> None:

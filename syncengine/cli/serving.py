@@ -9,11 +9,13 @@ import time
 
 import click
 
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.streams import Lines
 from syncengine.errors import ExitCode, SyncengineError
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--listen", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics (default: the project file's).")
 @with_globals
 def serve(given: Globals, listen: str | None) -> int:
@@ -29,7 +31,7 @@ def serve(given: Globals, listen: str | None) -> int:
     address = address_of(listen) if listen else None
     if listen and address is None:
         raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, like 127.0.0.1:9100")
-    log = Log(sys.stderr, time.time, json=given.log_format != "text", quiet=bool(given.quiet))
+    log = Log(Lines(sys.stderr), time.time, json=given.log_format != "text", quiet=bool(given.quiet))
     process = Process(given.project, serving, os.environ, log, listen=address)
     try:
         asyncio.run(process.run())

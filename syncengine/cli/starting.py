@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine import DISTRIBUTION
+from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
@@ -23,7 +24,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 """Those that editors check what people write with."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--from-csv", "csv", metavar="FILE", help="Write a first `generate` block from the header of this file.")
 @click.option(
@@ -40,6 +41,7 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
     """
     from syncengine.render.json import dumped
+    from syncengine.render.visible import file_name
     from syncengine.starter.from_csv import generated
     from syncengine.starter.project import SAMPLES, begin, starter_files
 
@@ -56,7 +58,7 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
     if format == "json":
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
-        output.data("".join(f"Wrote {Path(folder, name)}\n" for name in begun.written))
+        output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
         for sentence in _repeats(given.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:

@@ -1,9 +1,50 @@
-"""What becomes of stdout once nobody reads it."""
+"""The two streams as they are written to: what a CI runner would take for a command of ours is written out."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import TextIO
+
+from syncengine.render.visible import harmless
+
+RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
+"""Variables of runners that read commands in the log of a job."""
+
+
+def is_read_by_runner() -> bool:
+    """Whether what is printed may be searched for commands."""
+    return any(os.environ.get(name, "").lower() not in ("", "0", "false") for name in RUNNERS)
+
+
+def safe(text: str) -> str:
+    """The text as it may be printed here, or written to a file that a job prints later."""
+    return harmless(text) if is_read_by_runner() else text
+
+
+def put(text: str, stream: TextIO | None = None, *, commands: bool = False) -> None:
+    """Write whole lines to `stream` (stdout). `commands`: they are workflow commands, whose values are safe."""
+    stream = stream or sys.stdout
+    stream.write(text if commands else safe(text))
+    stream.flush()
+
+
+def tell(text: str) -> None:
+    """Write whole lines to stderr."""
+    put(text, sys.stderr)
+
+
+class Lines:
+    """A stream of whole lines, for a log that is given one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(safe(text))
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def discard_stdout() -> None:

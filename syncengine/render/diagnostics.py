@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.visible import cells, cut, visible
+from syncengine.render.visible import cells, cut, file_name, visible
 from syncengine.render.words import counted
 
 TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}
@@ -15,10 +15,11 @@ _INDENT = "    "
 
 
 def diagnostics_text(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Every diagnostic in the given order, and how many there are."""
+    """Every diagnostic in the given order, and how many there are of several."""
     if not found:
         return "No problems found.\n"
-    return "\n".join((*diagnostic_lines(found, look), "", f"{tally(found)}.")) + "\n"
+    counts = ("", f"{tally(found)}.") if len(found) > 1 else ()
+    return "\n".join((*diagnostic_lines(found, look), *counts)) + "\n"
 
 
 def tally(found: Sequence[Diagnostic]) -> str:
@@ -43,7 +44,7 @@ def where(diagnostic: Diagnostic) -> str:
     """`file:line:column: `, as far as it is known."""
     if diagnostic.file is None:
         return ""
-    parts = (visible(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
+    parts = (file_name(diagnostic.file), diagnostic.line, diagnostic.column if diagnostic.line else None)
     return ":".join(str(part) for part in parts if part is not None) + ": "
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from syncengine.diff import Action, Change, Effect, FieldChange
-from syncengine.render.visible import excerpts, quoted, visible
+from syncengine.render.visible import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import listed
 from syncengine.resource import Kind, Value
 
@@ -48,9 +48,9 @@ REMARKS = {
 }
 
 BRIEF_FIELDS = {
-    Kind.CATEGORY: ("label",),
-    Kind.ACTIVITY_TYPE: ("label",),
-    Kind.TAG: ("category", "tagCategoryId"),
+    Kind.CATEGORY: ("label", "description"),
+    Kind.ACTIVITY_TYPE: ("label", "description"),
+    Kind.TAG: ("category", "tagCategoryId", "visibility", "description"),
 }
 """What a created resource is told by, besides its name and keywords."""
 
@@ -125,22 +125,57 @@ def values(texts: Sequence[str]) -> str:
 
 
 def created_details(change: Change, *, verbose: bool) -> tuple[Detail, ...]:
-    """What a new resource is: in brief its category or label and its keywords, else everything."""
+    """What a new resource is: in brief what people know it by and who sees it, else every field."""
     brief = BRIEF_FIELDS[change.key.kind]
-    fields = [f for f in change.fields if verbose or f.name in brief]
+    fields = change.fields if verbose else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
     keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
     return (
-        *(Detail(f.name, (Span(_shown(f.name, f.after), Mark.NEW),)) for f in fields),
+        *(Detail(f.name, (Span(_shown(f.name, _shortened(f, verbose)), Mark.NEW),)) for f in fields),
         *_some("keywords", (Span(values(keywords), Mark.NEW),) if keywords else ()),
-        *(metadata_details(change) if verbose else ()),
+        *metadata_details(change),
         *former_name(change),
         *reason(change),
     )
 
 
+def _brief(change: Change, names: Sequence[str]) -> list[FieldChange]:
+    """The fields of these names that say something."""
+    return [f for f in change.fields if f.name in names and f.after not in (None, "")]
+
+
+def _shortened(change: FieldChange, verbose: bool) -> Value | None:
+    """The new value; in brief, only the beginning of a long text, since nothing in it differs from another."""
+    value = change.after
+    is_long = isinstance(value, str) and len(value) > LONGEST and change.name not in _BARE and not verbose
+    return f"{value[: LONGEST - 1]}…" if is_long and isinstance(value, str) else value
+
+
 def metadata_details(change: Change) -> tuple[Detail, ...]:
-    pairs = [f"{visible(name)} = {quoted(value)}" for name, value in change.metadata_set.items()]
-    return _some("metadata", (Span(listed(pairs, MANY_VALUES), Mark.NEW),) if pairs else ())
+    """All that happens to the metadata of one resource, in one place: what comes, what changes, what goes."""
+    before = change.metadata_before
+    new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
+    different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
+    gone = [_pair(name, before[name]) if name in before else visible(name) for name in change.metadata_deleted]
+    parts = [
+        *([(Span(("added " if before or gone else "") + listed(new, MANY_VALUES), Mark.NEW),)] if new else []),
+        *(_metadata_change(*each) for each in different[:MANY_VALUES]),
+        *([(Span(f"and {len(different) - MANY_VALUES:,} more"),)] if len(different) > MANY_VALUES else []),
+        *([(Span("removed "), Span(listed(gone, MANY_VALUES), Mark.OLD))] if gone else []),
+    ]
+    return _some("metadata", tuple(span for n, part in enumerate(parts) for span in (*_comma(n), *part)))
+
+
+def _pair(name: str, value: str) -> str:
+    return f"{visible(name)} = {quoted(value)}"
+
+
+def _metadata_change(name: str, before: str, after: str) -> tuple[Span, ...]:
+    old, new = excerpts(before, after)
+    return (Span(f"{visible(name)} = "), Span(quoted(old), Mark.OLD), Span(" → "), Span(quoted(new), Mark.NEW))
+
+
+def _comma(n: int) -> tuple[Span, ...]:
+    return (Span("; "),) if n else ()
 
 
 def former_name(change: Change) -> tuple[Detail, ...]:
@@ -156,15 +191,19 @@ def _some(label: str, spans: tuple[Span, ...]) -> tuple[Detail, ...]:
 
 
 def keywords_added(change: Change) -> tuple[Detail, ...]:
-    return _some("keywords", came_and_went(change.keywords_added, ()))
+    """Where none is deleted: else these stand beside them."""
+    return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, ()))
 
 
 def keywords_deleted(change: Change) -> tuple[Detail, ...]:
-    return _some("keywords", came_and_went((), change.keywords_deleted))
+    """With those that come in their place."""
+    both = came_and_went(change.keywords_added, change.keywords_deleted)
+    return _some("keywords", both if change.keywords_deleted else ())
 
 
 def metadata_deleted(change: Change) -> tuple[Detail, ...]:
-    return _some("metadata", came_and_went((), change.metadata_deleted))
+    """With what comes in its place."""
+    return metadata_details(change) if change.metadata_deleted else ()
 
 
 def opened(change: Change) -> tuple[Detail, ...]:
@@ -192,7 +231,7 @@ def updated(change: Change) -> tuple[Detail, ...]:
         *former_name(change),
         *(field_detail(f) for f in rest),
         *keywords_added(change),
-        *metadata_details(change),
+        *(() if change.metadata_deleted else metadata_details(change)),
     )
 
 

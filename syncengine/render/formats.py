@@ -12,11 +12,11 @@ from syncengine.plan import Plan
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
-from syncengine.render.html import plan_html
+from syncengine.render.html import plan_html, trouble_html
 from syncengine.render.json import diagnostics_json, plan_json, report_json
 from syncengine.render.junit import report_junit
 from syncengine.render.look import Look
-from syncengine.render.markdown import plan_markdown
+from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.report_text import report_text
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
@@ -29,6 +29,14 @@ PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
     "markdown": plan_markdown,
     "html": plan_html,
 }
+
+TROUBLE_FORMATS: Mapping[str, Callable[[Sequence[Diagnostic], Look], str]] = {
+    "text": diagnostics_text,
+    "json": diagnostics_json,
+    "markdown": trouble_markdown,
+    "html": trouble_html,
+}
+"""Findings that keep a plan from being made, in the formats of the plan that is missing."""
 
 REPORT_FORMATS: Mapping[str, Callable[[Report, Look], str]] = {
     "text": report_text,

@@ -12,7 +12,7 @@ from syncengine.render.diagnostics import message
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings, headline
 from syncengine.render.places import repository_path
-from syncengine.render.visible import visible
+from syncengine.render.visible import harmless, visible
 from syncengine.report import Report
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -41,11 +41,11 @@ def _command(diagnostic: Diagnostic, look: Look) -> str:
 
 
 def _data(text: str) -> str:
-    return _visible_lines(text).translate(_DATA)
+    return harmless(_visible_lines(text)).translate(_DATA)
 
 
 def _property(text: str) -> str:
-    return visible(text).translate(_PROPERTY)
+    return harmless(visible(text)).translate(_PROPERTY)
 
 
 def _visible_lines(text: str) -> str:

@@ -12,10 +12,10 @@ from syncengine.gate import Gate
 from syncengine.plan import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.difference import Detail, Mark, Span
-from syncengine.render.look import PLAIN, Look
+from syncengine.render.look import PLAIN, Look, Tone
 from syncengine.render.rows import Fold, Member, Row, Section
 from syncengine.render.stylesheet import STYLESHEET
-from syncengine.render.text import approval_lines
+from syncengine.render.text import approval_lines, gate_heading
 from syncengine.render.view import ABRIDGED, PlanView, plan_view
 from syncengine.render.visible import visible
 from syncengine.render.words import FEW, TO_DO, number
@@ -59,6 +59,12 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     return _PAGE.format(title=_said(view.headline), style=STYLESHEET, body="\n".join(body))
 
 
+def trouble_html(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """What keeps a plan from being made, in its place."""
+    body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(found))
+    return _PAGE.format(title=f"No plan: {_said(tally(found))}", style=STYLESHEET, body="\n".join(body))
+
+
 def _fold(plan: Plan, look: Look) -> Fold:
     if look.verbose:
         return Fold.NOTHING
@@ -97,9 +103,10 @@ def _counts(summary: Summary) -> Iterator[str]:
 def _gate(gate: Gate) -> Iterator[str]:
     if not gate.tripped:
         return
-    yield '<section class="error"><h2>The gate is closed: these removals need an approval.</h2>'
+    tone = Tone.ERROR if gate.is_closed else Tone.NOTE
+    yield f'<section class="{tone.value}"><h2>{_said(gate_heading(gate))}</h2>'
     yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
-    if gate.approve:
+    if gate.approve and gate.is_closed:
         yield f"<pre>{_said_lines(approval_lines(gate.approve))}</pre>"
     yield "</section>"
 

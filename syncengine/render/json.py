@@ -79,7 +79,9 @@ def _camel(name: str) -> str:
 
 
 def _gate(gate: Gate) -> Document:
-    return {"tripped": gate.tripped, "reasons": list(gate.reasons), "approve": gate.approve}
+    approved = {"by": gate.approved.by, "line": gate.approved.line} if gate.approved else None
+    reasons = list(gate.reasons)
+    return {"tripped": gate.is_closed, "reasons": reasons, "approve": gate.approve, "approved": approved}
 
 
 def _sweep(sweep: Sweep | None) -> Document | None:
@@ -98,7 +100,7 @@ def _change(change: Change) -> Document:
         "source": _source(change.source),
         "fields": [_field(field) for field in change.fields],
         "keywords": {"add": list(change.keywords_added), "delete": list(change.keywords_deleted)},
-        "metadata": {"set": dict(change.metadata_set), "delete": list(change.metadata_deleted)},
+        "metadata": _metadata(change),
         "reason": change.reason,
     }
     if change.cascade:
@@ -106,6 +108,11 @@ def _change(change: Change) -> Document:
     if change.previously:
         document["previously"] = change.previously
     return document
+
+
+def _metadata(change: Change) -> Document:
+    before = dict(change.metadata_before)
+    return {"set": dict(change.metadata_set), "delete": list(change.metadata_deleted), "before": before}
 
 
 def _field(field: FieldChange) -> Document:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.render.visible import visible
+from syncengine.render.visible import file_name
 from syncengine.resource import Kind, Removed, Resource
 
 SECTIONS = {Kind.CATEGORY: "tagCategories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}
@@ -70,7 +70,7 @@ def _removed(line: Removed) -> dict[str, Any]:
 
 
 def _item(origin: str, fields: Mapping[str, Any]) -> Iterator[str]:
-    yield f"  # {visible(origin)}"
+    yield f"  # {file_name(origin)}"
     mark = "-"
     for name, value in fields.items():
         yield f"  {mark} {name}: {_value(value)}"

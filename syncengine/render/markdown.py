@@ -6,7 +6,7 @@ Pure. Names, values and messages stand in code spans, where neither markup, HTML
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import islice
 from typing import NamedTuple
@@ -14,9 +14,10 @@ from typing import NamedTuple
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
 from syncengine.plan import Plan, Summary
-from syncengine.render.diagnostics import message, where
+from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.text import gate_heading
 from syncengine.render.view import ABRIDGED, PlanView, plan_view
 from syncengine.render.visible import cut, visible
 from syncengine.render.words import FEW, TO_DO, number
@@ -29,6 +30,10 @@ OPEN_ROWS = 12
 
 _LONGEST_CODE = 500
 _RESERVE = 200
+_COPIED = re.compile(
+    r"((?:--approve-deletes )?(?<![0-9A-Za-z@])(?:[0-9]+@[0-9A-Za-z]{6,}|COUNT@HASH)(?![0-9A-Za-z.@-]))"
+)
+"""An approval in a sentence (project_file.APPROVAL)."""
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
 
 
@@ -50,6 +55,12 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
         *(_section(section) for section in view.sections),
     )
     return within(blocks, LIMIT)
+
+
+def trouble_markdown(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    """What keeps a plan from being made, in its place."""
+    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in found)
+    return within((Block(f"### No plan: {tally(found)}.\n", lines),), LIMIT)
 
 
 def within(blocks: Iterable[Block], limit: int) -> str:
@@ -85,7 +96,14 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence with no markup, no HTML, and no mention or reference that a host would act on."""
+    """A sentence with no markup, no HTML, and no mention or reference that a host would act on.
+
+    Approvals in it stand in code spans, since they are copied.
+    """
+    return "".join(code(part) if n % 2 else _plain(part) for n, part in enumerate(_COPIED.split(text)))
+
+
+def _plain(text: str) -> str:
     escaped = _PUNCTUATION.sub(r"\\\1", escape(visible(text), quote=False))
     return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
@@ -110,15 +128,15 @@ def _gate(gate: Gate) -> Iterator[Block]:
     if not gate.tripped:
         return
     lines = [f"> - {prose(reason)}" for reason in gate.reasons]
-    if gate.approve:
+    if gate.approve and gate.is_closed:
         approve = visible(gate.approve)
         lines += [
             ">",
-            f"> Approve exactly these with `--approve-deletes {approve}`, or in the project file:",
+            f"> Approve exactly these with {code(f'--approve-deletes {approve}')}, or in the project file:",
             ">",
             *(f"> {line}" for line in ("```yaml", "approvals:", f"  - {approve}", "```")),
         ]
-    yield Block("> **The gate is closed: these removals need an approval.**\n>", lines)
+    yield Block(f"> **{prose(gate_heading(gate))}**\n>", lines)
 
 
 def diagnostic_blocks(found: Iterable[Diagnostic]) -> Iterator[Block]:

@@ -7,24 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from syncengine.errors import (
-    Diagnostic,
-    GateTripped,
-    LockHeld,
-    Problems,
-    Severity,
-    StalePlan,
-    SyncengineError,
-    Usage,
-    WrongTeam,
-    with_row,
-)
+from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
 from syncengine.render.visible import visible
 from syncengine.render.words import counted, number, requests
-from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
-
-REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
-"""What stops an apply by our own decision, before anything is sent."""
+from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals, status_after
 
 
 class Trouble(NamedTuple):
@@ -55,8 +41,7 @@ _SESSIONS = {
 
 def report_of(error: SyncengineError, plan: str | None = None) -> Report:
     """The report of an apply that ended before it sent anything, so that machines get one on every path."""
-    status = Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED
-    return Report(plan, status, Totals(), Session(), (), error.diagnostics())
+    return Report(plan, status_after(error), Totals(), Session(), (), error.diagnostics())
 
 
 def findings(report: Report) -> tuple[Diagnostic, ...]:
@@ -65,8 +50,10 @@ def findings(report: Report) -> tuple[Diagnostic, ...]:
 
 
 def not_applied(report: Report) -> Iterator[Result]:
+    """What a person must be told of one by one. A run that never began has one reason, which it tells itself."""
     for outcome in TROUBLES:
-        yield from (result for result in report.results if result.outcome is outcome)
+        if report.began or outcome is not Outcome.SKIPPED:
+            yield from (result for result in report.results if result.outcome is outcome)
 
 
 def finding(result: Result) -> Diagnostic:
@@ -114,6 +101,8 @@ def sent_as(error: CallError | None) -> str:
 
 def headline(report: Report) -> str:
     """`Applied 12 of 14 changes; 1 failed, 1 skipped. 5 requests, 1 retry.`"""
+    if not report.began:
+        return _achieved(report)
     totals = report.totals
     traffic = f"{requests(totals.requests)}, {counted(totals.retries, 'retry')}" if totals.retries else ""
     return f"{_achieved(report)} {traffic or requests(totals.requests)}."
@@ -123,6 +112,9 @@ def _achieved(report: Report) -> str:
     totals = report.totals
     troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "of unknown outcome")]
     every = totals.applied + sum(count for count, _ in troubled)
+    if not report.began:
+        rest = f": {counted(every, 'change')} skipped" if every else ""
+        return f"{report.status.value.capitalize()}, nothing was applied{rest}."
     said = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
     if said:
         return f"Applied {number(totals.applied)} of {counted(every, 'change')}; {said}."
@@ -130,8 +122,6 @@ def _achieved(report: Report) -> str:
 
 
 def _untroubled(status: Status, applied: int) -> str:
-    if status is Status.REFUSED:
-        return "Refused: nothing was applied."
     if status is Status.COMPLETE:
         return f"Applied {counted(applied, 'change')}." if applied else "Nothing to apply."
     return f"{status.value.capitalize()}: {counted(applied, 'change')} applied."
@@ -149,7 +139,9 @@ def session_sentence(session: Session) -> str:
 def next_step(report: Report) -> str:
     """What to do now, or nothing where everything is done."""
     totals = report.totals
-    if not (totals.failed or totals.unknown or totals.skipped or report.status is Status.INCOMPLETE):
+    if not report.began or not (
+        totals.failed or totals.unknown or totals.skipped or report.status is Status.INCOMPLETE
+    ):
         return ""
     step = CORRECT if totals.failed else REPEAT
     return f"{step} {DOUBT}" if totals.unknown else step

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from syncengine.render.json import Document
-from syncengine.render.visible import quoted, visible
+from syncengine.render.visible import file_name, quoted, visible
 from syncengine.render.words import counted
 from syncengine.resource import Recorded, Source, Status, Value
 from syncengine.store.detail import Detail
@@ -62,7 +62,7 @@ def _row_line(row: Recorded, room: int) -> str:
     flags += ["doubtful"] if row.doubtful else []
     flags += ["protected"] if row.protect else []
     place = str(row.source) if row.source else ""
-    return f"{visible(str(row.key)):<{room}}  {' '.join(flags):<10}  {visible(place)}".rstrip()
+    return f"{visible(str(row.key)):<{room}}  {' '.join(flags):<10}  {file_name(place)}".rstrip()
 
 
 def row_text(row: Recorded) -> str:
@@ -74,7 +74,7 @@ def row_text(row: Recorded) -> str:
     lines += [f"  metadata {visible(name)}: {quoted(value)}" for name, value in row.body.metadata.items()]
     lines += [f"  server id: {visible(row.server_id)}"] if row.server_id else []
     lines += ["  protect: true"] if row.protect else []
-    lines += [f"  declared at {visible(str(row.source))}"] if row.source else []
+    lines += [f"  declared at {file_name(str(row.source))}"] if row.source else []
     return "\n".join(lines) + "\n"
 
 
@@ -130,7 +130,7 @@ def _entry_lines(entry: HistoryEntry) -> Iterator[str]:
     commit = f" commit {entry.commit[:12]}" if entry.commit else ""
     who = f" by {entry.user}@{entry.host}" if entry.user else ""
     operation = f" {entry.operation}" if entry.operation else ""
-    place = f" ({entry.source})" if entry.source else ""
+    place = f" ({file_name(str(entry.source))})" if entry.source else ""
     run = f" in run {entry.run}" if entry.run else ""
     yield visible(f"{when(entry.at)} {entry.outcome}{operation}{run}{who}{commit}{place}")
     detail = entry.detail

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone
-from syncengine.render.visible import visible
+from syncengine.render.visible import file_name
 from syncengine.render.words import FEW, counted, number, place
 from syncengine.resource import Source
 
@@ -71,7 +71,7 @@ class Row(Struct, frozen=True, gc=False):
         if len(self.members) == 1:
             return place(self.members[0].source)
         files = {member.source.file for member in self.members if member.source}
-        return visible(files.pop()) if len(files) == 1 else counted(len(files), "file") if files else ""
+        return file_name(files.pop()) if len(files) == 1 else counted(len(files), "file") if files else ""
 
 
 @dataclass(frozen=True, slots=True)

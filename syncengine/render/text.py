@@ -13,7 +13,7 @@ from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.rows import Fold, Row, Section
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
-from syncengine.render.visible import cells, visible, wrapped
+from syncengine.render.visible import cells, file_name, visible, wrapped
 from syncengine.render.words import listed
 
 SYMBOL_TONES = {
@@ -133,12 +133,19 @@ def _prepared(row: Row, look: Look) -> _Prepared:
 def _gate(gate: Gate, look: Look) -> Iterator[str]:
     if not gate.tripped:
         return
-    yield painted("The gate is closed: these removals need an approval.", Tone.ERROR, look)
+    yield painted(lettered(gate_heading(gate), look), Tone.ERROR if gate.is_closed else Tone.NOTE, look)
     for reason in gate.reasons:
         first, *more = paragraph(visible(reason), look, None, _INDENT * 2)
         yield from (f"{_INDENT}- {first.lstrip()}", *more)
-    if gate.approve:
+    if gate.approve and gate.is_closed:
         yield from approval_lines(gate.approve)
+
+
+def gate_heading(gate: Gate) -> str:
+    """Whether the removals may go on, and who says so."""
+    if gate.approved is None:
+        return "The gate is closed: these removals need an approval."
+    return f"The gate is open: these removals are approved by {file_name(str(gate.approved))}."
 
 
 def approval_lines(approve: str) -> tuple[str, ...]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import takewhile
 
 _JOINERS = frozenset("\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}")  # spelling, in several scripts and in emoji
 _WIDE = frozenset("WF")
-_LONGEST = 60
+LONGEST = 60
+"""Letters of a value that is shown among others."""
 _CONTEXT = 12
+_MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
+"""`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners wherever they stand in a line."""
+_LEADING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*:):", re.M)
+"""`::error::`, a command where nothing but blanks stands before it."""
 
 
 def visible(text: str) -> str:
@@ -23,8 +29,25 @@ def _visible_letter(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 
+def harmless(text: str) -> str:
+    """The text with whatever a CI runner takes for a command in its log written out.
+
+    The escapes are those of JSON, so that a document that is printed stays the same document.
+    """
+    if "##" in text:
+        text = _MARKED.sub(r"#\\u0023", text)
+    return _LEADING.sub(r"\1\\u003a", text) if "::" in text else text
+
+
+def file_name(text: str) -> str:
+    """The name of a file, safe to show anywhere: people name files after nothing, and other programs read logs."""
+    return harmless(visible(text))
+
+
 def quoted(text: str) -> str:
-    return f'"{visible(text)}"'
+    """The text between quotes, with those in it escaped."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"') if '"' in text or "\\" in text else text
+    return f'"{visible(escaped)}"'
 
 
 def cells(text: str) -> int:
@@ -75,7 +98,7 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 def excerpts(before: str, after: str) -> tuple[str, str]:
     """Two texts, or where one is long the parts that differ with a little of what stands around them."""
-    if max(len(before), len(after)) <= _LONGEST:
+    if max(len(before), len(after)) <= LONGEST:
         return before, after
     head = _shared(before, after)
     tail = _shared(before[head:][::-1], after[head:][::-1])
@@ -91,6 +114,6 @@ def _window(text: str, head: int, tail: int) -> str:
     """The text without its common head and tail, save some context."""
     start = max(0, head - _CONTEXT)
     end = len(text) - max(0, tail - _CONTEXT)
-    if end - start > _LONGEST:
-        end = start + _LONGEST - 1
+    if end - start > LONGEST:
+        end = start + LONGEST - 1
     return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

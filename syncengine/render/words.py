@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from syncengine.diff import Action
 from syncengine.plan import Summary
-from syncengine.render.visible import visible
+from syncengine.render.visible import file_name
 from syncengine.resource import Kind, Source
 
 FEW = 5
@@ -51,7 +51,7 @@ def place(source: Source | None) -> str:
     """`manifests/acme.yaml:12`, with the data row behind it where the resource was generated."""
     if source is None:
         return ""
-    return visible(str(source))
+    return file_name(str(source))
 
 
 def planned(summary: Summary) -> str:

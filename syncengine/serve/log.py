@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import Protocol
 
 import orjson
 
@@ -18,11 +18,18 @@ SHORTEST_SECRET = 4
 """Anything shorter would blot out half of a line, and is no secret."""
 
 
+class Lines(Protocol):
+    """A stream that takes whole lines."""
+
+    def write(self, text: str, /) -> int: ...
+    def flush(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Log:
     """`secrets` are what must not be seen: looked up for each line, since they may change."""
 
-    stream: TextIO
+    stream: Lines
     now: Callable[[], float]
     json: bool = True
     quiet: bool = False

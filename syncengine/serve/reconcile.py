@@ -18,6 +18,7 @@ from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.posted_time.pace import slept
 from syncengine.project import Project
 from syncengine.render.diagnostics import message, where
+from syncengine.render.outcomes import not_applied
 from syncengine.report import Outcome
 from syncengine.request import Request, Surroundings
 from syncengine.serve.log import Log
@@ -153,8 +154,8 @@ class Reconciling:
         self._tell_trouble(done)
 
     def _tell_trouble(self, done: Applied) -> None:
-        for result in done.report.results:
-            if result.outcome is not Outcome.APPLIED and result.error is not None:
+        for result in not_applied(done.report):
+            if result.error is not None:
                 self._log.error("not-applied", f"{result.key}: {result.error.message}", address=str(result.key))
         for diagnostic in done.report.diagnostics:
             if diagnostic.severity is Severity.ERROR:

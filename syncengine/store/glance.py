@@ -6,9 +6,10 @@ other versions, a journal that a crash left) is the business of `database`. The 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,6 +55,14 @@ class Glance:
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         return iter(()) if self._connection is None else map(_recorded, self._connection.execute(query, list(values)))
+
+
+def addresses_like(path: str, prefix: str, most: int) -> list[str]:
+    """Addresses of rows that begin so, the first of them; sqlite3.Error where the file cannot be read at once."""
+    pattern = re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
+    query = "SELECT kind || '/' || name AS address FROM state_rows WHERE address LIKE ? ESCAPE '\\' ORDER BY 1 LIMIT ?"
+    with closing(sqlite3.connect(f"file:{quote(str(Path(path).absolute()))}?mode=ro", uri=True, timeout=0.2)) as found:
+        return [address for (address,) in found.execute(query, (pattern, most)) if address.startswith(prefix)]
 
 
 def _recorded(row: tuple[object, ...]) -> Recorded:

@@ -58,6 +58,30 @@ def test_4_is_a_removal_that_nobody_approved(project: Project, service: Service)
     assert (approved.code, service.tags()) == (0, [])
 
 
+@pytest.mark.parametrize("place", ["option", "variable", "file"])
+def test_an_approval_is_named_where_it_was_found(project: Project, service: Service, place: str) -> None:
+    """The plan above "Applied" is no closed gate; JSON says who approved and where."""
+    project.settle(tags=[tag("HELD-1"), tag("HELD-2"), tag("HELD-3")])
+    project.wants(tags=[tag("HELD-1")])
+    text = project.run("plan", "--format", "json").document["gate"]["approve"]
+    assert text is not None
+    words = ("--approve-deletes", text) if place == "option" else ()
+    environ = {"SYNCENGINE_APPROVE_DELETES": f"1@00,{text}"} if place == "variable" else {}
+    if place == "file":
+        project.settings("approvals:", "  - 1@00", f"  - {text}")
+    by = {"option": "--approve-deletes", "variable": "SYNCENGINE_APPROVE_DELETES", "file": "syncengine.yaml"}[place]
+    line = 8 if place == "file" else None
+    gate = project.run("plan", *words, "--format", "json", environ=environ).document["gate"]
+    assert (gate["tripped"], gate["approved"]) == (False, {"by": by, "line": line})
+    assert project.run("plan", *words, "--out", "saved.json", "--detailed-exitcode", environ=environ).code == 2
+    shown = project.run("show", "saved.json", environ=environ).out
+    done = project.run("apply", "-y", *words, environ=environ)
+    said = f"The gate is open: these removals are approved by {by}{':8' if line else ''}."
+    assert (done.code, said in done.out, "gate is closed" in done.out) == (0, True, False)
+    assert done.out.index(said) < done.out.index("Applied 2 changes")
+    assert (said in shown) == (place != "option")
+
+
 def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Service) -> None:
     """Completing the first session may delete what this project never knew (engine.md 3.6)."""
     project.settle(activityTypes=[activity_type("A100"), activity_type("A200")])
@@ -178,6 +202,22 @@ def test_9_is_a_service_that_cannot_be_reached(project: Project, service: Servic
     assert service.asked() == ["teamInfo"] * 6
     service.heal()
     assert project.run("apply", "-y").code == 0
+
+
+@pytest.mark.parametrize("away", ["at once", "half way"])
+def test_9_says_repeat_unchanged_in_every_format(project: Project, service: Service, away: str) -> None:
+    """Also where the service goes away between its first answer and the first write."""
+    operation = "teamInfo" if away == "at once" else "upsertTags"
+    service.fault(operation, status=503, headers=AT_ONCE, times=None)
+    project.wants(tags=[tag("NEW-1")])
+    formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")
+    reports = [word for name in formats for word in ("--report", f"{name}=report.{name}")]
+    done = project.run("apply", "-y", *reports)
+    if away == "at once":
+        assert (done.code, "repeat unchanged" in done.err) == (9, True)
+        assert [n for n in formats if "repeat unchanged" not in (project.folder / f"report.{n}").read_text()] == []
+    else:
+        assert (done.code, "Repeat the same command" in done.out) == (3, True)
 
 
 @pytest.mark.parametrize(

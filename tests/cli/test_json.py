@@ -19,7 +19,10 @@ SCHEMAS = {
 
 def _fits(done: Ended) -> str:
     """The document's format, whose schema it fits."""
-    document: Json = done.document
+    return _fitting(done.document)
+
+
+def _fitting(document: Json) -> str:
     schema = json.loads((REPOSITORY / "schemas" / SCHEMAS[document["format"]]).read_text(encoding="utf-8"))
     jsonschema.validate(document, schema)
     return str(document["format"])
@@ -73,6 +76,68 @@ def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project
     assert (done.code, _fits(done)) == (3, "syncengine.report/v1")
     assert json.loads((project.folder / "report.json").read_text()) == done.document
     assert all("NEW-1" in (project.folder / f"report.{name}").read_text() for name in formats)
+
+
+PLAN_REPORTS = {"text": "text", "json": "json", "markdown": "md", "html": "html"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ((), 8, "unknown-field"),
+        (("manifests/nowhere.yaml",), 64, "no such file"),
+        (("--env", "nowhere"), 8, "there is no environment"),
+        (("--out", "nowhere/plan.json"), 1, "cannot be written"),
+    ],
+)
+def test_a_plan_that_cannot_be_made_leaves_no_report_of_an_earlier_one(
+    project: Project, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """Else the comment in a pull request goes on telling what was."""
+    words = [word for name, end in PLAN_REPORTS.items() for word in ("--report", f"{name}=report.{end}")]
+    project.wants(tags=[tag("NEW-1")])
+    assert project.run("plan", *words).code == 0
+    if not arguments:
+        project.wants(tags=[tag("NEW-1", nope="x")])
+    done = project.run("plan", *words, *arguments)
+    assert done.code == code
+    for name, end in PLAN_REPORTS.items():
+        text = (project.folder / f"report.{end}").read_text()
+        assert (said in text, "to create" in text) == (True, False), name
+        if name == "json":
+            assert _fitting(json.loads(text)) == "syncengine.diagnostics/v1"
+
+
+@pytest.mark.parametrize(("format", "head"), [("markdown", "### No plan: 1 error."), ("html", "<!doctype html>")])
+def test_a_plan_that_cannot_be_made_says_so_in_the_format_that_was_asked_for(
+    project: Project, format: str, head: str
+) -> None:
+    """And for people beside it."""
+    project.wants(tags=[tag("NEW-1", nope="x")])
+    done = project.run("plan", "--format", format)
+    assert (done.code, done.out.startswith(head)) == (8, True)
+    assert "error[unknown-field]" in done.err
+
+
+def test_a_refused_apply_lists_what_it_skipped(project: Project, service: Service) -> None:
+    """With the reason, wherever there was a plan: at the gate, for another team, without a service."""
+    project.settle(tags=[tag("HELD-1"), tag("HELD-2")])
+    project.wants(tags=[tag("NEW-1")])
+    gate = project.run("apply", "-y", "--format", "json")
+    approval = project.approvals()
+    service.fault("teamInfo", status=503, headers=AT_ONCE, times=None)
+    away = project.run("apply", "-y", *approval, "--format", "json")
+    service.heal()
+    service.choose(teamName="Somebody else")
+    other = project.run("apply", "-y", *approval, "--format", "json")
+    told = [(d.code, d.document["status"], d.document["summary"]["skipped"]) for d in (gate, away, other)]
+    assert told == [(4, "refused", 3), (9, "failed", 3), (7, "refused", 3)]
+    for done in (gate, away, other):
+        assert _fits(done) == "syncengine.report/v1"
+        assert set(done.outcomes().values()) == {"skipped"}
+        assert {r["error"]["message"] for r in done.document["results"]} == {
+            done.document["diagnostics"][-1]["message"]
+        }
 
 
 BY_HAND: list[tuple[str, ...]] = [

@@ -48,6 +48,14 @@ def test_an_activity_type_that_is_not_offered_is_said() -> None:
     assert notes(planned(OFFERED)) == []
 
 
+def test_a_revived_type_is_not_said_to_be_unoffered() -> None:
+    """The service offers it as before: only what is new needs `enableIfNew`."""
+    revived = "activityTypes: [{code: A101, label: Plan, reenableIfArchived: true}]"
+    plan = planned(revived, [replace(RECORDED, status=Status.DELETED)])
+    assert (actions(plan), notes(plan)) == ({"activity-type/A101": "create"}, [])
+    assert notes(planned(revived)) == [("activity-type/A101", "not-enabled")]
+
+
 def test_the_note_of_an_unoffered_type_is_not_repeated() -> None:
     """2.5: said, recorded by the next apply, and not repeated for ever."""
     assert says_nothing(planned(TYPE, walked(TYPE)))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
+from syncengine.gate import Approval
 from syncengine.plan import Plan
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Recorded, Removal, Status
@@ -201,6 +202,11 @@ def plan_of(manifest: str, recorded: list[Recorded], **how: object) -> Plan:
 BASE = plan_of(declared(2), tags(4))
 
 
+def closed(plan: Plan, *approvals: str) -> bool:
+    """Whether the gate stays closed with these approvals at hand."""
+    return plan.gate.judged(Approval(text, "somebody") for text in approvals).is_closed
+
+
 def test_an_approval_names_count_and_content() -> None:
     """COUNT@HASH."""
     assert BASE.gate.approve is not None
@@ -211,15 +217,26 @@ def test_an_approval_names_count_and_content() -> None:
 def test_an_approval_is_for_just_these_losses() -> None:
     """Another approval, or none, does not do."""
     approval = str(BASE.gate.approve)
-    assert not BASE.gate.refuses(["1@000000000000", approval])
-    assert BASE.gate.refuses(())
-    assert BASE.gate.refuses([approval[:-1]])
-    assert BASE.gate.refuses([f"3@{approval.partition('@')[2]}"])
+    assert not closed(BASE, "1@000000000000", approval)
+    assert closed(BASE)
+    assert closed(BASE, approval[:-1])
+    assert closed(BASE, f"3@{approval.partition('@')[2]}")
 
 
 def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
     """There is nothing to approve."""
-    assert not planned(declared(4), tags(4)).gate.refuses(())
+    unharmed = planned(declared(4), tags(4))
+    assert not closed(unharmed)
+    assert unharmed.gate.judged([Approval("None", "somebody")]).approved is None
+
+
+def test_the_first_approval_that_fits_is_named() -> None:
+    """An option before a line of the project file, and a judgement is never left from before."""
+    text = str(BASE.gate.approve)
+    found = [Approval("1@00", "--approve-deletes"), Approval(text, "syncengine.yaml", 14), Approval(text, "VARIABLE")]
+    gate = BASE.gate.judged(found)
+    assert (str(gate.approved), gate.tripped, gate.is_closed) == ("syncengine.yaml:14", True, False)
+    assert gate.judged([]).is_closed
 
 
 SURVIVES: Mapping[str, Plan] = {

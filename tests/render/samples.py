@@ -8,7 +8,7 @@ from syncengine.aims import Note
 from syncengine.calls import Call
 from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
-from syncengine.gate import Gate
+from syncengine.gate import Approval, Gate
 from syncengine.plan import Basis, Plan, Summary
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
@@ -137,8 +137,9 @@ TAG_CHANGES = (
         ),
         keywords_added=("CA 7654321",),
         keywords_deleted=("EP 7654321",),
-        metadata_set={"Client": "ACME Canada"},
+        metadata_set={"Client": "ACME Canada", "Office": 'the "new" one'},
         metadata_deleted=("Billing Group",),
+        metadata_before={"Client": "ACME Corp.", "Billing Group": "billable"},
     ),
     Change(
         key=tag("ACME-0044"),
@@ -291,7 +292,13 @@ def hostile() -> Plan:
     )
 
 
-PLANS = {"empty": empty, "everything": everything, "uniform": uniform, "hostile": hostile}
+def approved() -> Plan:
+    """Removals that a line of the project file approves."""
+    gate = TRIPPED.judged([Approval("12@0123456789ab", "syncengine.yaml", 14)])
+    return plan_of(*TAG_REMOVALS, gate=gate)
+
+
+PLANS = {"empty": empty, "everything": everything, "uniform": uniform, "hostile": hostile, "approved": approved}
 
 
 # --- reports ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from syncengine.chronicle import Chronicle
 from syncengine.diff import Action, Change
 from syncengine.errors import (
     AuthFailed,
@@ -25,7 +26,7 @@ from syncengine.errors import (
     Usage,
     WrongTeam,
 )
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
 from syncengine.render.json import diagnostics_document, dumped, plan_document, plan_json, report_document
@@ -33,7 +34,7 @@ from syncengine.render.junit import report_junit
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import TROUBLES, findings, report_of
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
-from syncengine.report import Outcome, Status
+from syncengine.report import Outcome, Report, Status
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixed, plan_limit, plan_of, tag
 
@@ -45,6 +46,7 @@ def test_every_published_format_is_there() -> None:
     assert list(PLAN_FORMATS) == ["text", "json", "markdown", "html"]
     assert list(REPORT_FORMATS) == ["text", "json", "junit", "sarif", "github", "gitlab", "markdown"]
     assert list(DIAGNOSTIC_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
+    assert list(TROUBLE_FORMATS) == list(PLAN_FORMATS)
 
 
 @pytest.mark.parametrize("sample", PLANS)
@@ -92,7 +94,11 @@ def test_a_change_has_the_published_keys_in_their_order() -> None:
         "name": "assigneeExternalIds", "before": ("jd", "kl"), "after": ("kl", "mm"), "effect": "applies"
     }  # fmt: skip
     assert generated["keywords"] == {"add": ["CA 7654321"], "delete": ["EP 7654321"]}
-    assert generated["metadata"] == {"set": {"Client": "ACME Canada"}, "delete": ["Billing Group"]}
+    assert generated["metadata"] == {
+        "set": {"Client": "ACME Canada", "Office": 'the "new" one'},
+        "delete": ["Billing Group"],
+        "before": {"Client": "ACME Corp.", "Billing Group": "billable"},
+    }
 
 
 def test_only_cascaded_and_renamed_resources_say_so() -> None:
@@ -158,6 +164,40 @@ def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, stat
     )
 
 
+def refused(error: SyncengineError, count: int = 30) -> Report:
+    """The report of a run that ended before it began, with a plan."""
+    chronicle = Chronicle(lambda event: None)
+    changes = [Change(key=tag(f"A-{n}"), action=Action.UPDATE, source=at(n + 1)) for n in range(count)]
+    chronicle.plan = plan_of(*changes)
+    return chronicle.report(error)
+
+
+NEVER_BEGUN = (GateTripped, StalePlan, LockHeld, WrongTeam, Usage, AuthFailed, Unreachable)
+
+
+@pytest.mark.parametrize("error", [*(kind("no") for kind in NEVER_BEGUN), Problems(FOUND)], ids=lambda e: e.code)
+def test_what_was_planned_and_never_begun_is_skipped_with_the_reason(error: SyncengineError) -> None:
+    """Counted too, and of the same status as one that never had a plan."""
+    report = refused(error)
+    assert (report.totals.skipped, report.totals.applied, len(report.results)) == (30, 0, 30)
+    assert {(r.outcome, r.error and r.error.message) for r in report.results} == {(Outcome.SKIPPED, error.message)}
+    assert report.status is report_of(error).status
+
+
+@pytest.mark.parametrize("name", ["text", "github", "gitlab", "sarif", "markdown"])
+def test_one_reason_is_told_once(name: str) -> None:
+    """Thirty warnings beside it would hide it."""
+    said = REPORT_FORMATS[name](refused(GateTripped("nobody approved")), PLAIN)
+    assert said.count("nobody approved") == 1
+    assert "tag/A-" not in said
+    assert "Repeat" not in said
+
+
+def test_junit_counts_what_was_skipped() -> None:
+    suite = ElementTree.fromstring(report_junit(refused(GateTripped("nobody approved"))))[0]
+    assert (suite.get("skipped"), suite.get("errors")) == ("30", "1")
+
+
 # --- JUnit ------------------------------------------------------------------------------------------------------------
 
 
@@ -178,7 +218,7 @@ def test_junit_tells_the_outcomes_apart() -> None:
 def test_junit_shows_an_error_of_the_whole_run() -> None:
     suite = ElementTree.fromstring(report_junit(report_of(Unreachable("the service does not answer"))))[0]
     assert [(case.get("name"), case[0].get("message")) for case in suite] == [
-        ("unreachable", "the service does not answer")
+        ("unreachable", "the service does not answer; repeat unchanged")
     ]
 
 
@@ -258,7 +298,7 @@ def test_a_workflow_command_points_at_its_line() -> None:
 def test_a_workflow_command_cannot_be_broken_out_of() -> None:
     found = Diagnostic(severity=Severity.ERROR, code="c", message="100%\r\n::error::x\x1b", file="a,b:c%.yaml", line=1)
     assert diagnostics_github([found]) == (
-        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A::error::x\\x1b\n"
+        "::error file=a%2Cb%3Ac%25.yaml,line=1,title=c::100%25\\r%0A:\\u003aerror::x\\x1b\n"
     )
 
 

@@ -9,9 +9,12 @@ from html.parser import HTMLParser
 import pytest
 
 from syncengine.diff import Action, Change
+from syncengine.errors import GateTripped
+from syncengine.plan import Plan
 from syncengine.render.html import plan_html
 from syncengine.render.look import Look
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
+from syncengine.render.outcomes import report_of as report_of_error
 from syncengine.render.report_markdown import report_markdown
 from syncengine.report import CallError, Outcome
 
@@ -104,6 +107,36 @@ def test_a_code_span_holds_any_text(text: str) -> None:
 
 def test_prose_has_no_markup_and_pings_nobody() -> None:
     assert prose("*a* [b](c) <i> | @someone #1") == "\\*a\\* \\[b\\](c) &lt;i&gt; \\| @&#8203;someone #&#8203;1"
+
+
+INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad]|&#8203;|&ZeroWidth")
+
+
+def test_an_approval_in_a_sentence_is_copied_as_it_stands() -> None:
+    """In a code span, whatever stands around it; a mention beside it pings nobody."""
+    refused = GateTripped(
+        "removals need an approval: 2 of 3 tags (--approve-deletes 2@0123456789ab); ask @someone for COUNT@HASH"
+    )
+    page = report_markdown(report_of_error(refused))
+    assert "(`--approve-deletes 2@0123456789ab`)" in page
+    assert "`COUNT@HASH`" in page
+    assert INVISIBLE.search(page.replace("@&#8203;someone", "")) is None
+    assert prose("see 12@abcdef.org, 3@0123456789abcdef0123 and a@0123456789ab") == (
+        "see 12@&#8203;abcdef.org, `3@0123456789abcdef0123` and a@&#8203;0123456789ab"
+    )
+
+
+@pytest.mark.parametrize("sample", ["everything", "approved"])
+def test_no_page_has_an_invisible_letter(sample: str) -> None:
+    """People copy from all of them."""
+    assert INVISIBLE.findall(plan_markdown(PLANS[sample]()) + plan_html(PLANS[sample]())) == []
+
+
+@pytest.mark.parametrize("render", [plan_markdown, plan_html])
+def test_an_approved_gate_is_not_shown_as_closed(render: Callable[[Plan], str]) -> None:
+    page = render(PLANS["approved"]())
+    assert "The gate is open: these removals are approved by syncengine.yaml:14." in page
+    assert ("closed:" in page, "--approve-deletes" in page) == (False, False)
 
 
 @pytest.mark.parametrize("render", [lambda: plan_markdown(hostile()), lambda: report_markdown(REPORTS["bitten"]())])

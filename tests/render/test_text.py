@@ -11,7 +11,7 @@ from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.look import Look
 from syncengine.render.report_text import report_text
 from syncengine.render.text import plan_text
-from syncengine.render.visible import cells, cut, excerpts, visible, wrapped
+from syncengine.render.visible import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Source
 
@@ -20,6 +20,7 @@ from .samples import (
     LONG,
     PLANS,
     REPORTS,
+    approved,
     at,
     empty,
     everything,
@@ -108,6 +109,37 @@ def test_each_part_of_an_update_is_told_once() -> None:
     assert text.count('added "CA 7654321"') == 1
 
 
+def test_metadata_shows_old_and_new_in_one_place() -> None:
+    """What comes, changes and goes of one tag stands in one row, among the removals."""
+    text = plan_text(everything(), Look(width=200))
+    assert (
+        'metadata: added Office = "the \\"new\\" one"; Client = "ACME Corp." → "ACME Canada"; '
+        'removed Billing Group = "billable"'
+    ) in text
+    assert (text.count("ACME Canada"), text.count("Office")) == (1, 1)
+
+
+def test_a_keyword_that_is_replaced_stands_in_one_place() -> None:
+    text = plan_text(everything(), Look(width=200))
+    assert 'keywords: added "CA 7654321"; removed "EP 7654321"' in text
+    assert text.count("7654321") == 2
+
+
+def test_a_new_tag_shows_what_people_will_see() -> None:
+    """Who sees it, what it is, and its metadata; a long description is cut, and whole with --verbose."""
+    fields = (field("description", None, LONG), field("url", None, "u"), field("visibility", None, "PRIVATE"))
+    new = plan_of(Change(key=tag("A"), action=Action.CREATE, source=at(1), fields=fields, metadata_set={"Client": "B"}))
+    brief, whole = plan_text(new, Look(width=300)), plan_text(new, Look(width=300, verbose=True))
+    assert f'visibility: PRIVATE; description: "{LONG[:59]}…"; metadata: Client = "B"' in brief
+    assert (f'"{LONG}"' in whole, 'url: "u"' in whole, 'url: "u"' in brief) == (True, True, False)
+
+
+@pytest.mark.parametrize(("value", "shown"), [('a "b"', '"a \\"b\\""'), ("C:\\new", '"C:\\\\new"'), ("\n", '"\\n"')])
+def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
+    """Nor can a backslash be taken for an escape."""
+    assert quoted(value) == shown
+
+
 def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
     text = plan_text(everything(), Look(width=200))
     assert "takes 2 tags along, and any tag of it made outside this project" in text
@@ -118,6 +150,14 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
     text = plan_text(everything())
     assert "    syncengine apply --approve-deletes 12@0123456789ab\n" in text
     assert "    approvals:\n      - 12@0123456789ab\n" in text
+
+
+def test_an_approved_gate_says_who_approved() -> None:
+    """It is not closed, and asks for nothing."""
+    text = plan_text(approved())
+    assert "The gate is open: these removals are approved by syncengine.yaml:14.\n" in text
+    assert "5 of 12 tags forgotten, retired or deleted (limit 25%)" in text
+    assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 
 
 def test_a_sweep_of_nothing_known_is_still_told() -> None:
@@ -283,6 +323,11 @@ def test_a_diagnostic_without_a_place_names_its_resource() -> None:
     assert "error[unreachable]: tag/ACME-0043: no route\n" in text
     assert "manifests/a.yaml: warning[source-slow]: the source took 40 s\n" in text
     assert text.endswith("\n\n2 errors, 1 warning.\n")
+
+
+def test_one_diagnostic_is_not_counted() -> None:
+    """The line says it all."""
+    assert diagnostics_text(FOUND[1:2]) == "manifests/a.yaml: warning[source-slow]: the source took 40 s\n"
 
 
 def test_no_diagnostics_is_said() -> None:

@@ -1,0 +1,94 @@
+"""Completion in the shell: files, environments, and addresses of what is recorded or declared. Never an error."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from syncengine.project import Project
+
+MOST = 500
+"""Addresses that are offered; nobody reads more."""
+
+
+def files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Files, which the shell finds itself."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="dir")]
+
+
+def environments(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The environments of the project file."""
+    from syncengine.cli.options import Globals
+    from syncengine.environments import environment_names
+    from syncengine.project import FILE_NAME
+
+    with suppress(Exception):
+        given = Globals.of(_options(ctx))
+        path = given.folder / FILE_NAME if given.config is None else Path(given.config)
+        return [_item(name) for name in environment_names(path) if name.startswith(incomplete)]
+    return []
+
+
+def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Addresses that begin so; without a kind, the kinds."""
+    from syncengine.cli.options import Globals
+    from syncengine.resource import Kind
+
+    if "/" not in incomplete:
+        return [CompletionItem(f"{kind.value}/") for kind in Kind if kind.value.startswith(incomplete)]
+    with suppress(Exception):
+        project = Globals.of(_options(ctx)).project()
+        found = sorted({*_recorded(project, incomplete), *_declared(project, incomplete)})
+        return [_item(address) for address in found if address.isprintable()][:MOST]
+    return []
+
+
+def _options(ctx: click.Context) -> Mapping[str, Any]:
+    """What the contexts say so far, the innermost first."""
+    found: dict[str, Any] = {}
+    at: click.Context | None = ctx
+    while at is not None:
+        found = {**{name: value for name, value in at.params.items() if value not in (None, ())}, **found}
+        at = at.parent
+    return found
+
+
+def _recorded(project: Project, prefix: str) -> Iterator[str]:
+    """What a local state holds; a server is not asked at every key."""
+    from syncengine.store.glance import addresses_like
+
+    with suppress(Exception):
+        if "://" not in project.state:
+            yield from addresses_like(project.state, prefix, MOST)
+
+
+def _declared(project: Project, prefix: str) -> Iterator[str]:
+    """What small manifests ask for; large ones are in the state by now."""
+    from syncengine.desired import desired, manifest_set
+    from syncengine.manifest.bulk import read_all
+    from syncengine.planner import WORTH_KEEPING
+
+    with suppress(Exception):
+        manifests = manifest_set(project)
+        size = sum(file.size() for file in manifests.files)
+        if size < WORTH_KEEPING and not any(file.generates() for file in manifests.files):
+            found = desired(manifests, read_all(manifests.files, manifests.defaults)).resources
+            yield from (str(key) for key in found if str(key).startswith(prefix))
+
+
+def _item(value: str) -> CompletionItem:
+    """A value as the shell takes it: bash puts it on the line as it is."""
+    is_bash = os.environ.get("_SYNCENGINE_COMPLETE", "").startswith("bash")
+    return CompletionItem(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value) if is_bash else value)

@@ -1,0 +1,133 @@
+"""The help of commands: own and global options apart, with an example each; and `help` as a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+GLOBAL = "Global options"
+
+
+class Example(NamedTuple):
+    """A line to type, and what it does."""
+
+    line: str
+    says: str
+
+
+EXAMPLES: Mapping[str, Example] = {
+    "": Example("syncengine plan", "show what would change"),
+    "init": Example("syncengine init matters --from-csv matters.csv", "a project of the rows of a file"),
+    "validate": Example("syncengine validate --format github", "findings as annotations of a pull request"),
+    "render": Example("syncengine render manifests/matters.yaml", "what one manifest becomes"),
+    "plan": Example("syncengine plan --target 'tag/ACME-*' --out plan.json", "a part of it, to be applied as it is"),
+    "show": Example("syncengine show plan.json --action delete", "only what a saved plan deletes"),
+    "apply": Example("syncengine apply plan.json --report junit=report.xml", "just what was reviewed, with a report"),
+    "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
+    "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
+    "state show": Example("syncengine state show tag/ACME-0042", "all that is recorded of one"),
+    "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
+    "state forget": Example("syncengine state forget tag/ACME-0042", "leave it to others"),
+    "state export": Example("syncengine state export -o state.jsonl", "a copy, readable for you only"),
+    "state import": Example("syncengine state import state.jsonl", "take over what was exported"),
+    "state lock": Example("syncengine state lock --reason 'the service is moved'", "keep everybody from applying"),
+    "state unlock": Example("syncengine state unlock 3f2a9c", "end the lock of this id"),
+    "state rebind": Example("syncengine state rebind", "accept the team's new name"),
+    "adopt": Example("syncengine adopt tags.csv", "record what the service has already"),
+    "fmt": Example("syncengine fmt --check", "exit 1 where a layout differs, for a hook"),
+    "serve": Example("syncengine serve --log-format text", "run until stopped, with a log for people"),
+    "connector": Example("syncengine connector check", "which team the key belongs to"),
+    "connector register": Example("syncengine connector register", "tell the service who connects"),
+    "connector check": Example("syncengine connector check", "which team the key belongs to"),
+    "health": Example("syncengine health clear", "end whatever failure was reported"),
+    "health report": Example("syncengine health report unreachable --message 'Back at noon.'", "tell who posts time"),
+    "health clear": Example("syncengine health clear", "end whatever failure was reported"),
+    "time": Example("syncengine time inbox", "what waits, and what failed"),
+    "time list": Example("syncengine time list --since 7d --format json", "what was posted this week"),
+    "time pull": Example("syncengine time pull --limit 5", "one small round"),
+    "time inbox": Example("syncengine time inbox --user 'Jane Doe'", "what became of one person's time"),
+    "time show": Example("syncengine time show 4c1d9e", "the whole story of one group"),
+    "time retry": Example("syncengine time retry 4c1d9e", "deliver it again where it is missing"),
+    "time redeliver": Example("syncengine time redeliver --sink ledger --since 2d", "what a restored ledger lost"),
+    "time audit": Example("syncengine time audit --since 30d", "what a sink lacks"),
+    "time preview": Example("syncengine time preview --sample", "what would be sent for a made-up group"),
+    "time register": Example("syncengine time register", "have time recorded for this project"),
+    "time unregister": Example("syncengine time unregister", "end that"),
+    "schema": Example("syncengine schema -o schemas", "for editors and other readers"),
+    "sandbox": Example("syncengine sandbox --port 0", "on a free port, with a console page"),
+    "help": Example("syncengine help time retry", "the help of one command"),
+}
+"""By the words of the command."""
+
+COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
+
+
+class Command(click.Command):
+    """A command whose help tells its own options first, then those that every command takes, then an example."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self, ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_example(ctx, formatter)
+
+
+class Group(click.Group):
+    """A group of such commands."""
+
+    command_class = Command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_options(self, ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_example(ctx, formatter)
+
+
+class GlobalOption(click.Option):
+    """An option that every command takes."""
+
+
+def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The options in two sections."""
+    for title, wanted in (("Options", False), (GLOBAL, True)):
+        options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
+        found = (option for option in options if isinstance(option, GlobalOption) is wanted)
+        rows = [row for option in found if (row := option.get_help_record(ctx))]
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def write_example(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """The command's example, never wrapped since it is copied."""
+    words = ctx.command_path.split()[1:]
+    if (example := EXAMPLES.get(" ".join(words))) is None:
+        return
+    with formatter.section("Example"):
+        formatter.write(f"{' ' * formatter.current_indent}{example.line}\n")
+        formatter.write_text(f"  # {example.says}")
+    if not words:
+        with formatter.section("Completion of commands, addresses and environments (or zsh_source, fish_source)"):
+            formatter.write(f"{' ' * formatter.current_indent}{COMPLETION}\n")
+
+
+@click.command("help", cls=Command)
+@click.argument("words", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help(ctx: click.Context, words: Sequence[str]) -> None:
+    """Show the help of a command, or of the program."""
+    from syncengine.cli.streams import put
+
+    where = ctx.find_root()
+    for n, word in enumerate(words):
+        group = where.command
+        if not isinstance(group, click.Group):
+            raise click.UsageError(f"{' '.join(words[:n])} has no commands of its own.", where)
+        name, command, _ = group.resolve_command(where, [word])
+        assert command is not None
+        where = command.context_class(command, info_name=name, parent=where)
+    put(where.get_help() + "\n")

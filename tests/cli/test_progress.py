@@ -1,0 +1,56 @@
+"""Progress where nothing can be drawn: a line at the end of each stage, and now and then within a long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncengine.apply.events import ItemEnded, StageStarted
+from syncengine.cli.options import Globals
+from syncengine.cli.output import Output
+from syncengine.cli.progress import EVERY_SECONDS, Progress
+from syncengine.report import Outcome
+from syncengine.resource import Key, Kind
+
+from .program import Project, category, tag
+from .service import Service
+
+KEY = Key(Kind.TAG, "A")
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_a_long_stage_is_told_of_now_and_then(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Not for each of ten thousand items: every ten seconds, and at its end."""
+    clock = Clock()
+    with Progress(Output(Globals(), tmp_path), clock) as progress:
+        progress.tell(StageStarted("tags", 10_000))
+        for n in range(10_000):
+            clock.seconds += EVERY_SECONDS / 4_000
+            progress.tell(ItemEnded(KEY, Outcome.FAILED if n % 5_000 == 0 else Outcome.APPLIED))
+        progress.tell(StageStarted("tag retirements", 1))
+        progress.tell(ItemEnded(KEY, Outcome.APPLIED))
+    assert capsys.readouterr().err.splitlines() == [
+        "tags: 4,000 of 10,000, 1 of them not applied",
+        "tags: 8,000 of 10,000, 2 of them not applied",
+        "tags: 10,000 of 10,000, 2 of them not applied",
+        "tag retirements: 1 of 1",
+    ]
+
+
+def test_a_piped_apply_tells_how_far_it_is(project: Project, service: Service) -> None:
+    """On stderr, one line a stage, unless it is to be quiet; a job that is cut off shows how far it came."""
+    project.wants(tagCategories=[category("acme")], tags=[tag(f"A-{n}", category="acme") for n in range(12)])
+    done = project.run("apply", "-y", "--format", "json")
+    assert done.err.splitlines() == ["categories: 1 of 1", "tags: 12 of 12"]
+    project.wants(tagCategories=[category("acme")], tags=[tag("B-1", category="acme")])
+    assert project.run("apply", "-y", "-q", *project.approvals()).err == ""

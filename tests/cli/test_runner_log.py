@@ -1,0 +1,134 @@
+"""What a CI runner reads in the log of a job: no name, value or file name of ours is ever a command for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+
+from syncengine.render.visible import harmless
+from syncengine.render.words import place
+from syncengine.resource import Source
+
+from .program import Ended, Project, tag
+from .service import Service
+
+COMMANDS = ("##[error]x", "##[group]y", "##vso[task.setvariable variable=a]b", "##teamcity[message text='z']")
+NAMES = [f"{word}-{n}" for n, word in enumerate(("::error::x", *COMMANDS, "  ::set-env name=PATH::/tmp".strip()))]
+LONG = " ".join(["word word word ::error::wrapped ##[error]wrapped"] * 20)
+RUNNER = {"GITHUB_ACTIONS": "true"}
+
+
+def commands(text: str) -> list[str]:
+    """The lines that a runner takes for commands: GitHub's two forms, and those of Azure and TeamCity."""
+    lines = re.split(r"[\r\n]", text)
+    return [line for line in lines if line.lstrip().startswith("::") or re.search(r"##[A-Za-z]*\[", line)]
+
+
+@pytest.fixture
+def hostile(project: Project) -> Project:
+    """Names, values, metadata and a file name that would like to be commands; twelve tags to fold."""
+    many = [tag(f"{NAMES[n % 6]}-{n:02}", description=LONG, metadata={NAMES[1]: LONG}) for n in range(12)]
+    project.wants("##[error]file.yaml", tags=many)
+    return project
+
+
+def printed(done: Ended) -> str:
+    return done.out + done.err
+
+
+WAYS: list[tuple[str, ...]] = [
+    ("plan",),
+    ("plan", "-v"),
+    ("plan", "--format", "markdown"),
+    ("plan", "--format", "json"),
+    ("plan", "--report", "html=-"),
+    ("render",),
+    ("render", "--format", "json"),
+    ("validate",),
+    ("apply", "-y", "-v"),
+    ("apply", "-y", "--format", "json", "-v", "--log-format", "json"),
+    ("apply", "-y", "--report", "junit=-"),
+    ("fmt", "--diff"),
+    ("state", "list"),
+    ("state", "show", f"tag/{NAMES[1]}-01"),
+    ("plan", "--target", "tag/##[error]nowhere"),
+    ("plan", "##[error]nowhere"),
+    ("##[error]nowhere",),
+]
+
+
+@pytest.mark.parametrize("words", WAYS, ids=" ".join)
+def test_no_name_is_a_command_in_the_log_of_a_job(hostile: Project, words: tuple[str, ...]) -> None:
+    """Whatever is printed, on either stream."""
+    if words[0] == "state":
+        assert hostile.run("apply", "-y").code == 0
+    done = hostile.run(*words, environ=RUNNER)
+    assert printed(done)
+    assert commands(printed(done)) == []
+
+
+@pytest.mark.parametrize("runner", [{"TF_BUILD": "True"}, {"TEAMCITY_VERSION": "2025.1"}])
+def test_other_runners_are_told_nothing_either(hostile: Project, runner: dict[str, str]) -> None:
+    assert commands(printed(hostile.run("plan", "-v", environ=runner))) == []
+
+
+def test_what_the_service_says_is_no_command(hostile: Project, service: Service) -> None:
+    """Its words stand in the log, in the report and in the history."""
+    words = "::error::no ##[error]room ##vso[task.complete]"
+    service.fault("upsertTags", times=1, itemErrors=[{"index": 1, "errorDescription": words}])
+    reports = [word for name in ("text", "json", "markdown") for word in ("--report", f"{name}=report.{name}")]
+    done = hostile.run("apply", "-y", "-v", *reports, environ=RUNNER)
+    assert done.code == 3
+    told = printed(done) + "".join((hostile.folder / f"report.{n}").read_text() for n in ("text", "json", "markdown"))
+    story = hostile.run("state", "history", f"tag/{NAMES[1]}-01", environ=RUNNER)
+    assert "room" in told
+    assert commands(told + printed(story)) == []
+
+
+def test_json_and_yaml_keep_what_they_say(hostile: Project) -> None:
+    """The escapes are those of the format: a document that is printed for a runner is the same document."""
+    for words in (("render", "--format", "json"), ("state", "list", "--format", "json"), ("render",)):
+        plain, escaped = hostile.run(*words).out, hostile.run(*words, environ=RUNNER).out
+        assert yaml.safe_load(escaped) == yaml.safe_load(plain)
+        assert escaped != plain or "state" in words
+
+
+def test_annotations_are_commands_and_nothing_in_them_is(project: Project) -> None:
+    """`--format github`: one command a finding."""
+    project.wants("all.yaml", tags=[{"name": "A", "##[error]x": 1}, {"name": "B", "::error::y": 1}])
+    done = project.run("validate", "--format", "github", environ=RUNNER)
+    lines = done.out.splitlines()
+    assert (done.code, len(lines)) == (8, 2)
+    assert all(line.startswith("::error file=manifests/all.yaml,") for line in lines)
+    assert [line for line in lines if "##[" in line] == []
+
+
+def test_a_person_reads_names_as_they_are(hostile: Project) -> None:
+    """Away from a runner only names of files are written out."""
+    shown = hostile.run("plan", "-v").out
+    assert f"{NAMES[1]}-01" in shown
+    assert "##[error]file" not in shown
+    assert "#\\u0023[error]file" in shown
+
+
+@pytest.mark.parametrize("name", ["::error::x.yaml", "##[error]x.yaml", " ::error::x.yaml"])
+def test_a_file_name_is_never_a_command(name: str) -> None:
+    assert commands(place(Source(name, 3))) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a ## b", "C++::method", "a\n  b::c", "# [x]", "100% ##", "[##]", "http://[::1]/"]
+)
+def test_what_is_no_command_stays_as_it_is(text: str) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["::a", "\t ::a", "\N{NO-BREAK SPACE}::a", ":::a", "###[a]", "x##[a]##[b]", "\x1b[1m::a"]
+)
+def test_what_is_a_command_is_written_out_and_stays_readable(text: str) -> None:
+    """In the letters of JSON, so that nothing is lost and a document stays what it is."""
+    assert commands(harmless(text).replace("\x1b[1m", "")) == []
+    assert harmless(text).replace("\\u0023", "#").replace("\\u003a", ":") == text
