@@ -95,7 +95,9 @@ def _listening(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise SyncengineError(f"cannot listen on {host}:{port}: {error.strerror}", code="sandbox-address") from error
+        cause = str(error.strerror).partition(" (while")[0]
+        message = f"cannot listen on {host}:{port}: {cause}. Name another with --host and --port; port 0 is a free one"
+        raise SyncengineError(message, code="sandbox-address") from error
 
 
 def _running(listening: socket.socket, api_key: str) -> RunningSandbox:

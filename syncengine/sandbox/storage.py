@@ -135,5 +135,8 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 def _trouble(path: Path | None, error: Exception) -> SyncengineError:
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-        return LockHeld(f"{path} is in use by another sandbox", code="sandbox-in-use")
+        return LockHeld(
+            f"{path} is in use by another sandbox: wait for it, or end it",
+            code="sandbox-in-use",
+        )
     return SyncengineError(f"{path}: {error}", code="sandbox-data")
