@@ -34,21 +34,30 @@ class Key:
 
 def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -> Client:
     """A client for the project's service, which answers at `base_url`."""
-    endpoints = {
-        id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
-        for id, given in project.service.endpoints.items()
-    }
-    return Client(base_url, Key(project), endpoints=endpoints, conduct=conduct)
+    return Client(base_url, Key(project), endpoints=endpoints_of(project), conduct=conduct)
 
 
 def unproven_paths(project: Project, state: State) -> dict[str, str]:
-    """Paths that the project file gives to operations and that never answered with a 2xx, by operation.
+    """Places that the project file gives to operations and that never answered with a 2xx, by operation.
 
-    The usual path of an operation needs no proof.
+    The usual place of an operation needs no proof.
     """
     answering = state.answering_paths()
-    paths = {id: given.path or OPERATIONS[id].path for id, given in project.service.endpoints.items()}
-    return {id: path for id, path in paths.items() if path != OPERATIONS[id].path and (id, path) not in answering}
+    places = {id: _place(endpoint) for id, endpoint in endpoints_of(project).items()}
+    usual = {id: _place(Endpoint(OPERATIONS[id].method, OPERATIONS[id].path)) for id in places}
+    return {id: place for id, place in places.items() if place != usual[id] and (id, place) not in answering}
+
+
+def _place(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def endpoints_of(project: Project) -> dict[str, Endpoint]:
+    """Where the project file says that operations are."""
+    return {
+        id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
+        for id, given in project.service.endpoints.items()
+    }
 
 
 async def team_of(client: Client) -> str:

@@ -207,7 +207,7 @@ def _learn_ids(run: Run, items: Sequence[Item], verdict: Verdict) -> None:
             refused = errors
         case ItemsRefused(errors):
             refused = errors
-        case Refused(_, status) if status in REFUSED_IDS:
+        case Refused(_, status) if status in REFUSED_IDS and (len(items) == 1 or status not in HALVED):
             refused = range(len(items))
     run.refused_ids.update(name for i in refused if (name := category_of(items[i].leaves[0])))
 

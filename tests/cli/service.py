@@ -43,6 +43,12 @@ class Service:
     def choose(self, **settings: Any) -> None:
         self._say("/settings", settings)
 
+    def post(self, **group: Any) -> None:
+        """Somebody posts time, with a fetch client registered."""
+        key = {"x-api-key": KEY}
+        assert httpx.post(f"{self.url}/postedtime/registerfetchclient", json={}, headers=key).status_code == 200
+        self._say("/posted-time", group)
+
     def _say(self, path: str, body: Any) -> None:
         response = self.control.post(path, json=body)
         assert response.status_code == 200, response.text

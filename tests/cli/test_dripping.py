@@ -13,6 +13,7 @@ from tests.dripping import BODY, Dripping
 from tests.dripping import dripping as running
 
 from .program import Project, ended, tag
+from .service import Service
 
 TEAM = b'HTTP/1.1 200 OK\r\ncontent-length: 16\r\n\r\n{"teamName":"T"}'
 
@@ -65,3 +66,30 @@ def test_an_apply_that_nobody_interrupts_ends_too(dripping: Dripping, tmp_path: 
     done = ended(process)
     assert (done.code, done.outcomes()) == (3, {"tag/T-1": "unknown"}), done.err
     assert project.rows()["tag/T-1"]["doubtful"]
+
+
+def test_a_second_interrupt_ends_a_pull_at_once(project: Project, service: Service) -> None:
+    """A target whose answer drips is not waited for: the group is in the inbox, and nothing was told of it yet."""
+    with running(BODY) as target:
+        url = f"http: {{url: '{target.url}', timeout: 60m, json: {{}}}}"
+        project.settings(f"postedTime: {{mode: fetch, deliver: [{{name: pms, {url}}}]}}")
+        service.post()
+        process = project.start("time", "pull")
+        assert target.asked.wait(30)
+        process.send_signal(signal.SIGINT)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            target.over.wait(0.2)
+        done = ended(process)
+    assert done.code == 130, done.err
+    assert "updatePostedTimeStatus" not in service.asked()
+
+
+def test_an_interrupt_at_the_first_call_is_an_interrupt(tmp_path: Path) -> None:
+    """Not a service that cannot be reached: exit 130, and nothing was sent."""
+    with running(BODY) as silent:
+        project, process = started(silent, tmp_path, "2s")
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert (done.code, done.codes) == (130, ["interrupted"]), done.err
+    assert (project.rows(), project.is_locked()) == ({}, False)
