@@ -16,11 +16,15 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS."""
+    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS.
+
+    `is_final` false: nobody is told, and the group is tried again before any other is fetched.
+    """
 
     outcome: Outcome
     message: str | None = None
     external_id: str | None = None
+    is_final: bool = True
 
 
 class TroubleKind(StrEnum):

@@ -16,6 +16,9 @@ from syncengine.serve.standing import Standing
 class Checked(Protocol):
     """What the loop needs of a delivery."""
 
+    @property
+    def is_cautious(self) -> bool: ...
+
     async def check_sinks(self) -> tuple[SinkTrouble, ...]: ...
 
 
@@ -45,11 +48,6 @@ class Checking:
     def wake(self) -> None:
         self._woken.set()
 
-    @property
-    def is_cautious(self) -> bool:
-        """Whether a sink was in trouble when it was last checked, so that it is tried with one group, not with many."""
-        return bool(self._standing.troubles)
-
     async def run(self) -> None:
         while not self._stop.is_set():
             self._woken.clear()
@@ -60,9 +58,10 @@ class Checking:
         troubles = await self._delivery.check_sinks()
         self._show(troubles)
         told = True
-        if self._reporter.is_news(troubles):
+        in_doubt = self._delivery.is_cautious
+        if self._reporter.is_news(troubles) and (troubles or not in_doubt):
             told = await self._told(troubles)
-        return self._pace.down if troubles or not told else self._pace.well
+        return self._pace.down if in_doubt or not told else self._pace.well
 
     def _show(self, troubles: tuple[SinkTrouble, ...]) -> None:
         down = {trouble.sink for trouble in troubles}

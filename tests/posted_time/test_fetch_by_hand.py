@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from syncengine.store.inbox import open_inbox
 from tests.cli.service import KEY
+from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world
 
 
@@ -125,6 +127,59 @@ def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
     assert (estate.told("fetchPostedTime"), estate.ledger()) == (0, [])
     document = estate.project.run("time", "pull", "--format", "json").document
     assert "pms" in document["troubles"][0]
+
+
+@pytest.mark.parametrize("mode", ["off", "webhook"])
+def test_a_pull_that_the_project_switched_off_is_refused(estate: World, mode: str) -> None:
+    """A usage error that says what to write; the service is asked nothing, so that it records nothing for us."""
+    hook = '  webhook: {callbackUrl: "http://127.0.0.1:9/hook", callerKey: {env: CALLER_KEY}}'
+    estate.settings(posted=f"  mode: {mode}\n{hook}")
+    done = estate.project.run("time", "pull", environ={"CALLER_KEY": "k-of-a-test"})
+    assert (done.code, f"`postedTime.mode` is {mode}" in done.err, "mode: fetch" in done.err) == (64, True, True)
+    assert (estate.service.asked(), estate.connection()["mechanism"]) == ([], None)
+
+
+@contextmanager
+def taking_nothing(estate: World) -> Iterator[Receiver]:
+    """A receiver that answers 503 to what is posted, and is there for all else."""
+    with receiving() as pms:
+        pms.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+        estate.settings(sinks=f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n")
+        estate.project.run("time", "register")
+        yield pms
+
+
+def test_pulls_fetch_nothing_while_a_sink_answers_503_and_report_it(estate: World) -> None:
+    """Its address answers all the time. Whoever posts is told, and one group alone tries it, pull after pull."""
+    with taking_nothing(estate) as pms:
+        estate.post("a")
+        assert estate.project.run("time", "pull").code == 3
+        assert "pms" in (estate.health() or {})["userErrorMessage"]
+        estate.post("b", "c", "d")
+        outcomes = {estate.project.run("time", "pull").code for _ in range(4)}
+        assert outcomes == {3}
+        assert set(estate.states().values()) <= {"retrying", "posted", "offered"}
+        offered = {id for id in "bcd" if estate.states()[id] != "posted"}
+        assert len(offered) <= 1
+        pms.answer = lambda got: (201, {})
+        eventually(lambda: estate.project.run("time", "pull").code == 0 and not pms_lacks(estate))
+        assert estate.health() is None
+
+
+def pms_lacks(estate: World) -> set[str]:
+    return {id for id, state in estate.states().items() if state != "success"}
+
+
+def test_one_503_that_is_over_at_the_next_try_is_nobodys_business(estate: World) -> None:
+    """The group is tried once more before the service hears of it; nothing is reported."""
+    with taking_nothing(estate) as pms:
+        answers = iter([503])
+        pms.answer = lambda got: (next(answers, 201) if got.method == "POST" else 404, {})
+        estate.post("a")
+        done = estate.project.run("time", "pull", "--format", "json")
+        assert (done.code, [group["status"] for group in done.document["groups"]]) == (0, ["SUCCESS"])
+        assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS"]
+    assert estate.told("reportHealthFailure") == 0
 
 
 def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: World) -> None:
