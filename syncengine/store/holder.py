@@ -76,6 +76,11 @@ class Holder:
             return False
         return not _exists(self.pid) or (self.start is not None and _start(self.pid) not in (None, self.start))
 
+    def is_stopped(self) -> bool:
+        """Whether the process lives on this machine and does not run: SIGSTOP, or a debugger."""
+        here = (self.host, self.boot, self.space) == (socket.gethostname(), _boot(), _space())
+        return here and not self.gone() and _state(self.pid) in ("T", "t")
+
     def __str__(self) -> str:
         job = f", {self.job_url}" if self.job_url else ""
         return f"{self.user} on {self.host} (process {self.pid}, {self.command}{job})"
