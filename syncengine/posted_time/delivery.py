@@ -276,8 +276,8 @@ class Delivery:
             return await self._conflict(entry, mechanism)
         if isinstance(answer, Failed) and may_wait and self.troubles:
             return replace(_verdict(answer), is_final=False)
-        detail = answer.detail if isinstance(answer, Failed) else None
-        return await self._decide(entry, _verdict(answer), mechanism, note=detail)
+        verdict = _verdict(answer)
+        return await self._decide(entry, verdict, mechanism, note=verdict.detail)
 
     async def _decide(
         self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
@@ -309,7 +309,7 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
         case Took(external_id):
             return Verdict(Outcome.SUCCESS, None, external_id)
-        case Refused(message):
-            return Verdict(Outcome.REFUSED, message)
-        case Failed(message=message):
-            return Verdict(Outcome.TROUBLE, message)
+        case Refused(message, detail):
+            return Verdict(Outcome.REFUSED, message, detail=detail)
+        case Failed():
+            return Verdict(Outcome.TROUBLE, answer.message, detail=answer.detail)

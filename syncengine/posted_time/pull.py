@@ -48,7 +48,8 @@ async def pull(
         await _Round(client, delivery, limit, tell, stop, call_seconds, pace).run()
         await acknowledging.round()
     for trouble in down or delivery.troubles:
-        tell(Waiting(SINK, f"{trouble.message} Nothing is fetched while {trouble.sink} is down.", 0.0))
+        why = f" [{trouble.detail}]" if trouble.detail else ""
+        tell(Waiting(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
     return not down
 
 

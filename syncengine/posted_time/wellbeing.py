@@ -64,7 +64,7 @@ class Wellbeing:
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""
         if failure.is_down:
-            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message)
+            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message, failure.detail)
             self._fails(name, trouble, failure.has_answered or name in self._believed)
 
     def recalled(self, name: str, at: float) -> None:

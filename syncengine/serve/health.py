@@ -67,7 +67,7 @@ class Checking:
         down = {trouble.sink for trouble in troubles}
         for trouble in troubles:
             if trouble not in self._standing.troubles:
-                said = f"sink {trouble.sink}: {trouble.message}"
+                said = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
                 self._log.error("sink-down", said, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
             self._log.info("sink-up", f"sink {sink} is well again", sink=sink)

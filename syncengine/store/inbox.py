@@ -296,10 +296,13 @@ class Inbox(Reading):
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction that proves the lease, if this process has one."""
-        with self._exclusively() as connection:
-            if self._lease is not None:
-                prove(connection, self._lease)
-            yield connection
+        if self._lease is None:
+            with self._exclusively() as connection:
+                yield connection
+        else:
+            with self.database.transaction() as connection:
+                prove(connection, self._lease)  # a write too: nobody else's comes between
+                yield connection
 
     @contextmanager
     def _exclusively(self) -> Iterator[sa.Connection]:

@@ -123,6 +123,19 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
     ]
 
 
+def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: Path) -> None:
+    """The code of the constraint in `time show` and `time inbox`; the user's sentence has none of it."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw("g1", totalDurationSecs=0, timeRows=[]), mechanism="fetch")
+
+    run(delivering(tmp_path, SQL_SINK), story)
+    for words in (("show", "g1"), ("inbox",)):
+        assert "SQLITE_CONSTRAINT_CHECK" in program(tmp_path, *words).out
+    group = program(tmp_path, "show", "g1", "--format", "json").document
+    assert group["message"] == "ledger rejected the time: something in it does not fit there."
+
+
 @pytest.mark.parametrize(
     ("words", "schema"),
     [

@@ -94,7 +94,8 @@ def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
 def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path) -> None:
     """FAILURE, in our words; nothing is left of the attempt."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
-    assert verdict == Verdict(Outcome.REFUSED, "ledger refused this time: something in it does not fit there.")
+    assert verdict == Verdict(Outcome.REFUSED, "ledger rejected the time: something in it does not fit there.")
+    assert verdict.detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
 
