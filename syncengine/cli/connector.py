@@ -43,10 +43,10 @@ def register_connector(given: Globals, format: str) -> int:
 @connector.command("check")
 @printing_command
 def check_connector(given: Globals, format: str) -> int:
-    """Make an authenticated call that names the team."""
-    from syncengine.connection import team_of
+    """Make an authenticated call that names the team. Fails for another one than the project's, or the state's."""
+    from syncengine.connection import proven_team
 
-    team = calling(given, lambda client, _: team_of(client))
+    team = calling(given, proven_team)
     return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
 
 

@@ -25,9 +25,11 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
     from syncengine.connection import client_of
 
     project = given.project()
-    announce(project, Output(given, project.root))
+    output = Output(given, project.root)
+    announce(project, output)
     project.base_url()
     project.api_key()
+    output.diagnostics(project.warnings)
 
     async def talking(base_url: str) -> T:
         async with client_of(project, base_url) as client:

@@ -120,10 +120,10 @@ def _detail_document(detail: Detail) -> Document:
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """What happened to one resource, the oldest first."""
+    """What happened to one resource, the newest first, as runs are told; `entries` are the oldest first, as in JSON."""
     if not entries:
         return "Nothing is known of it.\n"
-    return "".join(line + "\n" for entry in entries for line in _entry_lines(entry))
+    return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))
 
 
 def _entry_lines(entry: HistoryEntry) -> Iterator[str]:

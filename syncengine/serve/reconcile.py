@@ -130,7 +130,7 @@ class Reconciling:
         match event:
             case Retrying(operation, why, wait):
                 self._log.warning("retrying", f"{operation}: {why}; again in {wait:.1f} s")
-            case Remark(code, text):
+            case Remark(code, text) if self._standing.is_first(code, text):
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:

@@ -223,7 +223,8 @@ class _Delivering:
 
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}")
+        if self._shift.standing.is_first("registration", error.message):
+            self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; it is tried again")
 
     async def _renewing(self) -> None:
         """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""

@@ -15,7 +15,7 @@ import pytest
 from syncengine.connector import register, registration, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
-from tests.cli.program import Project
+from tests.cli.program import Project, tag
 from tests.cli.service import serving as sandboxed
 from tests.service.scripted import Reply, Scripted, saying
 from tests.service.talking import talk
@@ -138,12 +138,22 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
 
 
 def test_the_check_names_the_team(tmp_path: Path) -> None:
-    """An authenticated call; a wrong key is exit 7, a service that is away exit 9."""
+    """An authenticated call; a wrong key is exit 7, as is another team, a service that is away exit 9."""
     with sandboxed() as service:
         service.choose(teamName="Patents EU")
         project = Project(tmp_path / "project", service.url)
         assert project.run("connector", "check", "--format", "json").document == {"team": "Patents EU"}
         assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
+        project.settings(service=("team: Others",))
+        refused = project.run("connector", "check", "--format", "json")
+        assert (refused.code, refused.codes) == (7, ["wrong-team"])
+        project.settings()
+        project.wants(tags=[tag("A")])
+        assert project.run("apply", "-y").code == 0
+        assert project.run("connector", "check").code == 0
+        service.choose(teamName="Litigation")
+        refused = project.run("connector", "check")
+        assert (refused.code, "'Litigation', and the state to 'Patents EU'" in refused.err) == (7, True)
     service_gone = project.run(
         "connector", "check", "--format", "json", environ={"SYNCENGINE_BASE_URL": "http://127.0.0.1:9"}
     )

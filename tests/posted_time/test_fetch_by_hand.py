@@ -249,6 +249,20 @@ def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
         assert estate.connection()["mechanism"] == mechanism
 
 
+def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> None:
+    """Plainly where this project registered it; with the service's words where another may have."""
+    assert estate.project.run("time", "register").out == "A fetch client is registered.\n"
+    again = estate.project.run("time", "register")
+    assert (again.code, again.out) == (
+        0,
+        "A fetch client was registered already, by this project: nothing changed.\n",
+    )
+    (estate.project.folder / ".syncengine/state.db").unlink()
+    foreign = estate.project.run("time", "register")
+    assert (foreign.code, foreign.out.startswith("Nothing changed: the team has a fetch client already")) == (0, True)
+    assert "the team already has a fetch client" in foreign.out
+
+
 def test_what_is_registered_is_unregistered(estate: World) -> None:
     """Without saying which; a second time there is nothing to end."""
     estate.project.run("time", "register")
