@@ -49,6 +49,7 @@ class Service:
     endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
     timeout: float = 30.0
     concurrency: int = 8
+    connector_type: str = "syncengine"
 
 
 @dataclass(frozen=True, slots=True)

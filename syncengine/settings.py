@@ -128,6 +128,7 @@ class _Assembly:
             endpoints={id: EndpointOverride(o.path, o.method) for id, o in (section.endpoints or {}).items()},
             timeout=section.timeout or _SERVICE.timeout,
             concurrency=section.concurrency or _SERVICE.concurrency,
+            connector_type=section.connector_type or _SERVICE.connector_type,
         )
 
     def _base_url(self, section: ServiceSection) -> str | None:

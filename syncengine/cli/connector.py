@@ -36,7 +36,7 @@ def register_connector(given: Globals, format: str) -> int:
     """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
     from syncengine.connector import register
 
-    registered = calling(given, lambda client, _: register(client, time.time()))
+    registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
     return show(given, format, _document(registered), _text(registered))
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from syncengine.service.client import Client
 
 
+PULL_FORMAT = "syncengine.pull/v1"
+
+
 @click.command("pull")
 @click.option("--limit", type=int, help="Fetch so many groups at most (default: postedTime.fetchLimit, or 25).")
 @printing_command
@@ -43,7 +46,8 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     if format == "text":
         for trouble in _troubles(told):
             Output(given, given.folder).say(trouble, level="error")
-    show(given, format, _document(taken, heard, told), _text(taken, heard) if has_fetched else "Nothing was fetched.\n")
+    text = _text(taken, heard) if has_fetched else "Nothing was fetched.\n"
+    show(given, format, _document(taken, heard, told, has_fetched), text)
     all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
     went_wrong = any(
         isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take", SINK))
@@ -69,7 +73,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     def say(why: str) -> None:
         told.append(Waiting("registration", why, 0.0))
 
-    delivery.configure(await settings_of(client, time.time(), say))
+    delivery.configure(await settings_of(client, time.time(), project.service.connector_type, say))
     with stopping_on_signals(stop):
         async with delivery:
             with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):
@@ -135,8 +139,10 @@ def _troubles(told: list[Event]) -> Iterator[str]:
                 yield f"{group_id}: {why}"
 
 
-def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event]) -> dict[str, Any]:
+def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event], has_fetched: bool) -> dict[str, Any]:
     return {
+        "format": PULL_FORMAT,
+        "fetched": has_fetched,
         "groups": [
             {
                 "groupId": event.group_id,

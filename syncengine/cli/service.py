@@ -55,7 +55,7 @@ def service_settings(given: Globals) -> Mapping[str, Any]:
 
     async def asked(client: Client, project: Project) -> Mapping[str, Any]:
         await prove_team(client, project)
-        return await settings_of(client, time.time(), say)
+        return await settings_of(client, time.time(), project.service.connector_type, say)
 
     if not project.is_sandbox and None in (project.service.base_url, project.service.api_key):
         return {}

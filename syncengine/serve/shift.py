@@ -216,7 +216,7 @@ class _Delivering:
 
     async def _register(self) -> None:
         now = self._shift.log.now()
-        registered = await register(self._client, now)
+        registered = await register(self._client, now, self._project.service.connector_type)
         self._delivery.configure(registered.configuration)
         self._shift.registered(registered)
         self._renew_at = renewal(registered, now, self._shift.pace.renew)

@@ -36,7 +36,7 @@ ANSWER = {
 
 def registered(*script: Reply) -> Any:
     async def scene(server: Scripted, caller: Client) -> Any:
-        return await register(caller, NOON), orjson.loads(server.heard[0].body)
+        return await register(caller, NOON, "ledger"), orjson.loads(server.heard[0].body)
 
     return talk(script, scene)
 
@@ -52,7 +52,7 @@ def test_the_request_says_what_this_runtime_is() -> None:
         "clientTimestamp",
         "clientTimeZoneOffset",
     }
-    assert body["connectorType"] == "syncengine"
+    assert body["connectorType"] == "ledger"
     assert body["connectorVersion"] == body["connectorLibraryVersion"] == version("syncengine")
     assert body["clientTimestamp"] == 1_700_000_000_250
     assert re.fullmatch(r"[+-]\d\d:\d\d", body["clientTimeZoneOffset"])
@@ -111,7 +111,7 @@ def test_a_refused_key_is_told_as_such() -> None:
 
 def test_the_request_is_the_same_at_the_same_instant() -> None:
     """Time is an argument."""
-    assert registration(NOON) == registration(NOON)
+    assert registration(NOON, "ledger") == registration(NOON, "ledger")
 
 
 def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
@@ -135,6 +135,21 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
     for secret in (SERVICE_KEY, SESSION_TOKEN):
         assert secret not in text.out + text.err + document.out + document.err
         assert secret.encode() not in written
+
+
+@pytest.mark.parametrize(
+    ("service_lines", "expected"), [((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")]
+)
+def test_the_project_file_says_which_system_is_connected(
+    service_lines: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    """`service.connectorType`, in each registration."""
+    with sandboxed() as service:
+        project = Project(tmp_path / "project", service.url)
+        project.settings(service=service_lines)
+        assert project.run("connector", "register").code == 0
+        state = service.control.get("/state").json()
+        assert state["connection"]["connector"]["connectorType"] == expected
 
 
 def test_the_check_names_the_team(tmp_path: Path) -> None:

@@ -146,6 +146,9 @@ def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: P
         (("preview", "--sample"), "preview"),
         (("preview", "g2"), "preview"),
         (("retry", "g2"), "inbox"),
+        (("retry", "g3", "--accept"), "selection"),
+        (("redeliver", "--sink", "ledger", "--since", "1d"), "selection"),
+        (("redeliver", "--sink", "ledger", "--since", "1d", "-y"), "inbox"),
     ],
 )
 def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[str], schema: str) -> None:
@@ -321,6 +324,9 @@ def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
         with opened.inbox.lease(Holder.here("serve", {})):
             ended = program(folder, "retry", "g2")
             assert (ended.code, "the inbox is locked by" in ended.err, "Asked for" in ended.out) == (0, True, True)
+            document = program(folder, "retry", "g2", "--format", "json").document
+            judge("selection.schema.json").validate(document)
+            assert (document["act"], document["groups"]) == ("asked", ["g2"])
             assert ("g2", 9, 3600) not in rows(folder)
             assert await opened.catch_up() == 1
 

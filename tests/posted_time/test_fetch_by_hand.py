@@ -14,6 +14,7 @@ from syncengine.store.inbox import open_inbox
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world
+from tests.settings.test_schema import judge
 
 
 @pytest.fixture
@@ -28,6 +29,7 @@ def test_a_pull_fetches_delivers_and_acknowledges(estate: World) -> None:
     estate.post("a", "b")
     done = estate.project.run("time", "pull", "--format", "json")
     assert (done.code, estate.ledger()) == (0, ["a", "b"])
+    judge("pull.schema.json").validate(done.document)
     assert [(g["groupId"], g["status"], g["acknowledged"]) for g in done.document["groups"]] == [
         ("a", "SUCCESS", True),
         ("b", "SUCCESS", True),
@@ -126,7 +128,8 @@ def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
     assert "pms" in done.err
     assert (estate.told("fetchPostedTime"), estate.ledger()) == (0, [])
     document = estate.project.run("time", "pull", "--format", "json").document
-    assert "pms" in document["troubles"][0]
+    judge("pull.schema.json").validate(document)
+    assert (document["fetched"], "pms" in document["troubles"][0]) == (False, True)
 
 
 @pytest.mark.parametrize("mode", ["off", "webhook"])
@@ -245,7 +248,8 @@ def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
     environ = {"CALLER_KEY": "k-of-a-test"}
     for mechanism in ("webhook", "fetch", "webhook"):
         done = estate.project.run("time", "register", mechanism, "--format", "json", environ=environ)
-        assert (done.code, done.document) == (0, {"registered": mechanism})
+        assert (done.code, done.document["registered"]) == (0, mechanism)
+        judge("mechanism.schema.json").validate(done.document)
         assert estate.connection()["mechanism"] == mechanism
 
 
@@ -266,10 +270,13 @@ def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> Non
 def test_what_is_registered_is_unregistered(estate: World) -> None:
     """Without saying which; a second time there is nothing to end."""
     estate.project.run("time", "register")
-    assert estate.project.run("time", "unregister", "--format", "json").document == {"unregistered": "fetch client"}
+    ended = estate.project.run("time", "unregister", "--format", "json")
+    assert ended.document["unregistered"] == "fetch client"
     assert estate.connection()["mechanism"] is None
     again = estate.project.run("time", "unregister", "webhook", "--format", "json")
-    assert (again.code, again.document) == (0, {"unregistered": None})
+    assert (again.code, again.document["unregistered"]) == (0, None)
+    for done in (ended, again):
+        judge("mechanism.schema.json").validate(done.document)
 
 
 def test_what_is_registered_instead_is_told(estate: World) -> None:
