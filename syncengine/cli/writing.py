@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from syncengine.project import Project
 from syncengine.request import Surroundings
 from syncengine.store.history import Run
-from syncengine.store.holder import Holder
+from syncengine.store.holder import Holder, actor
 from syncengine.store.state import State, open_state
 
 
@@ -41,6 +41,7 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
             job_url=holder.job_url,
             commit=None,
             clean=None,
+            actor=actor(environ),
         )
     )
     yield counts

@@ -159,6 +159,11 @@ class State:
                 self._remember(connection, {**known, **most})
         self._run = run
 
+    def record_refusal(self, run: Run) -> None:
+        """Append a run that was refused; without the lock, which may be what it was refused for."""
+        with self.database.transaction() as connection:
+            history.refused_run(connection, run)
+
     def intend(self, entries: Sequence[Intent]) -> None:
         """Before sending: write what the calls add, and that they are under way."""
         with self._writing() as connection:
