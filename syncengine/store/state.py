@@ -211,8 +211,9 @@ class State:
     def doubt_all(self) -> int:
         """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
         held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
+        writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
-            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True)).rowcount
+            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True, **writer)).rowcount
 
     def forget(self, keys: Iterable[Key]) -> int:
         """Drop rows; their journal stays. How many there were."""

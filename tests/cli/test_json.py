@@ -113,7 +113,7 @@ def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
         assert "somebody" not in done.out + done.err
 
 
-@pytest.mark.parametrize("words", [*BY_HAND, ("plan",), ("apply", "-y"), ("state", "rebind", "-y")], ids=" ".join)
+@pytest.mark.parametrize("words", [*BY_HAND, ("apply", "-y"), ("state", "rebind", "-y")], ids=" ".join)
 def test_a_key_that_travels_in_clear_text_is_said_by_whatever_sends_it(
     project: Project, service: Service, words: tuple[str, ...]
 ) -> None:
