@@ -95,12 +95,21 @@ async def prove_team(client: Client, project: Project) -> None:
 
     A state of no team yet is this team's from now on.
     """
-    team = await team_of(client)
-    with open_state(project.state, write=False) as state:
-        known = state.facts().team
-    check_team(team, project, known)
-    if known is None:
+    team = await proven_team(client, project)
+    if await asyncio.to_thread(_known_team, project) is None:
         await asyncio.to_thread(bind, project.state, team)
+
+
+async def proven_team(client: Client, project: Project) -> str:
+    """The team that the key belongs to; WrongTeam where it is another than the project's, or the state's."""
+    team = await team_of(client)
+    check_team(team, project, await asyncio.to_thread(_known_team, project))
+    return team
+
+
+def _known_team(project: Project) -> str | None:
+    with open_state(project.state, write=False) as state:
+        return state.facts().team
 
 
 def prove_lease(state: State, timeout: float) -> None:

@@ -27,7 +27,6 @@ from syncengine.service.operations import (
 )
 from syncengine.service.posted_time import Unanswered, refusal
 
-CONNECTOR_TYPE = "syncengine"
 NOT_REGISTERED = "the connector could not be registered"
 
 
@@ -73,11 +72,11 @@ def renewal(registered: Registered, at: float, least: float) -> float:
     return at + max(least, 0.9 * left)
 
 
-def registration(now: float) -> dict[str, object]:
-    """The request of a registration made at `now`, in seconds since epoch."""
+def registration(now: float, connector_type: str) -> dict[str, object]:
+    """The request of a registration made at `now`, in seconds since epoch. `connector_type`: the paired system."""
     return {
         "environment": environment(),
-        "connectorType": CONNECTOR_TYPE,
+        "connectorType": connector_type,
         "connectorVersion": __version__,
         "connectorLibraryVersion": __version__,
         "clientTimestamp": int(now * 1000),
@@ -101,10 +100,10 @@ def local_offset(now: float) -> str:
     return f"{offset[:3]}:{offset[3:5]}"
 
 
-async def settings_of(client: Client, now: float, say: Callable[[str], None]) -> Mapping[str, Any]:
+async def settings_of(client: Client, now: float, connector_type: str, say: Callable[[str], None]) -> Mapping[str, Any]:
     """The service's named settings; none, as `say` hears, where they cannot be had: time is delivered all the same."""
     try:
-        return (await register(client, now)).configuration
+        return (await register(client, now, connector_type)).configuration
     except AuthFailed:
         raise
     except SyncengineError as error:
@@ -112,12 +111,12 @@ async def settings_of(client: Client, now: float, say: Callable[[str], None]) ->
         return {}
 
 
-async def register(client: Client, now: float) -> Registered:
+async def register(client: Client, now: float, connector_type: str) -> Registered:
     """Tell the service who connects. One that answers with nothing took it, and has nothing to say.
 
     SyncengineError without the answer's words: secrets may stand in them.
     """
-    answer = await client.call(REGISTER_CONNECTOR, registration(now))
+    answer = await client.call(REGISTER_CONNECTOR, registration(now, connector_type))
     if not answer.ok:
         raise refusal(REGISTER_CONNECTOR, client, replace(answer, data=None) if answer.status else answer)
     if answer.understood and answer.data is None:

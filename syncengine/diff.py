@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from syncengine.aims import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.leaves import Leave
-from syncengine.resource import Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
 
 
 class Action(Enum):
@@ -115,6 +115,10 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 }
 """What a field that was never declared comes to."""
 
+REOPENED = "reopened: it was retired"
+IMPORTED = "recorded by `state import`: whether the service holds it so is not known"
+UNKNOWN_END = "an earlier call for it failed or has no known outcome"
+
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
 """Two ways to say in which category a tag is."""
 
@@ -209,9 +213,15 @@ def _change(
         metadata_set=metadata,
         metadata_deleted=unnamed,
         metadata_before={n: held.metadata[n] for n in (*metadata, *unnamed) if n in held.metadata} if held else {},
-        reason="an earlier call for it failed or has no known outcome" if doubtful else None,
+        reason=_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None,
         previously=formers[0].name if formers else None,
     )
+
+
+def _reason(row: Recorded) -> str:
+    if row.status is Status.RETIRED:
+        return REOPENED
+    return IMPORTED if row.run and row.run.startswith(IMPORT) else UNKNOWN_END
 
 
 def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,12 +29,17 @@ from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.store.history import Run
-from syncengine.store.holder import Holder
+from syncengine.store.holder import Holder, actor
 from syncengine.store.lock import Lease
 from syncengine.store.state import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
 """The code of a plan that nobody wanted applied."""
+
+REFUSED_EXITS = (ExitCode.GATE, ExitCode.STALE, ExitCode.LOCKED, ExitCode.AUTH, ExitCode.INVALID)
+"""What a run is refused with before anything is sent, and what its history tells."""
+
+LONGEST_REASON = 300
 
 Serving = Callable[[], AbstractContextManager[str]]
 """Makes the service reachable for the time of a run, and yields its base URL."""
@@ -50,6 +55,12 @@ class Applied:
     plan: Plan | None
     report: Report
     exit_code: ExitCode
+
+
+def reason_of(error: SyncengineError) -> str:
+    """Why a run was refused, in a line: the first of many reasons."""
+    first = next(iter(error.diagnostics()), None)
+    return f"{first.code}: {first.message}"[:LONGEST_REASON] if first else error.message[:LONGEST_REASON]
 
 
 class Application:
@@ -69,6 +80,7 @@ class Application:
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:
+            self._record_refusal(error)
             return Applied(self._chronicle.plan, self._chronicle.report(error), error.exit_code)
         return Applied(self._chronicle.plan, self._chronicle.report(), exit_code)
 
@@ -111,6 +123,42 @@ class Application:
         project, request = self._project, self._request
         found = found or checked(project, request, self._around)
         return judged(plan_in(state, found, project, request, self._around), project, request)
+
+    def _record_refusal(self, error: SyncengineError) -> None:
+        """Have it in the history, where there is a state that may be written; the report tells it in any case."""
+        if error.exit_code not in REFUSED_EXITS or self._chronicle.began:
+            return
+        with suppress(SyncengineError):
+            with open_state(self._project.state, write=False) as looked:
+                if not looked.exists or self._is_refused_again(looked, error):
+                    return
+            with open_state(self._project.state, write=True, now=self._around.now) as state:
+                state.record_refusal(self._refused_run(error))
+
+    def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
+        """Whether a `serve` meets in this round what it met in the last: that is one line of the history."""
+        last = next(iter(state.runs(1)), None)
+        same = last is not None and (last.command, last.reason) == (self._request.command, reason_of(error))
+        return self._request.command == "serve" and same
+
+    def _refused_run(self, error: SyncengineError) -> Run:
+        holder = Holder.here(self._request.command, self._around.environ)
+        commit, planned = commits.head(self._project.root), self._chronicle.plan
+        return Run(
+            id=self._around.new_id(),
+            started=self._around.now(),
+            ended=self._around.now(),
+            command=self._request.command,
+            plan=planned.id if planned else None,
+            host=holder.host,
+            user=holder.user,
+            job_url=holder.job_url,
+            commit=planned.basis.commit if planned else (commit.id if commit else None),
+            clean=commit.clean if commit else None,
+            actor=actor(self._around.environ),
+            exit_code=int(error.exit_code),
+            reason=reason_of(error),
+        )
 
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
@@ -202,6 +250,8 @@ class Application:
                 job_url=holder.job_url,
                 commit=planned.basis.commit,
                 clean=commit.clean if commit else None,
+                actor=actor(self._around.environ),
+                approvals=(planned.gate.approve,) if planned.gate.tripped and planned.gate.approve else (),
             ),
             planned.sources,
         )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from syncengine.aims import Note, Rules, may_be_held
 from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
-from syncengine.diff import Action, Change, Diff, Difference, diff
+from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
@@ -203,7 +203,8 @@ def _with_reasons(found: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
 
 
 def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
-    if row is None or row.doubtful or difference.change.reason is None or difference.leaving is not None:
+    reason = difference.change.reason
+    if row is None or row.doubtful or reason in (None, REOPENED) or difference.leaving is not None:
         return difference
     return replace(difference, change=replace(difference.change, reason="sent again (--reassert)"))
 

@@ -55,7 +55,7 @@ class GroupItem(Format):
 
 
 class InboxFormat(Format):
-    """`time inbox --format json`, and `time retry` and `time redeliver` of what they delivered."""
+    """`time inbox --format json`, and `time retry` and `time redeliver` of what they delivered at once."""
 
     model_config = ConfigDict(title="syncengine inbox")
     format: Literal["syncengine.inbox/v1"]
@@ -165,3 +165,56 @@ class AuditFormat(Completeness):
     lacking: list[LackingItem]
     unposted: list[UnpostedItem]
     others: list[OtherItem]
+
+
+class PulledItem(Format):
+    """A group that was fetched and delivered as far as that went."""
+
+    group_id: str
+    status: Answer = Field(description="The verdict.")
+    message: str | None = Field(description="For who posted.")
+    external_id: str | None = Field(description="The sink's reference.")
+    acknowledged: bool = Field(description="Whether the service accepted the verdict.")
+
+
+class AcknowledgedItem(Format):
+    """A status that the service accepted, also of what was fetched before."""
+
+    group_id: str
+    status: Answer
+
+
+class PullFormat(Format):
+    """`time pull --format json`."""
+
+    model_config = ConfigDict(title="syncengine pull")
+    format: Literal["syncengine.pull/v1"]
+    fetched: bool = Field(description="Whether anything was asked for: nothing is while a sink is down.")
+    groups: list[PulledItem]
+    acknowledged: list[AcknowledgedItem]
+    troubles: list[str] = Field(description="What went wrong, in sentences.")
+
+
+class SelectionFormat(Format):
+    """`time retry` and `time redeliver` of groups that they did not deliver at once."""
+
+    model_config = ConfigDict(title="syncengine selection")
+    format: Literal["syncengine.selection/v1"]
+    act: Literal["settled", "rehearsed", "asked"] = Field(
+        description="`settled`: by `--accept`. `rehearsed`: without `-y`. `asked`: left to who holds the inbox."
+    )
+    groups: list[str] = Field(description="Their ids.")
+
+
+class MechanismFormat(Format):
+    """`time register --format json` and `time unregister --format json`."""
+
+    model_config = ConfigDict(title="syncengine mechanism")
+    format: Literal["syncengine.mechanism/v1"]
+    registered: Literal["fetch", "webhook"] | None = Field(
+        None, description="What is registered now; absent from `unregister`."
+    )
+    unregistered: Literal["fetch client", "webhook"] | None = Field(
+        None, description="What was ended; null where there was none, absent from `register`."
+    )
+    messages: list[str] = Field(description="What was done, in sentences.")

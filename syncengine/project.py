@@ -62,6 +62,7 @@ class Service:
     timeout: float = 30.0
     landing: float = LANDING_SECONDS
     concurrency: int = 8
+    connector_type: str = "syncengine"
 
     @property
     def lease(self) -> float:

@@ -131,6 +131,10 @@ class ServiceSection(Model, frozen=True):
         Annotated[int, Reads(whole_number(1, 64)), Meta(ge=1, le=64)] | None,
         Meta(description="Requests under way at once, 1 to 64; 8 by default."),
     ] = None
+    connector_type: Annotated[
+        Filled | None,
+        Meta(description="The connected system, as a connector registers it; `syncengine` by default."),
+    ] = None
 
 
 class MaxDeletes(Model, frozen=True):

@@ -111,6 +111,10 @@ class Status(StrEnum):
     DELETED = "deleted"
 
 
+IMPORT = "import-"
+"""What the id of a run of `state import` begins with: what it wrote is doubtful, and no call of ours is why."""
+
+
 class Recorded(Struct, frozen=True, gc=False):
     """One row of the cached prior state: the most that the service may hold of what we asked for.
 

@@ -14,7 +14,16 @@ from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.objections import LINTS as PLANNING_LINTS
-from syncengine.posted_time_formats import AuditFormat, GroupFormat, InboxFormat, ListingFormat, PreviewFormat
+from syncengine.posted_time_formats import (
+    AuditFormat,
+    GroupFormat,
+    InboxFormat,
+    ListingFormat,
+    MechanismFormat,
+    PreviewFormat,
+    PullFormat,
+    SelectionFormat,
+)
 from syncengine.project_file import ProjectFile
 from syncengine.schema_models import pydantic_model
 from syncengine.service.operations import OPERATIONS
@@ -61,6 +70,9 @@ def schemas() -> dict[str, dict[str, Any]]:
         "preview.schema.json": _schema(PreviewFormat, _Untitled),
         "posted-time.schema.json": _schema(ListingFormat, _Untitled),
         "audit.schema.json": _schema(AuditFormat, _Untitled),
+        "pull.schema.json": _schema(PullFormat, _Untitled),
+        "selection.schema.json": _schema(SelectionFormat, _Untitled),
+        "mechanism.schema.json": _schema(MechanismFormat, _Untitled),
     }
 
 

@@ -145,6 +145,7 @@ class _Assembly:
             timeout=timeout,
             landing=default_landing(timeout) if section.landing is None else section.landing,
             concurrency=section.concurrency or _SERVICE.concurrency,
+            connector_type=section.connector_type or _SERVICE.connector_type,
         )
 
     def _base_url(self, section: ServiceSection) -> str | None:

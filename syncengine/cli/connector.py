@@ -37,17 +37,17 @@ def register_connector(given: Globals, format: str) -> int:
     """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
     from syncengine.connector import register
 
-    registered = calling(given, lambda client, _: register(client, time.time()))
+    registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
     return show(given, format, _document(registered), _text(registered))
 
 
 @connector.command("check")
 @printing_command
 def check_connector(given: Globals, format: str) -> int:
-    """Make an authenticated call that names the team."""
-    from syncengine.connection import team_of
+    """Make an authenticated call that names the team. Fails for another one than the project's, or the state's."""
+    from syncengine.connection import proven_team
 
-    team = calling(given, lambda client, _: team_of(client))
+    team = calling(given, proven_team)
     return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
 
 

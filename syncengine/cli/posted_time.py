@@ -9,6 +9,7 @@ import sys
 import time as clock
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -194,6 +195,23 @@ def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> Entry:
 
 # --- again
 
+SELECTION_FORMAT = "syncengine.selection/v1"
+
+
+class Act(StrEnum):
+    """What was done with groups that were not delivered at once."""
+
+    SETTLED = "settled"
+    REHEARSED = "rehearsed"
+    ASKED = "asked"
+
+
+_ACTS: Mapping[Act, str] = {
+    Act.SETTLED: "Settled",
+    Act.REHEARSED: "Would deliver again",
+    Act.ASKED: "Asked for",
+}
+
 
 @click.command("retry", cls=Command)
 @click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
@@ -212,7 +230,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
         conflicts = [entry for entry in entries if entry.state == "conflict"]
         if accept:
             inbox.settle([entry.group_id for entry in conflicts])
-            return _say(given, format, [entry.group_id for entry in conflicts], "Settled")
+            return _say(given, format, [entry.group_id for entry in conflicts], Act.SETTLED)
         if conflicts and group_ids:
             raise SyncengineError(
                 f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
@@ -245,7 +263,7 @@ def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve
         if auto_approve:
             inbox.ask(whole, sink)
     _say_left_out(Output(given, given.folder), len(found) - len(conflicts) - len(whole), conflicts)
-    return _again(given, format, whole) if auto_approve else _say(given, format, whole, "Would deliver again")
+    return _again(given, format, whole) if auto_approve else _say(given, format, whole, Act.REHEARSED)
 
 
 def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> None:
@@ -255,12 +273,13 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> Non
         output.say(f"{id} is a conflict, and left out: `syncengine time retry {id} --accept` settles it.")
 
 
-def _say(given: Globals, format: str, ids: Sequence[str], done: str) -> int:
+def _say(given: Globals, format: str, ids: Sequence[str], act: Act) -> int:
     from syncengine.render.visible import visible
     from syncengine.render.words import counted
 
     text = "".join(f"  {visible(id)}\n" for id in ids)
-    return show(given, format, {"groups": list(ids)}, f"{done}: {counted(len(ids), 'group')}.\n{text}")
+    document = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
+    return show(given, format, document, f"{_ACTS[act]}: {counted(len(ids), 'group')}.\n{text}")
 
 
 def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
@@ -286,7 +305,7 @@ def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
         entries = asyncio.run(delivering())
     except LockHeld as held:
         Output(given, project.root).say(f"{held.message}: it delivers them in its next round.")
-        return _say(given, format, ids, "Asked for")
+        return _say(given, format, ids, Act.ASKED)
     failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
     show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
     return ExitCode.INCOMPLETE if failed else ExitCode.DONE

@@ -19,9 +19,14 @@ from syncengine.errors import ExitCode, Interrupted, Usage
 from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
+    from syncengine.delivery_file import PostedTimeSection
+    from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.events import Event, Taken
     from syncengine.project import Project
     from syncengine.service.client import Client
+
+
+PULL_FORMAT = "syncengine.pull/v1"
 
 
 @click.command("pull", cls=Command)
@@ -37,12 +42,13 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     fetch_query(limit)
     told: list[Event] = []
     has_fetched = calling(given, lambda client, project: _pulled(client, project, limit, told))
-    taken = [event for event in told if isinstance(event, Taken)]
+    taken = list({event.group_id: event for event in told if isinstance(event, Taken)}.values())
     heard = {event.group_id: event.status for event in told if isinstance(event, Acknowledged)}
     if format == "text":
         for trouble in _troubles(told):
             Output(given, given.folder).say(trouble, level="error")
-    show(given, format, _document(taken, heard, told), _text(taken, heard) if has_fetched else "Nothing was fetched.\n")
+    text = _text(taken, heard) if has_fetched else "Nothing was fetched.\n"
+    show(given, format, _document(taken, heard, told, has_fetched), text)
     all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
     went_wrong = any(
         isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take", SINK))
@@ -60,9 +66,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     from syncengine.posted_time.pull import pull
     from syncengine.store.holder import Holder
 
-    section = project.posted_time
-    if section is None:
-        raise Usage("the project file has no `postedTime:`, so that there is no sink for posted time")
+    section = _section(project)
     await prove_team(client, project)
     stop = asyncio.Event()
     delivery = Delivery.of(project, os.environ)
@@ -70,17 +74,47 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     def say(why: str) -> None:
         told.append(Waiting("registration", why, 0.0))
 
-    delivery.configure(await settings_of(client, time.time(), say))
+    delivery.configure(await settings_of(client, time.time(), project.service.connector_type, say))
     with stopping_on_signals(stop):
         async with delivery:
             with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):
                 chosen, seconds = limit or section.fetch_limit, project.service.timeout
                 has_fetched = await pull(client, delivery, chosen, tell=told.append, stop=stop, call_seconds=seconds)
+                await _tell_health(client, delivery, told)
     if has_fetched:
         await asyncio.to_thread(_remember, project, FETCH)
     if stop.is_set():
         raise Interrupted("interrupted; what was taken is in the inbox")
     return has_fetched
+
+
+def _section(project: Project) -> PostedTimeSection:
+    """The project's `postedTime`; Usage where nothing is to be fetched: a fetch would switch recording on."""
+    from syncengine.delivery_file import Mode
+
+    section = project.posted_time
+    if section is None:
+        raise Usage("the project file has no `postedTime:`, so that there is no sink for posted time")
+    if section.mode is Mode.OFF:
+        raise Usage("`postedTime.mode` is off: nothing was fetched, or delivered. With `mode: fetch` it is")
+    if section.mode is Mode.WEBHOOK:
+        raise Usage(
+            "`postedTime.mode` is webhook: the service calls `syncengine serve`, and nothing was fetched."
+            " With `mode: fetch`, `time pull` fetches"
+        )
+    return section
+
+
+async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) -> None:
+    """Tell users of sinks that are down, or that all are well; of one in doubt there is nothing to say."""
+    from syncengine.connector import HealthReporter
+    from syncengine.posted_time.events import Waiting
+
+    if delivery.is_cautious and not delivery.reported:
+        return
+    answer = await HealthReporter(client).tell(delivery.reported)
+    if not answer.ok:
+        told.append(Waiting("health", f"the service did not take our health: {answer.said}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:
@@ -106,8 +140,10 @@ def _troubles(told: list[Event]) -> Iterator[str]:
                 yield f"{group_id}: {why}"
 
 
-def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event]) -> dict[str, Any]:
+def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event], has_fetched: bool) -> dict[str, Any]:
     return {
+        "format": PULL_FORMAT,
+        "fetched": has_fetched,
         "groups": [
             {
                 "groupId": event.group_id,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from syncengine.service.client import Client
 
 MECHANISMS = ("fetch", "webhook")
+MECHANISM_FORMAT = "syncengine.mechanism/v1"
 
 
 # --- list
@@ -71,7 +72,8 @@ def register_time(given: Globals, format: str, mechanism: str | None) -> int:
     """
     said: list[str] = []
     name = calling(given, lambda client, project: _registered(client, project, mechanism, said))
-    return show(given, format, {"registered": name}, _sentences(said))
+    document = {"format": MECHANISM_FORMAT, "registered": name, "messages": said}
+    return show(given, format, document, _sentences(said))
 
 
 def _sentences(said: Sequence[str]) -> str:
@@ -100,7 +102,8 @@ def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
     said: list[str] = []
     name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism, said))
     text = _sentences(said if ended else [f"there was no {name} to unregister", *said])
-    return show(given, format, {"unregistered": name if ended else None}, text)
+    document = {"format": MECHANISM_FORMAT, "unregistered": name if ended else None, "messages": said}
+    return show(given, format, document, text)
 
 
 async def _unregistered(client: Client, project: Project, name: str | None, said: list[str]) -> tuple[str, bool]:

@@ -203,6 +203,7 @@ def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     from syncengine.cli.applying import serving
 
     project = given.project()
+    Output(given, project.root).diagnostics(project.warnings)
     _confirm("Bind this state to the team that the key belongs to, whatever its name?", auto_approve)
     before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")

@@ -25,9 +25,11 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
     from syncengine.connection import client_of
 
     project = given.project()
-    announce(project, Output(given, project.root))
+    output = Output(given, project.root)
+    announce(project, output)
     project.base_url()
     project.api_key()
+    output.diagnostics(project.warnings)
 
     async def talking(base_url: str) -> T:
         async with client_of(project, base_url) as client:
@@ -53,7 +55,7 @@ def service_settings(given: Globals) -> Mapping[str, Any]:
 
     async def asked(client: Client, project: Project) -> Mapping[str, Any]:
         await prove_team(client, project)
-        return await settings_of(client, time.time(), say)
+        return await settings_of(client, time.time(), project.service.connector_type, say)
 
     if not project.is_sandbox and None in (project.service.base_url, project.service.api_key):
         return {}

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 from syncengine.project import Project
 from syncengine.request import Surroundings
+from syncengine.resource import IMPORT
 from syncengine.store.history import Run
-from syncengine.store.holder import Holder
+from syncengine.store.holder import Holder, actor
 from syncengine.store.state import State, open_state
 
 
@@ -33,7 +34,7 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
     counts: dict[str, int] = {}
     state.begin_run(
         Run(
-            id=around.new_id(),
+            id=(IMPORT if command == "state import" else "") + around.new_id(),
             started=around.now(),
             command=command,
             plan=None,
@@ -42,6 +43,7 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
             job_url=holder.job_url,
             commit=None,
             clean=None,
+            actor=actor(environ),
         )
     )
     yield counts

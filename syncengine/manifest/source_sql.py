@@ -135,10 +135,20 @@ def _of_server(
     except exc.SQLAlchemyError as error:
         if time.monotonic() > deadline:  # where the server ended it, in words of its own
             raise _too_long(name, seconds) from None
-        words = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
-        raise SourceTrouble(f"{name}: the query failed: {words[:200]}") from None
+        raise SourceTrouble(f"{name}: {_words(error)}") from None
     finally:
         engine.dispose()
+
+
+def _words(error: Exception) -> str:
+    """What keeps the database away, in our words; of a query that failed, in the server's."""
+    from syncengine.posted_time.sql_errors import cause, meaning
+    from syncengine.posted_time.verdict import TroubleKind
+
+    if meaning(error) in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):
+        return cause(error)
+    said = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
+    return f"the query failed: {said[:200]}"
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:

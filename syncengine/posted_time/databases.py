@@ -22,7 +22,7 @@ from sqlalchemy.pool import QueuePool
 
 from syncengine import DISTRIBUTION
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.posted_time.sql_errors import FAILURES, meaning
+from syncengine.posted_time.sql_errors import FAILURES, Silent, cause, meaning
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.verdict import TroubleKind
 
@@ -62,10 +62,6 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
 """What can be a parameter."""
 
 
-class Silent(OSError):
-    """A database gave no answer for so long that it is not waited for. What it was asked to do, it may have done."""
-
-
 class _Asking(Generic[T]):
     """Work in a thread that keeps no process from ending. It is told when nobody waits for it any more."""
 
@@ -94,6 +90,8 @@ class Database:
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
         self._probing: asyncio.Task[TroubleKind | None] | None = None
+        self.cause: str | None = None
+        """Of what the last probe found, for whoever runs this."""
 
     async def probe(self) -> TroubleKind | None:
         """What keeps it from answering; all who ask at the same time are given one answer."""
@@ -133,7 +131,9 @@ class Database:
         try:
             await self.ask(self._look)
         except FAILURES as error:
+            self.cause = cause(error)
             return meaning(error) or TroubleKind.UNKNOWN
+        self.cause = None
         return None
 
     def _look(self, _: threading.Event) -> None:
@@ -177,11 +177,16 @@ def open_engine(url: str, name: str) -> sa.Engine:
         if engine.dialect.name == "postgresql":
             event.listen(engine, "begin", _limit)
         return engine
+    except exc.NoSuchModuleError:
+        raise _problem(
+            f"the URL of {name} begins with {parsed.drivername}://, for which nothing is installed: is it misspelt?"
+        ) from None
     except (exc.ArgumentError, ValueError):
         raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
-    except ImportError:
+    except ImportError as missing:
+        driver = missing.name or parsed.drivername
         line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
-        raise _problem(f"the database of {name} needs a driver that is not installed{line}") from None
+        raise _problem(f"the database of {name} needs the driver {driver}, which is not installed{line}") from None
 
 
 def _problem(message: str) -> Problems:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -38,6 +38,11 @@ KEEP = 60 * 86400.0
 """How long delivered groups are kept whole, unless the project says otherwise."""
 TIDY = 3600.0
 """How often what is older than that is reduced."""
+HOLD = 240.0
+"""How long a group that finds a sink in trouble again is kept back, to try it with this one and no other.
+
+The service offers a group again that it heard nothing of, after a time that is not known: connectors assume 8 minutes.
+"""
 
 NO_ID = "This time cannot be read: it has no id."
 UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
@@ -122,8 +127,17 @@ class Delivery:
             assert entry is not None, "it was kept"
             return await self._taken(entry, kept)
 
-    async def resume(self, stop: asyncio.Event) -> int:
-        """Deliver what an earlier process kept and did not come to, oldest first; how many groups that were.
+    async def recollect(self) -> None:
+        """What the inbox tells of sinks whose last attempt failed, in whichever process: a new one makes none well."""
+        troubles = await to_thread(self.inbox.last_troubles)
+        for name in self.route.parts():
+            if name in troubles:
+                self._well.recalled(name, troubles[name])
+
+    async def resume(
+        self, stop: asyncio.Event, heard: Callable[[str, Verdict], None] = lambda id, verdict: None
+    ) -> int:
+        """Deliver what was kept and not decided, oldest first; how many groups that were. `heard` of each verdict.
 
         Until `stop`, or until a sink is down: the service offers the rest again.
         """
@@ -131,7 +145,8 @@ class Delivery:
         for count, entry in enumerate(reversed(entries)):
             if stop.is_set() or self.troubles:
                 return count
-            await self.again(entry.group_id)
+            if verdict := await self.again(entry.group_id):
+                heard(entry.group_id, verdict)
         return len(entries)
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
@@ -183,16 +198,26 @@ class Delivery:
         found = await asyncio.gather(*(part.probe() for part in parts.values()))
         for name, trouble in zip(parts, found, strict=True):
             self._well.probed(name, trouble)
-        return self._well.down
+        return self.reported
 
     @property
     def troubles(self) -> tuple[SinkTrouble, ...]:
         """Sinks known to be down now: fetch nothing while there are any.
 
-        A sink whose probe is well but whose last delivery failed is not among them, so that one group can try it; it is
-        in the answer of `check_sinks` until it took or refused a group.
+        A sink whose probe is well but whose last delivery failed is not among them for ever, so that one group can try
+        it: see `is_cautious`.
         """
         return self._well.closed
+
+    @property
+    def reported(self) -> tuple[SinkTrouble, ...]:
+        """What all who post are to be told: not of a single failure."""
+        return self._well.down
+
+    @property
+    def is_cautious(self) -> bool:
+        """Whether a sink failed and took or refused no group since: it is tried with one group, not with many."""
+        return self._well.is_in_doubt
 
     async def __aenter__(self) -> Delivery:
         return self
@@ -245,11 +270,14 @@ class Delivery:
         return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
+        may_wait = mechanism == FETCH and self._well.is_on_trial and self._now() - entry.offered < HOLD
         answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
             return await self._conflict(entry, mechanism)
-        detail = answer.detail if isinstance(answer, Failed) else None
-        return await self._decide(entry, _verdict(answer), mechanism, note=detail)
+        if isinstance(answer, Failed) and may_wait and self.troubles:
+            return replace(_verdict(answer), is_final=False)
+        verdict = _verdict(answer)
+        return await self._decide(entry, verdict, mechanism, note=verdict.detail)
 
     async def _decide(
         self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
@@ -281,7 +309,7 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
         case Took(external_id):
             return Verdict(Outcome.SUCCESS, None, external_id)
-        case Refused(message):
-            return Verdict(Outcome.REFUSED, message)
-        case Failed(message=message):
-            return Verdict(Outcome.TROUBLE, message)
+        case Refused(message, detail):
+            return Verdict(Outcome.REFUSED, message, detail=detail)
+        case Failed():
+            return Verdict(Outcome.TROUBLE, answer.message, detail=answer.detail)

@@ -20,6 +20,8 @@ from syncengine.store.lock import LockLost
 
 T = TypeVar("T")
 MECHANISM = "fetch"
+SINK = "sink"
+"""What is waited for, in the event that a sink is in trouble."""
 
 
 class WebhookRegistered(SyncengineError):
@@ -33,6 +35,11 @@ class Taking(Protocol):
 
     @property
     def troubles(self) -> Sequence[SinkTrouble]: ...
+
+    @property
+    def is_cautious(self) -> bool: ...
+
+    async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int: ...
 
     async def keep(self, raw: Mapping[str, Any], *, mechanism: str) -> Any: ...
 
@@ -68,9 +75,15 @@ class Fetching:
     async def run(self) -> None:
         """Round after round; WebhookRegistered ends it, and LockLost."""
         while not self._stop.is_set():
-            pause = self._pace.empty if self._delivery.troubles else await self.round()
+            pause = self._pace.empty if self._delivery.troubles else await self._trial_or_round()
             if pause:
                 await slept(pause, self._stop)
+
+    async def _trial_or_round(self) -> float:
+        """A sink that is in doubt is tried with what is here already, before anything is fetched for that."""
+        if self._delivery.is_cautious and await self._delivery.resume(self._stop, self._heard):
+            return 0.0
+        return await self.round()
 
     async def round(self) -> float:
         """One fetch, and everything that it brings: seconds to wait before the next."""
@@ -117,9 +130,16 @@ class Fetching:
             if self._stop.is_set():
                 return 0.0
             if verdict := await self._tried(id, self._delivery.deliver(one)):
-                self._tell(Taken(id, verdict))
+                self._heard(id, verdict)
         # A service that does not hold an empty fetch must not be asked a thousand times a second.
         return self._pace.empty if not groups and took < self._pace.empty else self._pause
+
+    def _heard(self, id: str, verdict: Verdict) -> None:
+        """A verdict that is not final is nobody's yet: the group is kept back."""
+        if verdict.is_final:
+            self._tell(Taken(id, verdict))
+        else:
+            self._tell(Waiting(SINK, f"{id} is kept back and tried again: {verdict.message}", 0.0))
 
     def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)

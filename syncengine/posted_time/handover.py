@@ -102,8 +102,9 @@ def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     match answer:
         case Took(external_id):
             return {"status": Status.ACCEPTED, "external_id": external_id}
-        case Refused(message):
-            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": message}
+        case Refused():
+            status = Status.UNKNOWN if may_have_it else Status.REFUSED
+            return {"status": status, "message": answer.detail or answer.message}
         case Failed():
             status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
-from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
+from syncengine.posted_time.sql_errors import FAILURES, cause, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
@@ -58,7 +58,8 @@ class Lookup:
             kind = meaning(error) or TroubleKind.UNKNOWN
             answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
             told = sentence(self.told, kind)
-            return Failed(kind, told, is_down=is_down(error, kind), has_answered=answered, where=self.part)
+            down = is_down(error, kind)
+            return Failed(kind, told, is_down=down, has_answered=answered, detail=cause(error), where=self.part)
         if len(rows) == 1:
             return rows[0]
         words = self.missing.render(variables) if self.missing and not rows else ""
@@ -76,7 +77,7 @@ class Lookup:
 
     async def probe(self) -> SinkTrouble | None:
         kind = await self.database.probe()
-        return SinkTrouble(self.told, kind, sentence(self.told, kind)) if kind else None
+        return SinkTrouble(self.told, kind, sentence(self.told, kind), self.database.cause) if kind else None
 
     def _rows(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """At most two: more than one is not the one."""

@@ -101,13 +101,13 @@ class Registrar:
 
     async def fetch(self) -> None:
         """A fetch client. One that is there already is taken for ours: it has no name."""
-        if await self._known() == WEBHOOK:
+        known = await self._known()
+        if known == WEBHOOK:
             await self.end(WEBHOOK)
         answer = await self._client.call(REGISTER_FETCH_CLIENT, {})
         if not answer.ok and answer.status != 409:
             raise refusal(REGISTER_FETCH_CLIENT, self._client, answer)
-        already = " already, or the team has a webhook: a fetch will tell"
-        self._say(f"a fetch client is registered{'' if answer.ok else already}")
+        self._say("a fetch client is registered" if answer.ok else _already(known == FETCH, answer))
         await self._remember(Mechanism(FETCH, self._base_url))
 
     async def webhook(self, callback: Callback) -> None:
@@ -195,6 +195,16 @@ class Registrar:
     async def _remember(self, mechanism: Mechanism | None) -> None:
         if await self._mechanism() != mechanism:
             await asyncio.to_thread(store.remember, self._state, mechanism)
+
+
+def _already(is_ours: bool, refused: Answer) -> str:
+    """What a 409 means: the service says by it that there is a fetch client, or a webhook, and not which."""
+    if is_ours:
+        return "a fetch client was registered already, by this project: nothing changed"
+    return (
+        f"nothing changed: the team has a fetch client already, or a webhook ({refused.said});"
+        " if it is a webhook, `syncengine time pull` says so"
+    )
 
 
 NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}

@@ -16,7 +16,8 @@ class Pace:
 
     `first`, `longest`: after trouble, doubled each time. `empty`: after a fetch that was answered at once with
     nothing, which a service that holds it never does. `fetch`: how long its answer may take. `well`, `down`: between
-    two checks of the sinks. `renew`: between two registrations, at least.
+    two checks of the sinks. `renew`: between two registrations, at least. `again`: before one round by hand believes a
+    failure.
     """
 
     first: float = 0.5
@@ -26,6 +27,7 @@ class Pace:
     well: float = 60.0
     down: float = 5.0
     renew: float = 60.0
+    again: float = 2.0
 
 
 PACE = Pace()

@@ -1,27 +1,36 @@
 """One round by hand: what was left over or asked for is delivered and told, then fetch, deliver, acknowledge.
 
-Events are told. While a sink is down nothing is fetched: what would come could only fail, for its users to see.
+Events are told. While a sink is down nothing is fetched: what would come could only fail, for its users to see. A sink
+whose last attempt failed, in whichever process, is tried with one group first. A failure is believed at the second try.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.events import Tell, Waiting
-from syncengine.posted_time.fetch import Fetching
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.events import Event, Offered, Taken, Tell, Waiting
+from syncengine.posted_time.fetch import SINK, Fetching
+from syncengine.posted_time.pace import PACE, Pace, slept
+from syncengine.posted_time.verdict import Outcome, SinkTrouble
 from syncengine.service.client import Client
 from syncengine.service.posted_time import fetch_query
 
-SINK = "sink"
-"""What is waited for, in the event that a sink is down."""
+__all__ = ["SINK", "pull"]
 
 
 async def pull(
-    client: Client, delivery: Delivery, limit: int | None, *, tell: Tell, stop: asyncio.Event, call_seconds: float
+    client: Client,
+    delivery: Delivery,
+    limit: int | None,
+    *,
+    tell: Tell,
+    stop: asyncio.Event,
+    call_seconds: float,
+    pace: Pace = PACE,
 ) -> bool:
     """Whether it fetched. WebhookRegistered when the team has one.
 
@@ -29,22 +38,73 @@ async def pull(
     """
     fetch_query(limit)
     acknowledging = Acknowledging(client, delivery.inbox, tell, stop)
-    down = await _down(delivery)
+    down = await _down(delivery, stop, pace)
     if not down:
         await delivery.resume(stop)
         await delivery.catch_up()
         down = delivery.troubles
     await acknowledging.round()
-    for trouble in down:
-        tell(Waiting(SINK, f"{trouble.message} Nothing is fetched while {trouble.sink} is down.", 0.0))
-    if down:
-        return False
-    await Fetching(client, delivery, lambda: limit, tell=tell, stop=stop, timeout=call_seconds).round()
-    await acknowledging.round()
-    return True
+    if not down:
+        await _Round(client, delivery, limit, tell, stop, call_seconds, pace).run()
+        await acknowledging.round()
+    for trouble in down or delivery.troubles:
+        why = f" [{trouble.detail}]" if trouble.detail else ""
+        tell(Waiting(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
+    return not down
 
 
-async def _down(delivery: Delivery) -> Sequence[SinkTrouble]:
+async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence[SinkTrouble]:
     """What was in trouble when the delivery was made, and what is now: a well probe proves no right to write."""
     before = delivery.troubles
-    return tuple(dict.fromkeys((*before, *await delivery.check_sinks())))
+    await delivery.recollect()
+    await delivery.check_sinks()
+    if delivery.troubles and not delivery.reported:
+        await slept(pace.again, stop)
+        await delivery.check_sinks()
+    return tuple(dict.fromkeys((*before, *delivery.troubles)))
+
+
+@dataclass(slots=True)
+class _Round:
+    """One fetch; where a sink is in doubt, one of a single group before it."""
+
+    client: Client
+    delivery: Delivery
+    limit: int | None
+    tell: Tell
+    stop: asyncio.Event
+    call_seconds: float
+    pace: Pace
+    _groups: int = 0
+    _troubled: list[str] = field(default_factory=list)
+
+    async def run(self) -> None:
+        if self.delivery.is_cautious:
+            await self._fetched(1)
+            if not self._groups or self.delivery.troubles:
+                return
+        await self._fetched(self.limit)
+        if self.delivery.troubles and not self.delivery.reported:
+            await self._again()
+
+    async def _fetched(self, limit: int | None) -> None:
+        self._groups = 0
+        await Fetching(
+            self.client, self.delivery, lambda: limit, tell=self._heard, stop=self.stop, timeout=self.call_seconds
+        ).round()
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, Offered):
+            self._groups = event.groups
+        if isinstance(event, Taken) and event.verdict.outcome is Outcome.TROUBLE:
+            self._troubled.append(event.group_id)
+        self.tell(event)
+
+    async def _again(self) -> None:
+        """Give what failed to the sink once more, before the service hears of it."""
+        await slept(self.pace.again, self.stop)
+        for id in self._troubled:
+            if verdict := await self.delivery.again(id):
+                self.tell(Taken(id, verdict))
+            if self.stop.is_set() or self.delivery.troubles:
+                return

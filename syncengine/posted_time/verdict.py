@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -16,11 +16,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS."""
+    """`message` is a sentence for the user who posted; `external_id` the sink's reference, sent with SUCCESS.
+
+    `detail` is for whoever runs this. `is_final` false: nobody is told, and the group is tried again before any other
+    is fetched.
+    """
 
     outcome: Outcome
     message: str | None = None
     external_id: str | None = None
+    is_final: bool = True
+    detail: str | None = field(default=None, compare=False)
 
 
 class TroubleKind(StrEnum):
@@ -34,8 +40,9 @@ class TroubleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SinkTrouble:
-    """A sink (or the source of a lookup) that is down. `message` is in our words, for people."""
+    """A sink (or the source of a lookup) that is down. `message` is for all who post, `detail` for who runs this."""
 
     sink: str
     kind: TroubleKind
     message: str
+    detail: str | None = field(default=None, compare=False)

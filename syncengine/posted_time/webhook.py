@@ -2,7 +2,8 @@
 
 The key is compared before anything else of a call is looked at, in constant time; until then nothing of it is stored,
 shown or logged. 2xx only after every sink accepted; 400 with the sentence for the user who posted where it is refused
-for good; 503 for trouble, so that the service calls again; 401 for a wrong key (service-facts §2).
+for good; 503 for trouble, and 408 for a call that does not come to its end, so that the service calls again; 401 for a
+wrong key (service-facts §2).
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from syncengine.service.posted_time import Group, group_id
 MECHANISM = "webhook"
 MAX_BODY = 1024 * 1024
 BIND = ("127.0.0.1", 8080)
+READ_SECONDS = 20.0
+"""How long the body of a call may take to come."""
 LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 * 1024 * 1024
 """What is thrown away, after its answer, of a body that is too large."""
@@ -36,6 +39,9 @@ LINGER_BYTES = 64 * 1024 * 1024
 LATER = "The time could not be posted just now. It is tried again."
 REFUSED = "The time was refused."
 """What the user is told where nobody said it better."""
+
+UNREAD = (408, 413)
+"""Answers to a call whose body was not read to its end."""
 
 STATUSES = {Outcome.SUCCESS: 200, Outcome.REFUSED: 400, Outcome.TROUBLE: 503}
 WORDS = {Outcome.SUCCESS: "", Outcome.REFUSED: REFUSED, Outcome.TROUBLE: LATER}
@@ -83,18 +89,21 @@ async def _thrown_away(receive: Receive) -> None:
 class Receiver:
     """Answers calls. `caller_key` is looked up at each call, so that it may change; `max_body` is in bytes."""
 
-    def __init__(self, delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell) -> None:
+    def __init__(
+        self, delivery: Taking, caller_key: Callable[[], str], *, max_body: int, read_seconds: float, tell: Tell
+    ) -> None:
         self._delivery = delivery
         self._caller_key = caller_key
         self._max_body = max_body
+        self._read_seconds = read_seconds
         self._tell = tell
 
     async def answer(self, request: Request) -> Response:
         try:
-            group = self._trusted(await self._body(request))
+            group = self._trusted(await self._read(request))
         except _Rejected as rejected:
             self._tell(Answered(rejected.status, rejected.message))
-            kind = _Farewell if rejected.status == 413 else PlainTextResponse
+            kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
             return kind(rejected.message, rejected.status)
         except SyncengineError as error:
             self._tell(Waiting("key", error.message, 0.0))
@@ -102,6 +111,14 @@ class Receiver:
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody hears it
         return await self._taken(group)
+
+    async def _read(self, request: Request) -> bytes:
+        """The whole body; refused when it does not come in time."""
+        try:
+            async with asyncio.timeout(self._read_seconds):
+                return await self._body(request)
+        except TimeoutError:
+            raise _Rejected(408, f"The request did not come to its end within {self._read_seconds:g} s.") from None
 
     async def _body(self, request: Request) -> bytes:
         """The whole body; refused as soon as it is known to be too large."""
@@ -147,7 +164,9 @@ def _same(given: str, expected: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 
-def application(delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell) -> Starlette:
+def application(
+    delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell, read_seconds: float = READ_SECONDS
+) -> Starlette:
     """The receiver as an application of its own, at every path: a proxy before it may have changed the path."""
-    receiver = Receiver(delivery, caller_key, max_body=max_body, tell=tell)
+    receiver = Receiver(delivery, caller_key, max_body=max_body, read_seconds=read_seconds, tell=tell)
     return Starlette(routes=[Route("/{path:path}", receiver.answer, methods=["POST"])])

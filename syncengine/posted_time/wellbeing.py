@@ -7,35 +7,45 @@ that a user sees, so they become rarer.
 
 One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
 to take one.
+
+Nothing is fetched from the first failure on. All who post are told only of the second in a row, or when nothing has
+proved for a while that the first is over: one lost answer is nobody's business.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
 LONG_ENOUGH = 600.0
 """Seconds of well probes after which a sink that nobody posts to is believed."""
 
 FIRST_REST, LONGEST_REST = 5.0, 60.0
-"""Seconds after a try that failed until the next, doubled each time."""
+"""Seconds after a failure until the next try, doubled with each try that fails."""
+
+IN_A_ROW, IN_DOUBT = 2, 30.0
+"""So many failures, or seconds after one, are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Down:
-    trouble: SinkTrouble
-    since: float
-    has_answered: bool
-    is_tried: bool = False
-    tries: int = 0
-    """That failed."""
+    """`first` and `last` failure, in seconds since epoch; `next_try` is not before then. `tries`: that failed."""
 
-    def may_be_tried(self, now: float) -> bool:
-        rest = FIRST_REST * 2.0 ** min(self.tries - 1, 30) if self.tries else 0.0
-        return self.is_tried or now - self.since >= min(rest, LONGEST_REST)
+    trouble: SinkTrouble
+    first: float
+    last: float
+    failures: int
+    has_answered: bool
+    next_try: float
+    tries: int = 0
+    is_tried: bool = False
+
+    def is_reported(self, now: float) -> bool:
+        return self.failures >= IN_A_ROW or now - self.first >= IN_DOUBT
 
 
 class Wellbeing:
@@ -54,11 +64,18 @@ class Wellbeing:
     def failed(self, name: str, failure: Failed) -> None:
         """A delivery did not get through."""
         if failure.is_down:
-            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message)
-            has_answered = failure.has_answered or name in self._believed
-            known = self._down.get(name)
-            tries = known.tries + known.is_tried if known else 0
-            self._down[name] = _Down(trouble, self._now(), has_answered, tries=tries)
+            trouble = SinkTrouble(self._told.get(name, name), failure.kind, failure.message, failure.detail)
+            self._fails(name, trouble, failure.has_answered or name in self._believed)
+
+    def recalled(self, name: str, at: float) -> None:
+        """The last attempt of an earlier process failed, `at` then, for a reason that is not known any more."""
+        trouble = SinkTrouble(
+            self._told.get(name, name),
+            TroubleKind.UNKNOWN,
+            f"{self._told.get(name, name)} did not take the last group.",
+        )
+        rest = at + FIRST_REST
+        self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
         """It took or refused a group."""
@@ -69,19 +86,43 @@ class Wellbeing:
         """What a probe found."""
         known = self._down.get(name)
         if trouble is not None:
-            self._down[name] = _Down(trouble, self._now(), has_answered=False)
+            self._fails(name, trouble, has_answered=False)
         elif known is None:
             return
-        elif not known.has_answered or self._now() - known.since >= LONG_ENOUGH:
+        elif not known.has_answered or self._now() - known.last >= LONG_ENOUGH:
             self._down.pop(name)
             self._believed.add(name)
         else:
-            self._down[name] = replace(known, is_tried=known.may_be_tried(self._now()))
+            self._down[name] = replace(known, is_tried=known.is_tried or self._now() >= known.next_try)
+
+    def _fails(self, name: str, trouble: SinkTrouble, has_answered: bool) -> None:
+        now, known = self._now(), self._down.get(name)
+        tries = known.tries + known.is_tried if known else 0
+        self._down[name] = _Down(
+            trouble,
+            first=min(known.first, now) if known else now,
+            last=now,
+            failures=1 + (known.failures if known else name in self._believed),
+            has_answered=has_answered,
+            next_try=now + min(FIRST_REST * 2.0 ** min(tries, 30), LONGEST_REST),
+            tries=tries,
+        )
 
     @property
     def down(self) -> tuple[SinkTrouble, ...]:
         """All that is to be reported."""
-        return tuple(dict.fromkeys(known.trouble for known in self._down.values()))
+        now = self._now()
+        return tuple(dict.fromkeys(known.trouble for known in self._down.values() if known.is_reported(now)))
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether anything failed and did not prove since to be well."""
+        return bool(self._down)
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether one group is to find out if a sink is well."""
+        return any(known.is_tried for known in self._down.values())
 
     @property
     def closed(self) -> tuple[SinkTrouble, ...]:

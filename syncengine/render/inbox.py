@@ -69,9 +69,16 @@ def _entry_lines(entry: Entry, room: int) -> str:
     whose = visible(entry.user_name or "nobody")
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
-    why = entry.note or entry.message
+    why = _why(entry)
     answer = f"{entry.outcome}: " if entry.outcome and entry.outcome != SUCCESS else ""
     return first + (f"  {answer}{visible(why)}\n" if why else "")
+
+
+def _why(entry: Entry) -> str | None:
+    """What whoever posted was told, and why it is so for whoever runs this."""
+    if entry.note and entry.message and entry.state != "conflict":
+        return f"{entry.message} [{entry.note}]"
+    return entry.note or entry.message
 
 
 def story_document(entry: Entry, events: Sequence[Event]) -> Document:

@@ -120,10 +120,10 @@ def _detail_document(detail: Detail) -> Document:
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """What happened to one resource, the oldest first."""
+    """What happened to one resource, the newest first, as runs are told; `entries` are the oldest first, as in JSON."""
     if not entries:
         return "Nothing is known of it.\n"
-    return "".join(line + "\n" for entry in entries for line in _entry_lines(entry))
+    return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))
 
 
 def _entry_lines(entry: HistoryEntry) -> Iterator[str]:
@@ -167,6 +167,10 @@ def _run_document(run: Run) -> Document:
         "commit": run.commit,
         "clean": run.clean,
         "counts": dict(run.counts),
+        "actor": run.actor,
+        "approvals": list(run.approvals),
+        "exitCode": run.exit_code,
+        "reason": run.reason,
     }
 
 
@@ -181,8 +185,12 @@ def _run_line(run: Run) -> str:
     job = f" {run.job_url}" if run.job_url else ""
     counts = _counts(run.counts)
     outcome = run.outcome or "under way, or dead"
+    code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
+    who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
+    approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
+    why = f": {run.reason}" if run.reason else ""
     return visible(
-        f"{when(run.started)} {run.id} {run.command} {outcome}{counts} by {run.user}@{run.host}{commit}{job}"
+        f"{when(run.started)} {run.id} {run.command} {outcome}{code}{counts}{approved}{who}{commit}{job}{why}"
     )
 
 

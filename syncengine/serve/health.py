@@ -16,6 +16,9 @@ from syncengine.serve.standing import Standing
 class Checked(Protocol):
     """What the loop needs of a delivery."""
 
+    @property
+    def is_cautious(self) -> bool: ...
+
     async def check_sinks(self) -> tuple[SinkTrouble, ...]: ...
 
 
@@ -45,11 +48,6 @@ class Checking:
     def wake(self) -> None:
         self._woken.set()
 
-    @property
-    def is_cautious(self) -> bool:
-        """Whether a sink was in trouble when it was last checked, so that it is tried with one group, not with many."""
-        return bool(self._standing.troubles)
-
     async def run(self) -> None:
         while not self._stop.is_set():
             self._woken.clear()
@@ -60,15 +58,16 @@ class Checking:
         troubles = await self._delivery.check_sinks()
         self._show(troubles)
         told = True
-        if self._reporter.is_news(troubles):
+        in_doubt = self._delivery.is_cautious
+        if self._reporter.is_news(troubles) and (troubles or not in_doubt):
             told = await self._told(troubles)
-        return self._pace.down if troubles or not told else self._pace.well
+        return self._pace.down if in_doubt or not told else self._pace.well
 
     def _show(self, troubles: tuple[SinkTrouble, ...]) -> None:
         down = {trouble.sink for trouble in troubles}
         for trouble in troubles:
             if trouble not in self._standing.troubles:
-                said = f"sink {trouble.sink}: {trouble.message}"
+                said = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
                 self._log.error("sink-down", said, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
             self._log.info("sink-up", f"sink {sink} is well again", sink=sink)

@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
+from syncengine.serve.guard import guarded
 from syncengine.serve.standing import Standing
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -52,10 +53,21 @@ def probes(standing: Standing) -> Starlette:
 
 
 class Server:
-    """An application on an address. AddressTaken from `start`; `stop` waits for what is being answered."""
+    """An application on an address. AddressTaken from `start`; `stop` waits for what is being answered.
 
-    def __init__(self, application: ASGIApp, address: tuple[str, int], *, patience: float) -> None:
+    `http` is the protocol of its connections, with the bounds of those.
+    """
+
+    def __init__(
+        self,
+        application: ASGIApp,
+        address: tuple[str, int],
+        *,
+        patience: float,
+        http: type[asyncio.Protocol] | None = None,
+    ) -> None:
         self._application = application
+        self._http = http or guarded()
         self._address = address
         self._patience = patience
         self._running: asyncio.Task[None] | None = None
@@ -65,6 +77,7 @@ class Server:
         listening = _listening(*self._address)
         config = uvicorn.Config(
             self._application,
+            http=self._http,
             ws="none",
             lifespan="off",
             log_config=None,

@@ -93,6 +93,9 @@ class Process:
         """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
         self._next = None
         self._move(now.project)
+        for found in now.project.warnings:
+            if self.standing.is_first(found.code, found.message):
+                self.log.warning("remark", found.message, code=found.code)
         try:
             await self._shift(now)
         except LockLost as lost:

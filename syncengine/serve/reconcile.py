@@ -133,7 +133,7 @@ class Reconciling:
                 self._log.warning("retrying", f"{operation}: {why}; again in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._log.info("waiting", f"waiting up to {seconds:.0f} s: {why}")
-            case Remark(code, text):
+            case Remark(code, text) if self._standing.is_first(code, text):
                 self._log.warning("remark", text, code=code)
 
     def _tell(self, done: Applied) -> None:

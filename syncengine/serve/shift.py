@@ -170,6 +170,8 @@ class _Delivering:
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
         """These loops and `others`; at their end what was decided is told to the service once more."""
+        with suppress(SyncengineError):  # a database that is away is waited for by the loops
+            await self._delivery.recollect()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
         try:
             loops: dict[str, Callable[[], Awaitable[object]]] = {
@@ -186,7 +188,7 @@ class _Delivering:
 
     def _heard(self, outcome: Outcome) -> None:
         self._acknowledging.ring()
-        if outcome is Outcome.TROUBLE or self._checking.is_cautious:
+        if outcome is Outcome.TROUBLE or self._delivery.is_cautious:
             self._checking.wake()
 
     async def _posted_time(self) -> None:
@@ -214,14 +216,15 @@ class _Delivering:
 
     async def _register(self) -> None:
         now = self._shift.log.now()
-        registered = await register(self._client, now)
+        registered = await register(self._client, now, self._project.service.connector_type)
         self._delivery.configure(registered.configuration)
         self._shift.registered(registered)
         self._renew_at = renewal(registered, now, self._shift.pace.renew)
 
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
-        self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}")
+        if self._shift.standing.is_first("registration", error.message):
+            self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; it is tried again")
 
     async def _renewing(self) -> None:
         """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""
@@ -251,7 +254,7 @@ class _Delivering:
         return Fetching(
             self._client,
             self._delivery,
-            lambda: 1 if self._checking.is_cautious else limit,
+            lambda: 1 if self._delivery.is_cautious else limit,
             tell=self._telling,
             stop=self._shift._stop,
             timeout=self._project.service.timeout,

@@ -49,8 +49,16 @@ class Standing:
     """Why a changed project file is not in effect."""
     reconciled: str | None = None
     """How the last reconciliation ended."""
+    warned: set[tuple[str, str]] = field(default_factory=set)
+    """Code and text of warnings that were given: each is given once."""
     counts: Callable[[], dict[str, int]] = dict
     """Groups in the inbox, by state."""
+
+    def is_first(self, code: str, text: str) -> bool:
+        """Whether this warning was not given yet; it is from now on."""
+        known = (code, text) in self.warned
+        self.warned.add((code, text))
+        return not known
 
     def reasons(self) -> list[str]:
         """Why it is not ready; none when it is."""

@@ -47,9 +47,10 @@ class Telling:
         self._standing.metrics.groups.labels(verdict.outcome.value).inc()
         say = self._log.info if verdict.outcome is Outcome.SUCCESS else self._log.warning
         words = f": {verdict.message}" if verdict.message else ""
+        why = f" [{verdict.detail}]" if verdict.detail else ""
         say(
             "taken",
-            f"group {event.group_id}: {verdict.outcome.value}{words}",
+            f"group {event.group_id}: {verdict.outcome.value}{words}{why}",
             group=event.group_id,
             outcome=verdict.outcome.value,
             externalId=verdict.external_id,

@@ -14,14 +14,18 @@ from syncengine.store.detail import Detail, read
 from syncengine.store.journal import CALL, FAILED, INTENDED, SETTLED
 from syncengine.store.tables import JOURNAL, RUNS
 
-DIED = "died"
-UNFINISHED = (DIED, "interrupted", "refused", "unreachable")
+DIED, REFUSED = "died", "refused"
+UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 """Outcomes that do not use up a saved plan: it may be applied again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own."""
+    """One run of a command that writes. Seconds since epoch; `clean`: the work tree had no changes of its own.
+
+    `actor` had the CI job run, `approvals` are those that the run needed. A run that was refused has the exit code of
+    that, and the reason.
+    """
 
     id: str
     started: float
@@ -35,6 +39,10 @@ class Run:
     ended: float | None = None
     outcome: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    actor: str | None = None
+    approvals: tuple[str, ...] = ()
+    exit_code: int | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,24 +70,35 @@ class HistoryEntry:
 def open_run(connection: sa.Connection, run: Run, now: float) -> None:
     """Write a run's beginning; any other without an end is dead, since this one has the lock."""
     connection.execute(sa.update(RUNS).where(RUNS.c.ended.is_(None)).values(ended=now, outcome=DIED))
-    connection.execute(
-        sa.insert(RUNS).values(
-            id=run.id,
-            started=run.started,
-            command=run.command,
-            plan=run.plan,
-            host=run.host,
-            who=run.user,
-            job_url=run.job_url,
-            revision=run.commit,
-            clean=run.clean,
-        )
-    )
+    connection.execute(sa.insert(RUNS).values(**_values(run)))
+
+
+def refused_run(connection: sa.Connection, run: Run) -> None:
+    """Append a run that was refused, from its beginning to its end. It proves no lock: no other line is touched."""
+    ended = {"ended": run.ended, "outcome": REFUSED}
+    connection.execute(sa.insert(RUNS).values(**_values(run), **ended))
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    values = {"ended": now, "outcome": outcome, "counts": to_json(dict(counts))}
+    known = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
+    values = {"ended": now, "outcome": outcome, "counts": to_json({**known, "counts": dict(counts)})}
     connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
+
+
+def _values(run: Run) -> dict[str, Any]:
+    about = {"actor": run.actor, "approvals": run.approvals, "exit": run.exit_code, "reason": run.reason}
+    return {
+        "id": run.id,
+        "started": run.started,
+        "command": run.command,
+        "plan": run.plan,
+        "host": run.host,
+        "who": run.user,
+        "job_url": run.job_url,
+        "revision": run.commit,
+        "clean": run.clean,
+        "counts": to_json({"counts": {}, **{name: value for name, value in about.items() if value}}),
+    }
 
 
 def runs(connection: sa.Connection, limit: int) -> list[Run]:
@@ -89,6 +108,9 @@ def runs(connection: sa.Connection, limit: int) -> list[Run]:
 
 
 def _run(row: sa.Row[Any]) -> Run:
+    about = from_json(row.counts)
+    if not isinstance(about.get("counts"), dict):  # as it was written before there was more than counts
+        about = {"counts": about}
     return Run(
         id=row.id,
         started=row.started,
@@ -101,7 +123,11 @@ def _run(row: sa.Row[Any]) -> Run:
         clean=row.clean,
         ended=row.ended,
         outcome=row.outcome,
-        counts=from_json(row.counts),
+        counts=about["counts"],
+        actor=about.get("actor"),
+        approvals=tuple(about.get("approvals", ())),
+        exit_code=about.get("exit"),
+        reason=about.get("reason"),
     )
 
 

@@ -25,6 +25,23 @@ JOBS = (
 """Where CI services show a job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Travis, Jenkins."""
 
 
+ACTORS = (
+    "GITHUB_ACTOR",
+    "GITLAB_USER_LOGIN",
+    "BUILD_REQUESTEDFOR",
+    "BITBUCKET_STEP_TRIGGERER_UUID",
+    "CIRCLE_USERNAME",
+    "BUILDKITE_BUILD_CREATOR",
+    "BUILD_USER_ID",
+)
+"""Who had CI services run a job: GitHub, GitLab, Azure, Bitbucket, CircleCI, Buildkite, Jenkins."""
+
+
+def actor(environ: Mapping[str, str]) -> str | None:
+    """Whoever had the CI job run that this process is part of; the process's own user is often nobody."""
+    return next((environ[name] for name in ACTORS if environ.get(name)), None)
+
+
 def job_url(environ: Mapping[str, str]) -> str | None:
     """The page of the CI job that runs this process."""
     for template in JOBS:
@@ -75,6 +92,11 @@ class Holder:
         if (self.host, self.boot, self.space) != (socket.gethostname(), boot_id(), _space()):
             return False
         return not _exists(self.pid) or (self.start is not None and _start(self.pid) not in (None, self.start))
+
+    def is_stopped(self) -> bool:
+        """Whether the process lives on this machine and does not run: SIGSTOP, or a debugger."""
+        here = (self.host, self.boot, self.space) == (socket.gethostname(), boot_id(), _space())
+        return here and not self.gone() and _state(self.pid) in ("T", "t")
 
     def __str__(self) -> str:
         job = f", {self.job_url}" if self.job_url else ""

@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.errors import LockHeld, SyncengineError
 from syncengine.store.database import Database, open_database
 from syncengine.store.inbox_entries import (
     ANSWERED,
@@ -32,6 +33,7 @@ from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
 from syncengine.store.tables import INBOX_LOCK, LOCK
+from syncengine.store.trouble import BUSY
 
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 
@@ -213,11 +215,16 @@ class Inbox(Reading):
     ) -> Lease:
         """Hold the inbox: a context manager with a heartbeat. Another holder that lives is waited for, as a standby.
 
-        LockHeld, naming the holder, after `wait` seconds; 0 asks once.
+        LockHeld, naming the holder, after `wait` seconds; 0 asks once. LockHeld too where a process was stopped in the
+        middle of a write: a lock on a file is nobody's to take before that process goes on or ends.
         """
-        self._lease = self._locks.acquire(
-            holder, lock_id=short_id(), wait=wait, request_timeout=0, sleep=sleep, seconds=seconds
-        )
+        try:
+            self._lease = self._locks.acquire(
+                holder, lock_id=short_id(), wait=wait, request_timeout=0, sleep=sleep, seconds=seconds
+            )
+        except SyncengineError as error:
+            info = self._locks.current() if error.code == BUSY.code else None
+            raise (error if info is None else _frozen(error, info.holder)) from error
         return self._lease
 
     # --- what people ask for
@@ -289,10 +296,13 @@ class Inbox(Reading):
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
         """A transaction that proves the lease, if this process has one."""
-        with self._exclusively() as connection:
-            if self._lease is not None:
-                prove(connection, self._lease)
-            yield connection
+        if self._lease is None:
+            with self._exclusively() as connection:
+                yield connection
+        else:
+            with self.database.transaction() as connection:
+                prove(connection, self._lease)  # a write too: nobody else's comes between
+                yield connection
 
     @contextmanager
     def _exclusively(self) -> Iterator[sa.Connection]:
@@ -300,6 +310,12 @@ class Inbox(Reading):
         with self.database.transaction() as connection:
             connection.execute(sa.update(LOCK).where(LOCK.c.id == INBOX_LOCK).values(epoch=LOCK.c.epoch))
             yield connection
+
+
+def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
+    """The database is written to by somebody all the time: most likely by whoever holds the inbox."""
+    cure = f", which is stopped: `kill -CONT {holder.pid}` continues it" if holder.is_stopped() else ""
+    return LockHeld(f"{error.message}. The inbox is locked by {holder}{cure}")
 
 
 def _first(at: float) -> dict[str, Any]:

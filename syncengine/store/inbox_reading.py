@@ -85,6 +85,15 @@ class Reading:
             [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
         )
 
+    def last_troubles(self) -> dict[str, float]:
+        """Sinks whose last attempt was trouble, or has no known answer, and when that was."""
+        last = sa.func.max(DELIVERIES.c.last).label("at")
+        newest = sa.select(DELIVERIES.c.sink, last).group_by(DELIVERIES.c.sink).subquery()
+        same = sa.and_(DELIVERIES.c.sink == newest.c.sink, DELIVERIES.c.last == newest.c.at)
+        query = sa.select(DELIVERIES.c.sink, newest.c.at).join(newest, same)
+        failed = DELIVERIES.c.status.in_([Status.TROUBLE, Status.UNKNOWN])
+        return {row.sink: row.at for row in self._rows(query.where(failed))}
+
     def counts(self) -> dict[str, int]:
         """How many groups are in each state."""
         query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)

@@ -185,6 +185,11 @@ class State:
                 self._remember(connection, {**known, **most})
         self._run = run
 
+    def record_refusal(self, run: Run) -> None:
+        """Append a run that was refused; without the lock, which may be what it was refused for."""
+        with self.database.transaction() as connection:
+            history.refused_run(connection, run)
+
     def intend(self, entries: Sequence[Intent]) -> None:
         """Before sending: write what the calls add, and that they are under way."""
         with self._writing() as connection:
@@ -260,8 +265,9 @@ class State:
     def doubt_all(self) -> int:
         """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
         held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
+        writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
-            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True)).rowcount
+            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True, **writer)).rowcount
 
     def forget(self, keys: Iterable[Key], bound: float = DEFAULT_SECONDS) -> int:
         """Drop rows; their journal stays. How many there were.

@@ -178,6 +178,19 @@ def test_what_is_asked_by_hand_prints_one_document_whatever_goes_wrong(
         assert "somebody" not in done.out + done.err
 
 
+@pytest.mark.parametrize("words", [*BY_HAND, ("apply", "-y"), ("state", "rebind", "-y")], ids=" ".join)
+def test_a_key_that_travels_in_clear_text_is_said_by_whatever_sends_it(
+    project: Project, service: Service, words: tuple[str, ...]
+) -> None:
+    """http:// to another address than this machine's own."""
+    project.settings(DELIVERING)
+    project.wants(tags=[tag("A")])
+    service.choose(holdSeconds=0)
+    open_to_all = service.url.replace("127.0.0.1", "0.0.0.0")
+    done = project.run(*words, environ={"SYNCENGINE_BASE_URL": open_to_all})
+    assert (done.out + done.err).count("insecure-url") == 1
+
+
 @pytest.mark.parametrize("name", ["github", "gitlab", "sarif"])
 def test_other_machines_are_told_of_every_error_too(project: Project, name: str) -> None:
     """What ends a command before there are findings is one of them."""

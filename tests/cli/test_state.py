@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .program import Project, category, tag
-from .service import Service
+from .service import Json, Service
 
 HELD = {"tagCategories": [category("held")], "tags": [tag("HELD-1", category="held", keywords=["of it"])]}
 
@@ -33,6 +33,70 @@ def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> 
     assert "manifests/all.yaml" in held.run("state", "history", "tag/HELD-1").out
     assert held.run("state", "history", "--format", "json").document["runs"][0]["outcome"] == "complete"
     assert "apply" in held.run("state", "history").out
+
+
+def test_a_resource_is_told_newest_first_as_runs_are(held: Project) -> None:
+    """As `git log` does; JSON of a resource has the oldest first, as ever."""
+    held.settle(tagCategories=[category("held")], tags=[tag("HELD-1", category="held", description="now")])
+    text = held.run("state", "history", "tag/HELD-1").out
+    assert text.index("description: ") < text.index("keywords added")
+    entries = held.run("state", "history", "tag/HELD-1", "--format", "json").document["entries"]
+    assert entries == sorted(entries, key=lambda entry: entry["at"])
+
+
+def last_run(project: Project) -> Json:
+    run: Json = project.run("state", "history", "--format", "json").document["runs"][0]
+    return run
+
+
+def test_refused_runs_are_history(held: Project, service: Service) -> None:
+    """Exits 4, 6, 7 and 8, with the reason and who had the CI job run; a run that is refused uses up no plan."""
+    environ = {"GITHUB_ACTOR": "octo"}
+    lock = held.run("state", "lock", "--format", "json").document["lock"]["id"]
+    held.wants(tagCategories=[category("held")], tags=[tag("HELD-1", category="held"), tag("NEW-1")])
+    refused = [held.run("apply", "-y", "--lock-timeout", "0s", environ=environ).code]
+    told = [last_run(held)]
+    held.run("state", "unlock", lock)
+    assert held.run("plan", "--out", "plan.json").code == 0
+    service.choose(teamName="Others")
+    refused.append(held.run("apply", "plan.json", environ=environ).code)
+    told.append(last_run(held))
+    service.choose(teamName="Sandbox")
+    held.wants(tags=[tag("NEW-1", nmae="x")])
+    refused.append(held.run("apply", "-y", environ=environ).code)
+    told.append(last_run(held))
+    held.wants(tags=[])
+    refused.append(held.run("apply", "-y", environ=environ).code)
+    told.append(last_run(held))
+    assert refused == [6, 7, 8, 4]
+    assert [(run["outcome"], run["exitCode"], run["actor"]) for run in told] == [
+        ("refused", code, "octo") for code in refused
+    ]
+    codes = [run["reason"].partition(":")[0] for run in told]
+    assert codes == ["locked", "wrong-team", "unknown-field", "gate"]
+    text = held.run("state", "history").out
+    assert "refused (exit 8)" in text
+    assert "for octo" in text
+
+
+def test_the_approval_that_a_run_used_is_history(held: Project) -> None:
+    """With the actor of the CI job, in GitLab's words here."""
+    held.wants(tags=[])
+    approval = held.plan().gate.approve
+    assert approval is not None
+    done = held.run("apply", "-y", "--approve-deletes", approval, environ={"GITLAB_USER_LOGIN": "jd"})
+    assert done.code == 0
+    run = last_run(held)
+    assert (run["outcome"], run["approvals"], run["actor"]) == ("complete", [approval], "jd")
+    assert run["counts"]["applied"] > 0
+    assert f"approved: {approval}" in held.run("state", "history").out
+
+
+def test_a_refusal_makes_no_state_and_fails_for_none(project: Project) -> None:
+    """There is none yet; and one that may only be read is told of as before."""
+    project.wants(tags=[tag("NEW-1", nmae="x")])
+    assert project.run("apply", "-y").code == 8
+    assert not (project.folder / ".syncengine/state.db").exists()
 
 
 def test_a_forgotten_row_is_created_again(held: Project, service: Service) -> None:

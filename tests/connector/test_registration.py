@@ -15,7 +15,7 @@ from syncengine import __version__
 from syncengine.connector import register, registration, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
-from tests.cli.program import Project
+from tests.cli.program import Project, tag
 from tests.cli.service import serving as sandboxed
 from tests.service.scripted import Reply, Scripted, saying
 from tests.service.talking import talk
@@ -36,7 +36,7 @@ ANSWER = {
 
 def registered(*script: Reply) -> Any:
     async def scene(server: Scripted, caller: Client) -> Any:
-        return await register(caller, NOON), orjson.loads(server.heard[0].body)
+        return await register(caller, NOON, "ledger"), orjson.loads(server.heard[0].body)
 
     return talk(script, scene)
 
@@ -52,7 +52,7 @@ def test_the_request_says_what_this_runtime_is() -> None:
         "clientTimestamp",
         "clientTimeZoneOffset",
     }
-    assert body["connectorType"] == "syncengine"
+    assert body["connectorType"] == "ledger"
     assert body["connectorVersion"] == body["connectorLibraryVersion"] == __version__
     assert body["clientTimestamp"] == 1_700_000_000_250
     assert re.fullmatch(r"[+-]\d\d:\d\d", body["clientTimeZoneOffset"])
@@ -111,7 +111,7 @@ def test_a_refused_key_is_told_as_such() -> None:
 
 def test_the_request_is_the_same_at_the_same_instant() -> None:
     """Time is an argument."""
-    assert registration(NOON) == registration(NOON)
+    assert registration(NOON, "ledger") == registration(NOON, "ledger")
 
 
 def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
@@ -137,13 +137,38 @@ def test_the_command_shows_the_settings_and_no_secret(tmp_path: Path) -> None:
         assert secret.encode() not in written
 
 
+@pytest.mark.parametrize(
+    ("service_lines", "expected"), [((), "syncengine"), (("connectorType: Ledger 7",), "Ledger 7")]
+)
+def test_the_project_file_says_which_system_is_connected(
+    service_lines: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    """`service.connectorType`, in each registration."""
+    with sandboxed() as service:
+        project = Project(tmp_path / "project", service.url)
+        project.settings(service=service_lines)
+        assert project.run("connector", "register").code == 0
+        state = service.control.get("/state").json()
+        assert state["connection"]["connector"]["connectorType"] == expected
+
+
 def test_the_check_names_the_team(tmp_path: Path) -> None:
-    """An authenticated call; a wrong key is exit 7, a service that is away exit 9."""
+    """An authenticated call; a wrong key is exit 7, as is another team, a service that is away exit 9."""
     with sandboxed() as service:
         service.choose(teamName="Patents EU")
         project = Project(tmp_path / "project", service.url)
         assert project.run("connector", "check", "--format", "json").document == {"team": "Patents EU"}
         assert project.run("connector", "check", environ={"SYNCENGINE_API_KEY": "another"}).code == 7
+        project.settings(service=("team: Others",))
+        refused = project.run("connector", "check", "--format", "json")
+        assert (refused.code, refused.codes) == (7, ["wrong-team"])
+        project.settings()
+        project.wants(tags=[tag("A")])
+        assert project.run("apply", "-y").code == 0
+        assert project.run("connector", "check").code == 0
+        service.choose(teamName="Litigation")
+        refused = project.run("connector", "check")
+        assert (refused.code, "'Litigation', and the state to 'Patents EU'" in refused.err) == (7, True)
     service_gone = project.run(
         "connector", "check", "--format", "json", environ={"SYNCENGINE_BASE_URL": "http://127.0.0.1:9"}
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -17,7 +18,7 @@ from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_sql import sql_rows
 from syncengine.settings import load_project
 from tests.manifest.loading import write
-from tests.postgresql import running
+from tests.postgresql import PASSWORD, running
 
 TABLE = """\
 CREATE TABLE matter (n TEXT PRIMARY KEY, title TEXT, fee NUMERIC, opened TIMESTAMPTZ, scan BYTEA);
@@ -107,6 +108,23 @@ def test_a_query_ends(url: str, query: str) -> None:
     """The server itself is told how long it may take."""
     with pytest.raises(SourceTrouble, match=r"takes longer than 0\.3 s"):
         rows(url, query, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda url: url.replace(PASSWORD, "wrong"), "the database does not accept the user or the password"),
+        (lambda url: url.replace("/postgres", "/nowhere"), "the server has no database of that name"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "nobody listens at the server's address"),
+    ],
+    ids=["password", "database", "server"],
+)
+def test_what_keeps_a_source_away_is_told_apart(url: str, change: Callable[[str], str], words: str) -> None:
+    """In our words, which hold no password; a query that fails is told in the server's."""
+    with pytest.raises(SourceTrouble, match=f"pms: {words}"):
+        rows(change(url), "SELECT 1")
+    with pytest.raises(SourceTrouble, match='the query failed: column "nothing" does not exist'):
+        rows(url, "SELECT nothing")
 
 
 def test_a_server_that_is_not_there_is_an_error_without_its_password(tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from syncengine.calls import Step
+from syncengine.diff import REOPENED
 from syncengine.errors import Problems
 from syncengine.resource import Key, Kind, Recorded, Removal, Status
 
@@ -51,6 +53,18 @@ def test_retire_deletes_recorded_keywords_and_keeps_the_rest() -> None:
     assert (after[TAG].status, after[TAG].body.keywords) == (Status.RETIRED, ())
     assert after[TAG].body.metadata == {"Client": "ACME"}
     assert says_nothing(planned("{}", after, tag_removal=Removal.RETIRE))
+
+
+def test_a_retired_tag_that_comes_back_is_said_to_be_reopened() -> None:
+    """Its keywords tag time again: that is no edit like any other."""
+    rows = {TAG: RECORDED}
+    retired = applied(rows, planned("{}", rows, tag_removal=Removal.RETIRE))
+    back = planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", retired)
+    assert (actions(back), change_of(back, "tag/ACME-1").reason) == ({"tag/ACME-1": "update"}, REOPENED)
+    doubted = {TAG: replace(retired[TAG], doubtful=True)}
+    assert change_of(planned("tags: [{name: ACME-1}]", doubted), "tag/ACME-1").reason == REOPENED
+    after = applied(retired, back)
+    assert says_nothing(planned("tags: [{name: ACME-1, keywords: [k], metadata: {Client: ACME}}]", after))
 
 
 def test_retiring_a_tag_without_keywords_sends_nothing() -> None:

@@ -123,6 +123,19 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
     ]
 
 
+def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: Path) -> None:
+    """The code of the constraint in `time show` and `time inbox`; the user's sentence has none of it."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw("g1", totalDurationSecs=0, timeRows=[]), mechanism="fetch")
+
+    run(delivering(tmp_path, SQL_SINK), story)
+    for words in (("show", "g1"), ("inbox",)):
+        assert "SQLITE_CONSTRAINT_CHECK" in program(tmp_path, *words).out
+    group = program(tmp_path, "show", "g1", "--format", "json").document
+    assert group["message"] == "ledger rejected the time: something in it does not fit there."
+
+
 @pytest.mark.parametrize(
     ("words", "schema"),
     [
@@ -133,6 +146,9 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
         (("preview", "--sample"), "preview"),
         (("preview", "g2"), "preview"),
         (("retry", "g2"), "inbox"),
+        (("retry", "g3", "--accept"), "selection"),
+        (("redeliver", "--sink", "ledger", "--since", "1d"), "selection"),
+        (("redeliver", "--sink", "ledger", "--since", "1d", "-y"), "inbox"),
     ],
 )
 def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[str], schema: str) -> None:
@@ -308,6 +324,9 @@ def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
         with opened.inbox.lease(Holder.here("serve", {})):
             ended = program(folder, "retry", "g2")
             assert (ended.code, "the inbox is locked by" in ended.err, "Asked for" in ended.out) == (0, True, True)
+            document = program(folder, "retry", "g2", "--format", "json").document
+            judge("selection.schema.json").validate(document)
+            assert (document["act"], document["groups"]) == ("asked", ["g2"])
             assert ("g2", 9, 3600) not in rows(folder)
             assert await opened.catch_up() == 1
 

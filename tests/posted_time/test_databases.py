@@ -17,7 +17,7 @@ from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import MOST_SILENT, Database, Silent, open_engine
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
-from syncengine.posted_time.sql_errors import FAILURES, is_down, meaning, sentence
+from syncengine.posted_time.sql_errors import FAILURES, cause, is_down, meaning, sentence
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
@@ -86,7 +86,7 @@ def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path
         delivery(tmp_path, engine), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2", tags=[]), raw("g3")
     )
     assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.REFUSED, Outcome.SUCCESS]
-    assert {v.message for v in verdicts[:2]} == {"ledger refused this time: something in it does not fit there."}
+    assert {v.message for v in verdicts[:2]} == {"ledger rejected the time: something in it does not fit there."}
     assert rows(engine) == [("g3", 3600)]
 
 
@@ -185,6 +185,37 @@ def test_an_integrity_error_of_any_driver_is_the_users_matter() -> None:
 def test_every_kind_of_trouble_has_a_sentence(kind: TroubleKind) -> None:
     """For people."""
     assert sentence("ledger", kind).startswith("ledger ")
+
+
+def test_no_words_of_a_check_or_a_trigger_are_told_and_columns_are(tmp_path: Path) -> None:
+    """What somebody wrote there may be anything; columns are names of the schema."""
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        database.execute("CREATE TABLE t (a TEXT UNIQUE NOT NULL, b INTEGER CHECK (b > 0))")
+        database.execute("INSERT INTO t VALUES ('one', 1)")
+        database.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON t WHEN NEW.b = 7 BEGIN SELECT RAISE(ABORT, 'secret: words'); END"
+        )
+        told = []
+        for row in (("one", 1), (None, 1), ("two", 0), ("two", 7)):
+            with pytest.raises(sqlite3.IntegrityError) as refused:
+                database.execute("INSERT INTO t VALUES (?, ?)", row)
+            told.append(cause(refused.value))
+    names = ("UNIQUE, t.a", "NOTNULL, t.a", "CHECK", "TRIGGER")
+    assert told == [f"a constraint does not hold (SQLITE_CONSTRAINT_{name})" for name in names]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql+nothing://h/d", "begins with mysql+nothing://, for which nothing is installed"),
+        ("postgresql+psycopg2://h/d", "needs the driver psycopg2, which is not installed"),
+    ],
+)
+def test_a_driver_that_is_missing_is_named(url: str, words: str) -> None:
+    """And a URL that nobody knows is another matter."""
+    with pytest.raises(Problems) as refused:
+        open_engine(url, "ledger")
+    assert words in refused.value.found[0].message
 
 
 def test_a_file_that_is_no_database_is_trouble(tmp_path: Path) -> None:

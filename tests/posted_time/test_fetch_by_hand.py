@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from syncengine.store.inbox import open_inbox
 from tests.cli.service import KEY
+from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world
+from tests.settings.test_schema import judge
 
 
 @pytest.fixture
@@ -26,6 +29,7 @@ def test_a_pull_fetches_delivers_and_acknowledges(estate: World) -> None:
     estate.post("a", "b")
     done = estate.project.run("time", "pull", "--format", "json")
     assert (done.code, estate.ledger()) == (0, ["a", "b"])
+    judge("pull.schema.json").validate(done.document)
     assert [(g["groupId"], g["status"], g["acknowledged"]) for g in done.document["groups"]] == [
         ("a", "SUCCESS", True),
         ("b", "SUCCESS", True),
@@ -124,7 +128,61 @@ def test_a_pull_fetches_nothing_while_a_sink_is_down(estate: World) -> None:
     assert "pms" in done.err
     assert (estate.told("fetchPostedTime"), estate.ledger()) == (0, [])
     document = estate.project.run("time", "pull", "--format", "json").document
-    assert "pms" in document["troubles"][0]
+    judge("pull.schema.json").validate(document)
+    assert (document["fetched"], "pms" in document["troubles"][0]) == (False, True)
+
+
+@pytest.mark.parametrize("mode", ["off", "webhook"])
+def test_a_pull_that_the_project_switched_off_is_refused(estate: World, mode: str) -> None:
+    """A usage error that says what to write; the service is asked nothing, so that it records nothing for us."""
+    hook = '  webhook: {callbackUrl: "http://127.0.0.1:9/hook", callerKey: {env: CALLER_KEY}}'
+    estate.settings(posted=f"  mode: {mode}\n{hook}")
+    done = estate.project.run("time", "pull", environ={"CALLER_KEY": "k-of-a-test"})
+    assert (done.code, f"`postedTime.mode` is {mode}" in done.err, "mode: fetch" in done.err) == (64, True, True)
+    assert (estate.service.asked(), estate.connection()["mechanism"]) == ([], None)
+
+
+@contextmanager
+def taking_nothing(estate: World) -> Iterator[Receiver]:
+    """A receiver that answers 503 to what is posted, and is there for all else."""
+    with receiving() as pms:
+        pms.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+        estate.settings(sinks=f"    - {{name: pms, http: {{url: '{pms.url}', json: {{}}}}}}\n")
+        estate.project.run("time", "register")
+        yield pms
+
+
+def test_pulls_fetch_nothing_while_a_sink_answers_503_and_report_it(estate: World) -> None:
+    """Its address answers all the time. Whoever posts is told, and one group alone tries it, pull after pull."""
+    with taking_nothing(estate) as pms:
+        estate.post("a")
+        assert estate.project.run("time", "pull").code == 3
+        assert "pms" in (estate.health() or {})["userErrorMessage"]
+        estate.post("b", "c", "d")
+        outcomes = {estate.project.run("time", "pull").code for _ in range(4)}
+        assert outcomes == {3}
+        assert set(estate.states().values()) <= {"retrying", "posted", "offered"}
+        offered = {id for id in "bcd" if estate.states()[id] != "posted"}
+        assert len(offered) <= 1
+        pms.answer = lambda got: (201, {})
+        eventually(lambda: estate.project.run("time", "pull").code == 0 and not pms_lacks(estate))
+        assert estate.health() is None
+
+
+def pms_lacks(estate: World) -> set[str]:
+    return {id for id, state in estate.states().items() if state != "success"}
+
+
+def test_one_503_that_is_over_at_the_next_try_is_nobodys_business(estate: World) -> None:
+    """The group is tried once more before the service hears of it; nothing is reported."""
+    with taking_nothing(estate) as pms:
+        answers = iter([503])
+        pms.answer = lambda got: (next(answers, 201) if got.method == "POST" else 404, {})
+        estate.post("a")
+        done = estate.project.run("time", "pull", "--format", "json")
+        assert (done.code, [group["status"] for group in done.document["groups"]]) == (0, ["SUCCESS"])
+        assert [told["status"] for told in estate.posted()["a"]["told"]] == ["SUCCESS"]
+    assert estate.told("reportHealthFailure") == 0
 
 
 def test_a_pull_delivers_what_was_asked_for_and_reduces_what_is_old(estate: World) -> None:
@@ -190,17 +248,35 @@ def test_the_other_mechanism_is_unregistered_first(estate: World) -> None:
     environ = {"CALLER_KEY": "k-of-a-test"}
     for mechanism in ("webhook", "fetch", "webhook"):
         done = estate.project.run("time", "register", mechanism, "--format", "json", environ=environ)
-        assert (done.code, done.document) == (0, {"registered": mechanism})
+        assert (done.code, done.document["registered"]) == (0, mechanism)
+        judge("mechanism.schema.json").validate(done.document)
         assert estate.connection()["mechanism"] == mechanism
+
+
+def test_a_client_that_is_registered_already_is_said_to_be(estate: World) -> None:
+    """Plainly where this project registered it; with the service's words where another may have."""
+    assert estate.project.run("time", "register").out == "A fetch client is registered.\n"
+    again = estate.project.run("time", "register")
+    assert (again.code, again.out) == (
+        0,
+        "A fetch client was registered already, by this project: nothing changed.\n",
+    )
+    (estate.project.folder / ".syncengine/state.db").unlink()
+    foreign = estate.project.run("time", "register")
+    assert (foreign.code, foreign.out.startswith("Nothing changed: the team has a fetch client already")) == (0, True)
+    assert "the team already has a fetch client" in foreign.out
 
 
 def test_what_is_registered_is_unregistered(estate: World) -> None:
     """Without saying which; a second time there is nothing to end."""
     estate.project.run("time", "register")
-    assert estate.project.run("time", "unregister", "--format", "json").document == {"unregistered": "fetch client"}
+    ended = estate.project.run("time", "unregister", "--format", "json")
+    assert ended.document["unregistered"] == "fetch client"
     assert estate.connection()["mechanism"] is None
     again = estate.project.run("time", "unregister", "webhook", "--format", "json")
-    assert (again.code, again.document) == (0, {"unregistered": None})
+    assert (again.code, again.document["unregistered"]) == (0, None)
+    for done in (ended, again):
+        judge("mechanism.schema.json").validate(done.document)
 
 
 def test_what_is_registered_instead_is_told(estate: World) -> None:

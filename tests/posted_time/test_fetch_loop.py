@@ -60,6 +60,17 @@ class Desk:
         self.troubles: Sequence[SinkTrouble] = troubles
         self.raising = raising
         self.took: list[str] = []
+        self.held: list[tuple[str, Verdict]] = []
+
+    @property
+    def is_cautious(self) -> bool:
+        return bool(self.held)
+
+    async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
+        held, self.held = self.held, []
+        for id, verdict in held:
+            heard(id, verdict)
+        return len(held)
 
     async def keep(self, raw: Any, *, mechanism: str) -> Any:
         return raw
@@ -261,3 +272,17 @@ def test_the_limit_is_asked_anew_before_each_fetch() -> None:
             return [heard.path.partition("?")[2] for heard in server.heard][:2]
 
     assert asyncio.run(play()) == ["limit=1", "limit=25"]
+
+
+def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
+    """It tries the sink that is in doubt; a verdict that is not final is told to nobody, and said."""
+    desk = Desk()
+    desk.held = [("kept", Verdict(Outcome.SUCCESS)), ("again", Verdict(Outcome.TROUBLE, "No.", is_final=False))]
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
+        return told
+
+    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    assert taken(told) == [("kept", Outcome.SUCCESS), ("a", Outcome.SUCCESS)]
+    assert [type(event) for event in told][:4] == [Taken, Waiting, Offered, Taken]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server,
     """In our words; the next group is taken."""
     verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
     assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.SUCCESS]
-    assert verdicts[0].message == "ledger refused this time: something in it does not fit there."
+    assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
+    assert verdicts[0].detail == "a constraint does not hold (SQLSTATE 23514, constraint time_secs_check, table time)"
     assert ids(server) == receipts(server) == ["g2"]
 
 
@@ -141,6 +143,32 @@ def test_who_may_not_write_is_told_by_its_kind(
     run(delivery(tmp_path, server.url(**given)), story)
     assert ids(server) == []
     do(server, "DROP OWNED BY reader", "DROP ROLE reader")
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        (lambda url: url.replace(postgresql.PASSWORD, "wrong"), "does not accept the user or the password"),
+        (lambda url: re.sub(r"/[^/]*$", "/nowhere", url), "has no database of that name"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "nobody listens"),
+        (lambda url: re.sub(r"@[^/]*/", "@nowhere.invalid/", url), "no such host"),
+        (lambda url: url.replace("tester", "nobody"), "does not accept the user or the password"),
+    ],
+    ids=["password", "database", "server", "host", "user"],
+)
+def test_what_keeps_a_database_away_is_told_apart_for_whoever_runs_this(
+    server: postgresql.Server, change: Callable[[str], str], cause: str, tmp_path: Path
+) -> None:
+    """Users are told what they were; the cause is in the log and in `time pull`, in our words, with no password."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.check_sinks()
+        (trouble,) = await opened.check_sinks()
+        assert cause in (trouble.detail or "")
+        assert cause not in trouble.message
+        assert postgresql.PASSWORD not in repr(trouble)
+
+    run(delivery(tmp_path, change(server.url())), story)
 
 
 def test_a_missing_table_is_an_error_at_the_start_with_its_line(server: postgresql.Server, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import pytest
 
 from syncengine.connector import failure_of
-from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
+from syncengine.posted_time.delivery import HOLD, Delivery, Outcome, TroubleKind, Verdict
+from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONGEST_REST
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
 from tests.posted_time.receiver import Got, Receiver, receiving
@@ -95,7 +96,8 @@ def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
 def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path) -> None:
     """FAILURE, in our words; nothing is left of the attempt."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
-    assert verdict == Verdict(Outcome.REFUSED, "ledger refused this time: something in it does not fit there.")
+    assert verdict == Verdict(Outcome.REFUSED, "ledger rejected the time: something in it does not fit there.")
+    assert verdict.detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
 
@@ -157,6 +159,7 @@ def test_one_outage_is_one_trouble_in_words_that_users_know(database: str, told:
                 other.execute("BEGIN EXCLUSIVE")
             verdict = await opened.take(raw(), mechanism="fetch")
             first = opened.troubles
+            await opened.check_sinks()
             found = await opened.check_sinks()
             words = failure_of(found).message or ""
             assert words == told.format("time cannot be reached.")
@@ -170,14 +173,17 @@ def test_one_outage_is_one_trouble_in_words_that_users_know(database: str, told:
 
 def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path: Path) -> None:
     """That the database answers proves nothing: it is tried with a group, and reported until one got through."""
-    delivery = delivering(tmp_path)
+    now = 1e9
+    delivery = delivering(tmp_path, now=lambda: now)
 
     async def story(opened: Delivery) -> None:
+        nonlocal now
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
             other.execute("ALTER TABLE time RENAME TO hours")
         verdict = await opened.take(raw(), mechanism="fetch")
         assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger does not work as expected.")
-        assert opened.troubles
+        assert (bool(opened.troubles), await opened.check_sinks()) == (True, ())
+        now += IN_DOUBT
         assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.UNKNOWN]
         assert opened.troubles == ()
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
@@ -315,6 +321,8 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
     delivery = delivering_with(tmp_path, http_sink(f"http://127.0.0.1:{port}"))
 
     async def story(opened: Delivery) -> None:
+        assert await opened.check_sinks() == ()
+        assert opened.troubles
         (down,) = await opened.check_sinks()
         assert (down.sink, down.kind, down.message) == ("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
         assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
@@ -330,7 +338,8 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
 def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
     health: str, status: int, tmp_path: Path
 ) -> None:
-    """That its health path is well proves no more than that it is there; meanwhile one group may try."""
+    """That its health path is well proves no more than that it is there; one group may try after a while."""
+    now = 1e9
     with receiving() as receiver:
         ill = True
 
@@ -340,18 +349,74 @@ def test_a_receiver_that_answers_probes_and_no_group_is_down_until_it_takes_one(
         receiver.answer = answer
 
         async def story(opened: Delivery) -> None:
-            nonlocal ill
+            nonlocal ill, now
             await opened.take(raw(), mechanism="fetch")
-            assert opened.troubles
+            assert (await opened.check_sinks(), bool(opened.troubles)) == ((), True)
+            now += FIRST_REST
+            assert (await opened.check_sinks(), opened.troubles, opened.is_cautious) == ((), (), True)
+            await opened.take(raw(), mechanism="fetch")
             assert [trouble.sink for trouble in await opened.check_sinks()] == ["pms"]
-            assert opened.troubles == ()
-            await opened.take(raw(), mechanism="fetch")
-            assert (bool(await opened.check_sinks()), bool(opened.troubles)) == (True, True)
+            assert opened.troubles
             ill = False
             await opened.take(raw(), mechanism="fetch")
             assert await opened.check_sinks() == ()
 
-        run(delivering_with(tmp_path, http_sink(receiver.url, health)), story)
+        run(delivering(tmp_path, http_sink(receiver.url, health), "", now=lambda: now), story)
+
+
+def test_a_group_that_tries_a_sink_in_vain_is_kept_back_for_a_while(tmp_path: Path) -> None:
+    """The service hears nothing of it, and it is the next to try; in the end it is trouble, and offered again later."""
+    now = 1e9
+    with receiving() as receiver:
+        receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+
+        async def tried(opened: Delivery, id: str) -> Verdict:
+            nonlocal now
+            now += LONGEST_REST
+            await opened.check_sinks()
+            assert opened.troubles == ()
+            verdicts: list[Verdict] = []
+            assert await opened.resume(asyncio.Event(), lambda _, verdict: verdicts.append(verdict)) == 1
+            return verdicts[0]
+
+        async def story(opened: Delivery) -> None:
+            nonlocal now
+            assert (await opened.take(raw("a"), mechanism="fetch")).is_final
+            now += FIRST_REST
+            await opened.check_sinks()
+            assert not (await opened.take(raw("b"), mechanism="fetch")).is_final
+            assert not (await tried(opened, "b")).is_final
+            assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a"]
+            now += HOLD
+            last = await tried(opened, "b")
+            assert (last.is_final, last.outcome) == (True, Outcome.TROUBLE)
+            assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a", "b"]
+
+        run(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now), story)
+
+
+def test_a_new_process_knows_which_sink_did_not_take_its_last_group(tmp_path: Path) -> None:
+    """It is tried with one group before it is believed; one that took its last group is well."""
+    with receiving() as receiver:
+        receiver.answer = lambda got: (503, {}) if got.method == "POST" else (404, {})
+        sinks = JSONL + http_sink(receiver.url)
+
+        async def first(opened: Delivery) -> None:
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+
+        async def second(opened: Delivery) -> None:
+            await opened.recollect()
+            assert ([trouble.sink for trouble in opened.troubles], opened.is_cautious) == (["pms"], True)
+            receiver.answer = lambda got: (201, {"id": 1})
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+            assert not opened.is_cautious
+
+        async def third(opened: Delivery) -> None:
+            await opened.recollect()
+            assert not opened.is_cautious
+
+        for story in (first, second, third):
+            run(delivering(tmp_path, sinks, ""), story)
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, TroubleKind.AUTHENTICATION), (500, TroubleKind.UNREACHABLE)])
@@ -360,7 +425,13 @@ def test_a_health_path_tells_of_trouble(status: int, kind: TroubleKind, tmp_path
     with receiving() as receiver:
         receiver.answer = lambda got: (status, {})
         delivery = delivering_with(tmp_path, http_sink(receiver.url, ", health: /health"))
-        assert [t.kind for t in run(delivery, Delivery.check_sinks)] == [kind]
+
+        async def story(opened: Delivery) -> None:
+            await opened.check_sinks()
+            assert [t.kind for t in opened.troubles] == [kind]
+            assert [t.kind for t in await opened.check_sinks()] == [kind]
+
+        run(delivery, story)
     assert receiver.got[0].path == "/api/health"
 
 
@@ -482,15 +553,15 @@ def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None:
-    """That the file can be opened proves nothing: it stays reported, and after one more try nothing is fetched."""
+    """That the file can be opened proves nothing: it is reported from the second try on, and nothing is fetched."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out/time.jsonl").symlink_to("/dev/full")
 
     async def story(opened: Delivery) -> None:
-        for _ in range(2):
+        for reported in ([], ["archive cannot be written."]):
             assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
             assert [t.message for t in opened.troubles] == ["archive cannot be written."]
-            assert [t.message for t in await opened.check_sinks()] == ["archive cannot be written."]
+            assert [t.message for t in await opened.check_sinks()] == reported
         assert opened.troubles
         (tmp_path / "out/time.jsonl").unlink()
         assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS

@@ -22,6 +22,7 @@ from .line import Line, group, line
 
 KEY = "caller-7f3a-never-to-be-seen"
 LIMIT = 4096
+IN_TIME = 2.0
 
 Scene = Callable[[httpx.AsyncClient, list[Event]], Awaitable[Any]]
 
@@ -32,7 +33,7 @@ def receiving(posted: Line, scene: Scene, caller_key: Callable[[], str] = lambda
     async def play() -> Any:
         told: list[Event] = []
         async with posted.delivery() as delivery:
-            app = application(delivery, caller_key, max_body=LIMIT, tell=told.append)
+            app = application(delivery, caller_key, max_body=LIMIT, tell=told.append, read_seconds=IN_TIME)
             server = Server(app, ("127.0.0.1", 0), patience=5)
             url = await server.start()
             try:
@@ -179,6 +180,24 @@ def test_a_body_without_an_end_is_answered_and_not_read_for_ever(posted: Line, h
         return answered.split()[1], closed, (await http.post("/", json=keyed("a"))).status_code
 
     assert receiving(posted, scene) == (b"413", True, 200)
+
+
+def test_a_body_that_drips_is_put_off_and_others_are_served(posted: Line) -> None:
+    """408, after which the service calls again: what is slow is no refusal."""
+
+    async def scene(http: httpx.AsyncClient, told: list[Event]) -> Any:
+        url = http.base_url
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\n{")
+        answered = asyncio.ensure_future(reader.readline())
+        served = (await http.post("/", json=keyed("a"))).status_code
+        while not answered.done():
+            writer.write(b" ")
+            await asyncio.wait([answered], timeout=IN_TIME / 20)
+        writer.close()
+        return answered.result().split()[1], served, [event.status for event in told if isinstance(event, Answered)]
+
+    assert receiving(posted, scene) == (b"408", 200, [408])
 
 
 def test_half_a_character_at_the_end_of_a_text_costs_no_time(posted: Line) -> None:

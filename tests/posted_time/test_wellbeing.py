@@ -1,4 +1,7 @@
-"""A sink is down until something proves that it is not; meanwhile one group may try it, and it stays reported."""
+"""A sink is down until something proves that it is not; meanwhile one group may try it, and it stays reported.
+
+One failure closes it; two in a row, or one that nothing disproves for half a minute, are reported.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import pytest
 
 from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
-from syncengine.posted_time.wellbeing import LONG_ENOUGH, Wellbeing
+from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONG_ENOUGH, Wellbeing
 
 UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")
 ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", has_answered=True)
@@ -35,15 +38,66 @@ def test_what_could_not_be_reached_is_well_once_it_can() -> None:
     """The probe tried just that."""
     well = Wellbeing(Clock())
     well.failed("pms", UNREACHED)
-    assert (names(well.down), names(well.closed)) == (["pms"], ["pms"])
+    assert (names(well.down), names(well.closed), well.is_in_doubt) == ([], ["pms"], True)
     well.probed("pms", None)
+    assert (well.down, well.closed, well.is_in_doubt) == ((), (), False)
+
+
+@pytest.mark.parametrize("seconds", [0.0, IN_DOUBT - 0.1])
+def test_one_failure_is_not_reported_and_nothing_is_fetched(seconds: float) -> None:
+    """It may be over at the next try."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", ANSWERED)
+    clock.now = seconds
+    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    well.worked("pms")
     assert (well.down, well.closed) == ((), ())
+
+
+def test_a_second_failure_in_a_row_is_reported() -> None:
+    """Of a delivery or of a probe, whichever comes first."""
+    for fails_again in (lambda well: well.failed("pms", ANSWERED), lambda well: well.probed("pms", PROBED)):
+        well = Wellbeing(Clock())
+        well.failed("pms", ANSWERED)
+        fails_again(well)
+        assert names(well.down) == ["pms"]
+
+
+def test_a_failure_that_nothing_disproves_is_reported_in_the_end() -> None:
+    """Half a minute, though every probe is well: nobody posted who could have tried it."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    well.failed("pms", ANSWERED)
+    clock.now = IN_DOUBT
+    well.probed("pms", None)
+    assert names(well.down) == ["pms"]
+
+
+def test_what_an_earlier_process_met_is_tried_first_and_counts_as_one_failure() -> None:
+    """A new process makes no sink well; nor does it report what it does not know."""
+    clock = Clock()
+    well = Wellbeing(clock)
+    clock.now = 3600.0
+    well.recalled("pms", clock.now - 1)
+    well.probed("pms", None)
+    assert (names(well.down), names(well.closed)) == ([], ["pms"])
+    clock.now += FIRST_REST
+    well.probed("pms", None)
+    assert (names(well.closed), well.is_on_trial) == ([], True)
+    clock.now += IN_DOUBT
+    assert names(well.down) == []
+    well.failed("pms", ANSWERED)
+    assert (names(well.down), names(well.closed)) == (["pms"], ["pms"])
 
 
 def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
     """Until it took or refused a group; a failure of that group closes it again."""
-    well = Wellbeing(Clock())
+    clock = Clock()
+    well = Wellbeing(clock)
     well.failed("pms", ANSWERED)
+    well.failed("pms", ANSWERED)
+    clock.now = FIRST_REST
     well.probed("pms", None)
     assert (names(well.down), names(well.closed)) == (["pms"], [])
     well.failed("pms", ANSWERED)
@@ -54,7 +108,7 @@ def test_what_answered_with_trouble_is_tried_and_stays_reported() -> None:
 
 
 def test_tries_that_fail_become_rarer() -> None:
-    """Its probe is well all the time, and every group fails: at once, after 5, 10, 20, 40 s, then once a minute."""
+    """Its probe is well all the time, and every group fails: after 5, 10, 20, 40 s, then once a minute."""
     clock = Clock()
     well = Wellbeing(clock)
     well.failed("pms", ANSWERED)
@@ -65,7 +119,7 @@ def test_tries_that_fail_become_rarer() -> None:
         if not well.closed:
             tried.append(second)
             well.failed("pms", ANSWERED)
-    assert tried == [0, 5, 15, 35, 75, 135, 195, 255]
+    assert tried == [5, 15, 35, 75, 135, 195, 255]
     well.worked("pms")
     assert well.down == ()
 
@@ -110,13 +164,16 @@ def test_a_probe_that_fails_says_what_is_wrong_now(before: Failed) -> None:
 
 def test_a_sink_that_answers_probes_and_no_group_is_down_until_it_takes_one() -> None:
     """One lost answer is nobody's business; the second is reported, though every probe is well."""
-    sinks = Wellbeing(Clock())
+    clock = Clock()
+    sinks = Wellbeing(clock)
     sinks.failed("pms", UNREACHED)
     sinks.probed("pms", None)
     assert not sinks.down
     sinks.failed("pms", UNREACHED)
     sinks.probed("pms", None)
     assert [trouble.sink for trouble in sinks.down] == ["pms"]
+    clock.now = FIRST_REST
+    sinks.probed("pms", None)
     assert not sinks.closed
     sinks.worked("pms")
     assert not sinks.down

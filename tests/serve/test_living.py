@@ -49,6 +49,24 @@ def test_a_bad_edit_is_told_with_its_place_and_time_goes_on_being_delivered(esta
     eventually(lambda: estate.service.tags() == ["A"])
 
 
+def test_a_warning_is_given_once_however_often_manifests_are_applied(estate: World) -> None:
+    """The key travels in clear text, and an operation has a wrong path: neither is said again in each round."""
+    estate.settings(every="1s", service=("endpoints: {deleteKeyword: {path: /wrong}}",))
+    estate.project.wants(tags=[tag("A", keywords=["one", "two", "three", "four"])])
+    url = estate.service.url.replace("127.0.0.1", "0.0.0.0")
+    served = estate.serve(environ={"SYNCENGINE_BASE_URL": url})
+    eventually(lambda: estate.service.tags() == ["A"])
+    for keywords in (["one", "two", "three"], ["one", "two"]):
+        told = estate.told("deleteKeyword")
+        estate.project.wants(tags=[tag("A", keywords=keywords, description=str(keywords))])
+        eventually(lambda before=told: len(served.messages("reconciled")) > before)  # type: ignore[misc]
+    served.process.send_signal(signal.SIGHUP)
+    served.says("configuration")
+    served.says("leading", 2)
+    codes = [line["code"] for line in served.lines() if line["event"] == "remark"]
+    assert (codes.count("insecure-url"), len(codes)) == (1, len(set(codes)))
+
+
 def test_a_gate_that_trips_is_told_and_nothing_is_forced(estate: World) -> None:
     """Removing all tags needs an approval: they stay, the log says how to approve, and time is delivered."""
     estate.settings(every="1s", more="policy: {tagRemoval: retire}")

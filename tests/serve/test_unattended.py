@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from tests.cli.program import tag
+from tests.posted_time.receiver import receiving as receiving_all
 from tests.sandbox.receiver import receiving
 
 from .in_process import work
@@ -41,6 +42,45 @@ def test_a_sink_that_goes_down_in_the_quiet_is_reported(estate: World) -> None:
         work(estate, watch)
     assert estate.told("reportHealthFailure") == 1
     assert target.calls == []
+
+
+def test_one_503_is_not_reported_and_nothing_is_fetched_until_it_is_over(estate: World) -> None:
+    """The first group that is fetched then proves it; the others follow."""
+    with receiving_all() as pms:
+        first = iter([503])
+        pms.answer = lambda got: (next(first, 201) if got.method == "POST" else 404, {})
+        estate.settings(sinks=HTTP_SINK.format(url=pms.url))
+
+        def watch() -> None:
+            eventually(lambda: estate.told("fetchPostedTime"))
+            estate.post("a")
+            eventually(lambda: estate.states() == {"a": "retrying"})
+            estate.post("b", "c")
+            eventually(lambda: set(estate.states().values()) == {"success"})
+
+        work(estate, watch)
+    assert estate.told("reportHealthFailure") == 0
+
+
+def test_one_group_tries_a_sink_that_answers_503_and_no_other_is_fetched(estate: World) -> None:
+    """Without a health path: its address answers all the time. Users are told, and all is delivered in the end."""
+    with receiving_all() as pms:
+        pms.answer = lambda got: (503 if got.method == "POST" else 404, {})
+        estate.settings(sinks=HTTP_SINK.format(url=pms.url))
+
+        def watch() -> None:
+            eventually(lambda: estate.told("fetchPostedTime"))
+            estate.post("a")
+            eventually(lambda: estate.states() == {"a": "retrying"})
+            estate.post("b", "c", "d")
+            eventually(lambda: sum(got.method == "POST" for got in pms.got) >= 3)
+            assert estate.health() is not None
+            assert list(estate.states().values()).count("posted") >= 2
+            pms.answer = lambda got: (201, {})
+            eventually(lambda: set(estate.states().values()) == {"success"})
+            eventually(lambda: estate.health() is None)
+
+        work(estate, watch)
 
 
 def test_switched_off_nothing_is_registered_nor_fetched(estate: World) -> None:

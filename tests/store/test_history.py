@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from syncengine.leaves import Leave
 from syncengine.resource import Key, Source, Status
 from syncengine.store.state import Failure, Intent, Settlement, State, open_state
-from syncengine.store.tables import JOURNAL
+from syncengine.store.tables import JOURNAL, RUNS
 
 from .estate import PLACE, applied, applying, run, tag, whole
 
@@ -101,6 +101,22 @@ def test_history_outlives_its_row(url: str) -> None:
         state.doubt([A])
         state.forget([A])
         assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
+
+
+def test_a_refused_run_is_told_beside_one_that_is_under_way(url: str) -> None:
+    """It takes no lock, ends nobody's run, and what an older version wrote is read as it was."""
+    refused = run(2, ended=2000.0, outcome="refused", exit_code=6, reason="locked: by jo", actor="octo")
+    with applying(url, run(1, approvals=("1@ab",), actor="jd")) as state:
+        with open_state(url, write=True) as other:
+            other.record_refusal(refused)
+        state.end_run("complete", {"applied": 1})
+        with state.database.transaction() as connection:
+            old = {"counts": '{"applied": 3}', "id": "old", "started": 1.0}
+            connection.execute(sa.insert(RUNS).values(**old, command="apply", host="ci", who="jo"))
+        assert state.runs(2)[0] == refused
+        latest, first, old_run = state.runs(3)
+    assert (latest, first.outcome, first.counts) == (refused, "complete", {"applied": 1})
+    assert (first.approvals, first.actor, old_run.counts) == (("1@ab",), "jd", {"applied": 3})
 
 
 def test_runs_are_told_latest_first_with_what_they_did(url: str) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -255,6 +258,23 @@ def test_one_holds_the_inbox_and_another_waits(url: str) -> None:
             lease.release()
             thread.join(20)
             assert taken.is_set()
+
+
+def test_who_was_stopped_in_the_middle_of_a_write_is_named(path: Path) -> None:
+    """A lock on a file is nobody's to take: the wait for it ends, says whom to continue, and then goes on."""
+    program = [sys.executable, "-m", "tests.store.frozen", str(path), "0.5"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as frozen:
+        try:
+            assert frozen.stdout is not None
+            assert frozen.stdout.readline() == "writing\n"
+            with open_inbox(str(path), write=True) as inbox:
+                with pytest.raises(LockHeld, match=rf"is busy: .* locked by .*`kill -CONT {frozen.pid}` continues it"):
+                    inbox.lease(Holder.here("serve", {}), seconds=60, wait=30)
+                frozen.send_signal(signal.SIGCONT)
+                assert frozen.wait(60) == 0
+                assert inbox.lease(Holder.here("serve", {}), wait=30).remaining() > 0
+        finally:
+            frozen.kill()
 
 
 def test_who_lost_the_lease_writes_nothing(url: str) -> None:

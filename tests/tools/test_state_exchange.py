@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.diff import IMPORTED
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service, serving
 
@@ -54,6 +55,8 @@ def test_what_was_exported_comes_back_in_doubt(project: Project, service: Servic
     assert project.run("state", "import", "e.jsonl").code == 64
     assert project.run("state", "import", "e.jsonl", "-y", "--format", "json").document == {"imported": 2}
     assert project.rows() == {address: {**row, "doubtful": True} for address, row in before.items()}
+    assert "recorded by `state import`" in project.run("plan").out
+    assert "an earlier call" not in project.run("plan").out
     assert project.apply().code == 0
     assert (project.rows(), service.holds()) == (before, held)
 
@@ -63,6 +66,7 @@ def test_an_import_doubts_what_was_there_too(project: Project) -> None:
     (project.folder / "e.jsonl").write_text(exported(project).splitlines()[0] + "\n")
     assert project.run("state", "import", "e.jsonl", "-y").code == 0
     assert all(row["doubtful"] for row in project.rows().values())
+    assert {change.reason for change in project.plan().changes} == {IMPORTED}
 
 
 def test_another_teams_rows_are_refused(project: Project) -> None:

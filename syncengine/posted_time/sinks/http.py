@@ -161,7 +161,7 @@ class HttpSink:
             return Took(_told(self._words.external_id, told))
         if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
             words = _told(self._words.refused, told)
-            return Refused(words or f"{self.name} refused this time ({status}).")
+            return Refused(words or f"{self.name} rejected the time ({status}).")
         kind = NOT_THE_USERS.get(status, TroubleKind.UNREACHABLE if status >= 502 else TroubleKind.UNKNOWN)
         return Failed(kind, self._sentence(kind, status), status not in MAYBE_TAKEN, has_answered=True)
 

@@ -15,9 +15,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from syncengine.posted_time import receipts
-from syncengine.posted_time.databases import Database, Silent, Statement, bound
+from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
-from syncengine.posted_time.sql_errors import FAILURES, USER, is_down, meaning, sentence
+from syncengine.posted_time.sql_errors import FAILURES, USER, Silent, cause, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
@@ -87,11 +87,11 @@ class SqlSink:
             return await self._database.ask(lambda _: self._has_receipt(group_id))
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
-            return Failed(kind, sentence(self.name, kind))
+            return Failed(kind, sentence(self.name, kind), detail=cause(error))
 
     async def probe(self) -> SinkTrouble | None:
         kind = await self._database.probe()
-        return SinkTrouble(self.name, kind, sentence(self.name, kind)) if kind else None
+        return SinkTrouble(self.name, kind, sentence(self.name, kind), self._database.cause) if kind else None
 
     async def close(self) -> None:
         """Engines are closed by whoever opened them."""
@@ -146,7 +146,7 @@ class SqlSink:
         kind = meaning(error)
         if kind is USER:
             told = self._words.refused.render(parcel.variables) if self._words.refused else ""
-            return Refused(told or f"{self.name} refused this time: something in it does not fit there.")
+            return Refused(told or f"{self.name} rejected the time: something in it does not fit there.", cause(error))
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-        return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered)
+        return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered, cause(error))

@@ -1,0 +1,73 @@
+"""A connection's bounds: how long a request may take to come, and how many may be on their way at once.
+
+Whatever an application answers, and whether it reads a body or not: a connection whose request has not come to its end
+in time is cut, and where too many are unfinished, the oldest makes room. A whole request is in hand for as long as its
+answer takes, and counts as none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+READ_SECONDS = 30.0
+MOST_UNREAD = 200
+
+LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
+
+
+def guarded(read_seconds: float = READ_SECONDS, most_unread: int = MOST_UNREAD) -> type[H11Protocol]:
+    """The protocol of one server, whose connections share these bounds."""
+    unread: dict[_Guarded, None] = {}
+
+    class Guarded(_Guarded):
+        def _begin(self) -> None:
+            if self in unread:
+                return
+            unread[self] = None
+            self._timer = self.loop.call_later(read_seconds, self._cut)
+            if len(unread) > most_unread:
+                next(iter(unread))._cut()
+
+        def _end(self) -> None:
+            unread.pop(self, None)
+            if self._timer is not None:
+                self._timer.cancel()
+
+    return Guarded
+
+
+class _Guarded(H11Protocol):
+    """Knows when a request begins and when it has come whole."""
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
+        super().connection_made(transport)
+        self._begin()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        (self._end if self.conn.their_state in _WHOLE else self._begin)()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+        super().connection_lost(exc)
+
+    def _begin(self) -> None:
+        """A request is on its way."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """It is here, or will never be."""
+        raise NotImplementedError
+
+    def _cut(self) -> None:
+        """What began to answer keeps its words; an application that waits for the rest hears that nobody is there."""
+        self._end()
+        if self.cycle is None or not self.cycle.response_started:
+            self.transport.write(LATE)
+        self.transport.close()

@@ -1,0 +1,119 @@
+"""The bounds of a connection: over loopback, with clients that take their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeVar
+
+import httpx
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from syncengine.serve.guard import guarded
+from syncengine.serve.probes import Server, probes
+from syncengine.serve.standing import Standing
+
+T = TypeVar("T")
+Scene = Callable[[str], Awaitable[T]]
+IN_TIME, UNREAD = 0.3, 3
+HEAD = b"POST /healthz HTTP/1.1\r\nHost: x\r\n"
+
+
+def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None = None, in_time: float = IN_TIME) -> T:
+    """Play a scene against the probes of a process, or another application, that listens on loopback."""
+
+    async def play() -> T:
+        http = guarded(read_seconds=in_time, most_unread=UNREAD)
+        server = Server(application or probes(Standing()), ("127.0.0.1", 0), patience=1, http=http)
+        url = await server.start()
+        try:
+            async with asyncio.timeout(60):
+                return await scene(url)
+        finally:
+            await server.stop()
+
+    return asyncio.run(play())
+
+
+async def opened(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = url.removeprefix("http://").split(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def alive(url: str) -> int:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        return (await http.get(f"{url}/healthz")).status_code
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET", HEAD], ids=["nothing", "half a line", "half a head"])
+def test_a_request_that_does_not_come_is_cut(begin: bytes) -> None:
+    """408, and the connection is closed; others are answered."""
+
+    async def scene(url: str) -> tuple[bytes, int]:
+        reader, writer = await opened(url)
+        writer.write(begin)
+        answer = await reader.read()
+        writer.close()
+        return answer.split(b"\r\n")[0], await alive(url)
+
+    assert serving(scene) == (b"HTTP/1.1 408 Request Timeout", 200)
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece"),
+    [
+        (HEAD, b"A: b\r\n"),
+        (HEAD + b"Content-Length: 99999999999\r\n\r\n", b" "),
+        (HEAD.replace(b"POST", b"GET") + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    ],
+    ids=["head", "body", "chunks of a GET"],
+)
+def test_a_request_without_an_end_is_cut(begin: bytes, piece: bytes) -> None:
+    """A few bytes now and then make no connection younger, answered or not."""
+
+    async def scene(url: str) -> int:
+        reader, writer = await opened(url)
+        writer.write(begin)
+        with suppress(ConnectionError):
+            while not (reader.at_eof() or writer.transport.is_closing()):
+                writer.write(piece)
+                await writer.drain()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(4096), IN_TIME / 20)
+        writer.close()
+        return await alive(url)
+
+    assert serving(scene) == 200
+
+
+def test_the_oldest_of_too_many_unfinished_requests_makes_room() -> None:
+    """They are cut one for each that comes, long before their time, and whoever sends a whole request is answered."""
+
+    async def scene(url: str) -> tuple[bytes, int]:
+        waiting = [await opened(url) for _ in range(UNREAD)]
+        waiting.append(await opened(url))
+        answer = await waiting[0][0].read()
+        status = await alive(url)
+        for _, writer in waiting:
+            writer.close()
+        return answer.split(b" ")[1], status
+
+    assert serving(scene, in_time=600) == (b"408", 200)
+
+
+def test_an_answer_that_takes_its_time_is_not_cut() -> None:
+    """A sink may be slow; the next request of the connection has its own time."""
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await asyncio.sleep(2 * IN_TIME)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def scene(url: str) -> list[int]:
+        async with httpx.AsyncClient(trust_env=False) as http:
+            return [(await http.post(url, content=b"x")).status_code for _ in range(2)]
+
+    assert serving(scene, slow) == [200, 200]
