@@ -248,7 +248,7 @@ class Delivery:
         answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
             return await self._conflict(entry, mechanism)
-        detail = answer.detail if isinstance(answer, Failed) else None
+        detail = None if isinstance(answer, Took) else answer.detail
         return await self._decide(entry, _verdict(answer), mechanism, note=detail)
 
     async def _decide(
@@ -281,7 +281,7 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
         case Took(external_id):
             return Verdict(Outcome.SUCCESS, None, external_id)
-        case Refused(message):
+        case Refused(message=message):
             return Verdict(Outcome.REFUSED, message)
         case Failed(message=message):
             return Verdict(Outcome.TROUBLE, message)

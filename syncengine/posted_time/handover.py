@@ -11,7 +11,7 @@ from syncengine.posted_time.group import Group
 from syncengine.posted_time.revisions import Step, doubtful
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Refused, Sink, Took
-from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.store.inbox import Entry, Inbox
@@ -58,6 +58,8 @@ class Handover:
         note = partial(self._inbox.remember, entry, sink.name)
         try:
             answer = await sink.deliver(parcel, memo, note)
+        except Undeliverable as error:
+            answer = Refused(error.told, str(error))
         except RenderTrouble as error:
             answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
         except SyncengineError:
@@ -102,8 +104,8 @@ def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     match answer:
         case Took(external_id):
             return {"status": Status.ACCEPTED, "external_id": external_id}
-        case Refused(message):
-            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": message}
+        case Refused(message, detail):
+            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": detail or message}
         case Failed():
             status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}

@@ -17,7 +17,7 @@ from syncengine.posted_time.group import Group, digest, without_descriptions
 from syncengine.posted_time.lookups import Lookup, Placeholder
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
-from syncengine.posted_time.templates import RenderTrouble, Text, Variables
+from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.verdict import TroubleKind
 
 NO_SINK = "This time has nowhere to go: no rule of the connector takes it."
@@ -94,6 +94,8 @@ class Route:
         """What goes where; or why nothing goes anywhere. A rehearsal asks no target."""
         try:
             return await self._prepared(group, revision, rehearse)
+        except Undeliverable as error:
+            return Refused(error.told, str(error))
         except RenderTrouble as error:
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 

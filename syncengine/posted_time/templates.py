@@ -32,7 +32,7 @@ from pydantic.alias_generators import to_camel
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import Findings
 from syncengine.posted_time import group
-from syncengine.posted_time.durations import Duration
+from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.posted_time.limits import (
     BOUNDED,
@@ -84,6 +84,17 @@ _IN_WORDS = (TemplateError, TooMuch, Unfit)
 
 class RenderTrouble(Exception):
     """A template that is right met data that it cannot take; a defect of the project, not of the user's time."""
+
+
+class Undeliverable(RenderTrouble):
+    """What was posted can never be delivered in this way, whoever tries: the group's refusal.
+
+    `told` is a sentence for who posted; the text is for whoever runs this.
+    """
+
+    def __init__(self, told: str, detail: str) -> None:
+        super().__init__(detail)
+        self.told = told
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -160,6 +171,8 @@ class Text:
                 if self.expression is not None:
                     return _defined(self.expression(**variables))
                 return self.template.render(variables) if self.template is not None else self.constant
+        except NotPositive as error:
+            raise Undeliverable(str(error), f"the template at {self.place} rounds up what is not above zero") from None
         except _SURPRISES as error:
             words = str(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {error}"
             raise RenderTrouble(f"the template at {self.place} failed: {words}") from None

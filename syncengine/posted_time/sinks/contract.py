@@ -30,9 +30,10 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The user's matter. `message` is a sentence for the user."""
+    """The user's matter. `message` is a sentence for the user, `detail` for whoever runs this."""
 
     message: str
+    detail: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
