@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import (
-    Environment,
     FileSystemLoader,
     StrictUndefined,
     Template,
@@ -22,7 +21,6 @@ from jinja2 import (
     TemplateSyntaxError,
     Undefined,
     nodes,
-    pass_context,
 )
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
@@ -31,7 +29,7 @@ from pydantic.alias_generators import to_camel
 
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import Findings
-from syncengine.posted_time import group
+from syncengine.posted_time import group, paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.posted_time.limits import (
@@ -129,16 +127,17 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
 
-@pass_context
-def within_path(context: object, value: Any) -> Any:
-    """A value as it may stand in a path, of which `?` and `#` are the end (RFC 3986 §3.3)."""
-    text = shown(context, value)
-    return text.replace("?", "%3F").replace("#", "%23") if isinstance(text, str) else text
+class _PathEnvironment(_Environment):
+    """The same for paths, in which every value is quoted; also in what they include."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = paths.Quoting().visit(super()._parse(source, name, filename))
+        return tree
 
 
-def environment(root: Path | None = None) -> _Environment:
+def environment(root: Path | None = None, kind: type[_Environment] = _Environment) -> _Environment:
     """The sandbox that all templates of a project are compiled in."""
-    made = _Environment(
+    made = kind(
         undefined=StrictUndefined,
         autoescape=False,
         finalize=shown,
@@ -149,7 +148,7 @@ def environment(root: Path | None = None) -> _Environment:
         auto_reload=False,
         loader=FileSystemLoader(str(root)) if root else None,
     )
-    made.filters.update({**BOUNDED, **FILTERS})
+    made.filters.update({**BOUNDED, **FILTERS, **paths.FILTERS})
     for name in ("lipsum", "cycler"):
         made.globals.pop(name, None)
     return made
@@ -212,10 +211,17 @@ class Compiler:
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
     def path(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template of a path below a URL, whose values stay within it; an expression alone is all of the path."""
-        return self.text(written, more, self._environment.overlay(finalize=within_path))
+        """A template of a path below a URL, always text: see `paths`."""
+        parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
+        if parsed is None:
+            return None
+        why = paths.unfit(parsed)
+        if why is not None:
+            return self._refuse(written, why, "bad-path")
+        template = environment(self.root, _PathEnvironment).from_string(written.text.strip())
+        return Text(f"{self.findings.file}:{written.line}", template=template)
 
-    def text(self, written: Written, more: Scope | None = None, environment: Environment | None = None) -> Text | None:
+    def text(self, written: Written, more: Scope | None = None) -> Text | None:
         """A template."""
         place = f"{self.findings.file}:{written.line}"
         if not any(mark in written.text for mark in _MARKS):
@@ -226,7 +232,7 @@ class Compiler:
         alone = _expression_alone(parsed)
         if alone is not None:
             return Text(place, expression=self._expression(alone))
-        return Text(place, template=(environment or self._environment).from_string(parsed))
+        return Text(place, template=self._environment.from_string(parsed))
 
     def condition(self, written: Written, more: Scope | None = None) -> Text | None:
         """An expression, bare or in {{ }}."""
@@ -304,8 +310,8 @@ class Compiler:
                 self.file(included, more)
         return None if unknown or wrong else parsed
 
-    def _refuse(self, written: Written, message: str) -> None:
-        self.findings.at("bad-template", written.line, written.column, message)
+    def _refuse(self, written: Written, message: str, code: str = "bad-template") -> None:
+        self.findings.at(code, written.line, written.column, message)
 
 
 def _misused(call: nodes.Filter) -> str | None:

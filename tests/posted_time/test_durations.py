@@ -167,7 +167,8 @@ def test_halves_go_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "unit", "expected"), [(0, 0, 0), (0.2, 360, 360), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)]
+    ("seconds", "unit", "expected"),
+    [(0, 0, 0), (0.2, 360, 360), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)],
 )
 def test_rounding_up_to_a_unit(seconds: int, unit: int, expected: int) -> None:
     """Six minutes are six minutes; no unit, no rounding."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import orjson
 
 from syncengine.errors import Problems
+from syncengine.posted_time.paths import upwards
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sinks.sql import Words
-from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
+from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
@@ -32,6 +33,10 @@ NOT_THE_USERS: Mapping[int, TroubleKind] = {
 MAYBE_TAKEN = frozenset({408, 500, 502, 504})
 """Answers after which the receiver may have the group all the same."""
 
+NO_NAME = (
+    "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
+    " or post it with another tag."
+)
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
@@ -95,8 +100,8 @@ class HttpSink:
 
     def render(self, variables: Variables) -> Letter:
         path = self._path.render(variables) if self._path else ""
-        if not path.isprintable() or ".." in urlsplit(path).path.split("/"):
-            raise RenderTrouble(f"the path of {self.name} came to something that is no path below its URL")
+        if upwards(path) is not None:
+            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
         headers = {name: text.render(variables).strip() for name, text in self._headers.items()}
         for name, value in headers.items():
             if not is_sendable(value):
