@@ -10,7 +10,7 @@ import asyncio
 import time
 from asyncio import to_thread
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -26,6 +26,7 @@ from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.sql_errors import sentence
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
+from syncengine.posted_time.wire import message
 from syncengine.project import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
 from syncengine.store.inbox_entries import UNDECIDED
@@ -240,9 +241,9 @@ class Delivery:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         known: Entry | None = await to_thread(self.inbox.entry, entry.group_id)
         entry = known or entry
-        message = CONFLICT.format(sinks=said_of_holders(entry))
+        told = CONFLICT.format(sinks=said_of_holders(entry))
         note = f"offered again with other content; {said_of_holders(entry)} as revision {entry.revision}"
-        return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
+        return await self._decide(entry, Verdict(Outcome.REFUSED, told), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
         answer = await self._handover.answers(entry, group)
@@ -254,6 +255,7 @@ class Delivery:
     async def _decide(
         self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
+        verdict = replace(verdict, message=message(verdict.message))
         await to_thread(
             self.inbox.decide,
             entry,
@@ -281,7 +283,7 @@ def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
         case Took(external_id):
             return Verdict(Outcome.SUCCESS, None, external_id)
-        case Refused(message=message):
-            return Verdict(Outcome.REFUSED, message)
-        case Failed(message=message):
-            return Verdict(Outcome.TROUBLE, message)
+        case Refused(told):
+            return Verdict(Outcome.REFUSED, told)
+        case Failed(message=told):
+            return Verdict(Outcome.TROUBLE, told)

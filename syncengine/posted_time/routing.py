@@ -31,6 +31,7 @@ from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.verdict import TroubleKind
+from syncengine.posted_time.wire import objection
 from syncengine.project import Project
 from syncengine.references import located, secret_at
 from syncengine.setting_shapes import Reference
@@ -186,13 +187,24 @@ class _Building:
             address,
             method=http.method or "POST",
             path=self.compiler.path(http.path, self.scope) if http.path else None,
-            headers={
-                n: text for n, value in headers.items() if isinstance(value, Written) and (text := self._text(value))
-            },
+            headers=self._headers(headers),
             body=None if http.body is None else self._json(http.body),
             refuse_on=frozenset(section.refuse_on or ()),
             words=self._words(section),
         )
+
+    def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
+        """Those that are templates; what is none must be sendable as it stands."""
+        made = dict[str, Text]()
+        for name, value in headers.items():
+            text = self._text(value) if isinstance(value, Written) else None
+            if text is None:
+                continue
+            made[name] = text
+            why = objection(text.constant.strip()) if isinstance(text.constant, str) else None
+            if why and isinstance(value, Written):
+                self._refuse(value, f"the header {name} cannot be sent: {why}", "bad-value")
+        return made
 
     def _check_address(self, address: Address, at: Written) -> None:
         """That the URL and the secrets are there, and that a request can carry them; none of them is shown."""

@@ -217,7 +217,8 @@ class Compiler:
             return None
         why = paths.unfit(parsed)
         if why is not None:
-            return self._refuse(written, why, "bad-path")
+            self._refuse(written, why, "bad-path")
+            return None
         template = environment(self.root, _PathEnvironment).from_string(written.text.strip())
         return Text(f"{self.findings.file}:{written.line}", template=template)
 

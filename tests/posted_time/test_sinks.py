@@ -422,14 +422,6 @@ def test_a_path_of_the_project_that_leads_upwards_is_an_error_at_start(path: str
     assert [(problem.code, problem.line) for problem in found] == [("bad-path", 6)]
 
 
-def test_a_tag_cannot_add_a_header(tmp_path: Path) -> None:
-    """A header is one header."""
-    with receiving() as receiver:
-        sink = http_sink(receiver.url, ", headers: {X-Tag: '{{ tag.name }}'}")
-        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "a\r\nX-Evil: 1"}]))
-    assert (verdict.outcome, receiver.got) == (Outcome.TROUBLE, [])
-
-
 def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:
     """So that a rotated token is found without a restart."""
     (tmp_path / "token").write_text("one")

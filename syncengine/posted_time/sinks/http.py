@@ -18,8 +18,9 @@ from syncengine.errors import Problems
 from syncengine.posted_time.paths import upwards
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sinks.sql import Words
-from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables, plain
+from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, checked, document, reference, undeliverable
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
@@ -37,6 +38,8 @@ NO_NAME = (
     "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
     " or post it with another tag."
 )
+MAX_GROUP_ID = MAX_LINE - 200
+"""Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
@@ -99,14 +102,16 @@ class HttpSink:
         self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False)
 
     def render(self, variables: Variables) -> Letter:
-        path = self._path.render(variables) if self._path else ""
+        path = checked(self._path.render(variables), f"the path of {self.name}") if self._path else ""
         if upwards(path) is not None:
             raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
-        headers = {name: text.render(variables).strip() for name, text in self._headers.items()}
-        for name, value in headers.items():
-            if not is_sendable(value):
-                raise RenderTrouble(f"the header {name} of {self.name} came to something that no header can carry")
-        body = None if self._body is None else orjson.dumps(plain(self._body(variables)))
+        headers = {
+            name: checked(text.render(variables).strip(), f"the header {name} of {self.name}")
+            for name, text in self._headers.items()
+        }
+        body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
+        if len(quote(variables["group"].group_id or "")) > MAX_GROUP_ID:
+            raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
         return Letter(path, headers, body)
 
     def shown(self, content: Letter) -> Any:
@@ -115,7 +120,7 @@ class HttpSink:
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
         letter: Letter = parcel.content
-        headers = httpx.Headers(letter.headers)
+        headers = httpx.Headers(letter.headers, encoding="utf-8")
         headers["Idempotency-Key"] = idempotency_key(parcel, self.name)
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
@@ -159,7 +164,7 @@ class HttpSink:
         status = response.status_code
         told = {**variables, "response": _json(response), "status": status}
         if response.is_success:
-            return Took(_told(self._words.external_id, told))
+            return Took(_reference(self._words.external_id, told))
         if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
             words = _told(self._words.refused, told)
             return Refused(words or f"{self.name} refused this time ({status}).")
@@ -180,7 +185,7 @@ def idempotency_key(parcel: Parcel, sink: str) -> str:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a header can carry it."""
+    """Whether a secret can be: what stands for one is ASCII, or it is another secret than was meant."""
     return value.isascii() and value.isprintable()
 
 
@@ -192,6 +197,14 @@ def _json(response: httpx.Response) -> Any:
     try:
         return orjson.loads(response.content)
     except orjson.JSONDecodeError:
+        return None
+
+
+def _reference(text: Text | None, variables: Variables) -> str | None:
+    """What an answer that cannot be taken names must not undo the delivery either."""
+    try:
+        return reference(text, variables)
+    except RenderTrouble:
         return None
 
 

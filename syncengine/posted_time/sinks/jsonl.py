@@ -24,6 +24,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, 
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import document, reference
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
@@ -60,19 +61,19 @@ class JsonlSink:
 
     def render(self, variables: Variables) -> bytes:
         whole = self._body(variables) if self._body else _whole(variables)
-        return orjson.dumps(plain(whole)) + b"\n"
+        return document(whole, f"the line of {self.name}") + b"\n"
 
     def shown(self, content: bytes) -> Any:
         return {"path": str(self._path), "json": orjson.loads(content)}
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
-        external_id = self._words.external_id.render(parcel.variables) if self._words.external_id else None
+        external_id = reference(self._words.external_id, parcel.variables)
         try:
             await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)
         except OSError as error:
             kind = _kind(error)
             return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
-        return Took(external_id or None)
+        return Took(external_id)
 
     async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
         line = Line.of(memo)

@@ -20,6 +20,7 @@ from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note,
 from syncengine.posted_time.sql_errors import FAILURES, USER, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +131,10 @@ class SqlSink:
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         variables = {**parcel.variables, "returned": dict(row) if row else None}
-        external_id = self._words.external_id.render(variables) if self._words.external_id else ""
+        external_id = reference(self._words.external_id, variables)
         if self.keeps_receipts:
-            self._sign(connection, parcel, external_id or None)
-        return Took(external_id or None)
+            self._sign(connection, parcel, external_id)
+        return Took(external_id)
 
     def _sign(self, connection: sa.Connection, parcel: Parcel, external_id: str | None) -> None:
         receipt = receipts.Receipt(parcel.digest, external_id)
