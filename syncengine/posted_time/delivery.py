@@ -29,7 +29,7 @@ from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.posted_time.wire import message
 from syncengine.project import Project
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import UNDECIDED
+from syncengine.store.inbox_entries import BETWEEN_TAGS, UNDECIDED
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -273,9 +273,9 @@ def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     user = group.user
     names = (user.name, user.email, user.external_id, user.user_id) if user else ()
     known = tuple(name for name in names if name)
-    tag = group.tag.name if group.tag else None
+    tags = BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None
     return Offer(
-        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tag
+        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tags
     )
 
 

@@ -44,7 +44,7 @@ from syncengine.posted_time.limits import (
     spent,
     worth,
 )
-from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names
+from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names, variables_of
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     **group.NAMES,
@@ -53,6 +53,7 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 SCOPE: Scope = {
     "group": shape_of(group.Group, NAMES, "group"),
     "tag": shape_of(group.PostedTag, NAMES, "tag"),
+    "tags": Shape("tags", item=shape_of(group.PostedTag, NAMES, "a tag")),
     "rows": Shape("rows", item=shape_of(group.TimeRow, NAMES, "a row")),
     "user": shape_of(group.User, NAMES, "user"),
     "activityType": shape_of(group.ActivityType, NAMES, "activityType"),
@@ -202,8 +203,11 @@ class Compiler:
         self.root = root
         self.findings = Findings(config)
         self.others: list[Findings] = []
+        self.names = set[str]()
+        """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
         self._environment = environment(root)
         self._scope = scope
+        self._included: dict[str, frozenset[str]] = {}
 
     @property
     def found(self) -> list[Any]:
@@ -306,9 +310,13 @@ class Compiler:
         wrong = [(call.lineno, why) for call in parsed.find_all(nodes.Filter) if (why := _misused(call))]
         for where, why in wrong:
             findings.at("bad-template", line + where - 1, column, why)
+        self.names |= variables_of(parsed)
         for included in find_referenced_templates(parsed):
             if included is not None and included not in {other.file for other in self.others}:
+                before, self.names = self.names, set()
                 self.file(included, more)
+                self._included[included], self.names = frozenset(self.names), before
+            self.names |= self._included.get(included or "", frozenset())
         return None if unknown or wrong else parsed
 
     def _refuse(self, written: Written, message: str, code: str = "bad-template") -> None:

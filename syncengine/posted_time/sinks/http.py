@@ -1,7 +1,8 @@
 """A group → one request with an Idempotency-Key. Sends to the target.
 
 The receiver is told apart what it may have got twice: the key is GROUP_ID/SINK for a group's first revision, and the
-same however often it is sent. Statuses say whose matter a refusal is (product.md §8).
+same however often it is sent. With `each: tag`, the second tag of a group and those after it (by name) have keys of
+their own. Statuses say whose matter a refusal is (product.md §8).
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ class HttpSink:
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
         letter: Letter = parcel.content
         headers = httpx.Headers(letter.headers, encoding="utf-8")
-        headers["Idempotency-Key"] = idempotency_key(parcel, self.name)
+        headers["Idempotency-Key"] = idempotency_key(parcel)
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -131,7 +132,7 @@ class HttpSink:
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(response, parcel.variables)
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:
@@ -178,10 +179,10 @@ class HttpSink:
         return SinkTrouble(self.name, kind, self._sentence(kind))
 
 
-def idempotency_key(parcel: Parcel, sink: str) -> str:
-    """GROUP_ID/SINK; a later revision is another delivery, which follows the key of the first after a dot."""
+def idempotency_key(parcel: Parcel) -> str:
+    """GROUP_ID/SINK, and /TAG for one of several tags; a later revision is another delivery, and ends in its number."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
-    return quote(f"{parcel.group_id}/{sink}{revision}", safe="/:@!$&'()*+,;=-._~")
+    return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")
 
 
 def is_sendable(value: str) -> bool:
