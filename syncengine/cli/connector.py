@@ -33,10 +33,12 @@ def connector() -> None:
 @connector.command("register")
 @printing_command
 def register_connector(given: Globals, format: str) -> int:
-    """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
+    """Tell the service who connects, and remember its settings for us. The secrets of its answer are dropped."""
     from syncengine.connector import register
+    from syncengine.store.connector_settings import remember
 
     registered = calling(given, lambda client, _: register(client, time.time()))
+    remember(given.project().state, registered.configuration)
     return show(given, format, _document(registered), _text(registered))
 
 

@@ -28,6 +28,7 @@ from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Ve
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.posted_time.wire import message
 from syncengine.project import Project
+from syncengine.store.connector_settings import remember_in, settings_in
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
 from syncengine.store.inbox_entries import BETWEEN_TAGS, UNDECIDED
 
@@ -63,6 +64,7 @@ class Delivery:
     def __init__(self, built: Built, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
         self.route = built.route
+        self.route.configuration = settings_in(inbox.database)
         self._databases = built.databases
         self._keep = keep
         self._now = now
@@ -88,9 +90,14 @@ class Delivery:
             built.databases.close()
             raise
 
-    def configure(self, settings: Mapping[str, object]) -> None:
-        """`connectorConfiguration` in templates: what the service answered to the registration."""
-        self.route.configuration = dict(settings)
+    def configure(self, settings: Mapping[str, object] | None) -> None:
+        """`connectorConfiguration` in templates: what the service answered to the registration, which is remembered.
+
+        None: it was not asked, or did not answer. What it answered before holds.
+        """
+        if settings is not None:
+            self.route.configuration = dict(settings)
+            remember_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
         """What is known of the sinks that are down, from the delivery that this one takes the place of."""
