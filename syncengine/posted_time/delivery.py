@@ -50,6 +50,12 @@ CONFLICT = (
 )
 
 
+DIVIDED = (
+    "This time was delivered before in other parts, as a whole or tag by tag, and {sinks} so. Nothing more was"
+    " delivered; please ask your administrator."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A group that is in the inbox, as it was offered."""
@@ -244,18 +250,19 @@ class Delivery:
         body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
-    async def _conflict(self, entry: Entry, mechanism: str) -> Verdict:
+    async def _conflict(self, entry: Entry, mechanism: str, *, divided: bool = False) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         known: Entry | None = await to_thread(self.inbox.entry, entry.group_id)
         entry = known or entry
-        told = CONFLICT.format(sinks=said_of_holders(entry))
-        note = f"offered again with other content; {said_of_holders(entry)} as revision {entry.revision}"
+        told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
+        why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
+        note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(entry, Verdict(Outcome.REFUSED, told), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
         answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
-            return await self._conflict(entry, mechanism)
+            return await self._conflict(entry, mechanism, divided=answer.divided)
         detail = None if isinstance(answer, Took) else answer.detail
         return await self._decide(entry, _verdict(answer), mechanism, note=detail)
 

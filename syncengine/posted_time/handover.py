@@ -37,7 +37,7 @@ class Handover:
         for lookup in self._route.lookups:
             self._well.worked(lookup.part)
         if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
-            return Differs()
+            return Differs(divided=True)
         references = dict[str, str | None]()
         for sink, parcel in prepared.parcels:
             if entry.is_delivered and entry.delivered(parcel.key) is None:

@@ -12,6 +12,7 @@ from syncengine.delivery_file import DurationSection
 from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
 from syncengine.posted_time.durations import duration_of
 from syncengine.posted_time.shares import DIVIDE, SAME_NAME, WHOLE, shares, suffixes, tag_of
+from syncengine.store.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import group, raw
@@ -22,6 +23,7 @@ from tests.settings.test_schema import judge
 
 A, B, C = ({"name": f"ACME-004{number}"} for number in (2, 3, 4))
 EACH = "  each: tag\n"
+CAME_OR_WENT = "`each: tag` came or went since it was delivered"
 SECOND = suffixes(["ACME-0042", "ACME-0043"])["ACME-0043"]
 
 
@@ -260,8 +262,11 @@ def test_what_was_given_in_other_parts_is_a_conflict(first: str, lost: bool, tmp
         (tmp_path / ".syncengine/state.db").unlink()
     then = EACH if not first else ""
     assert run(delivering(tmp_path, sink + then, ""), state) == "conflict"
+    with open_inbox(str(tmp_path / ".syncengine/state.db"), write=False) as inbox:
+        entry = inbox.entry("g1")
+    assert entry is not None
     if not lost:
-        assert rows(tmp_path) == before
+        assert (rows(tmp_path), entry.note) == (before, f"{CAME_OR_WENT}; ledger took it as revision 1")
 
 
 def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:

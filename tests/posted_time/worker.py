@@ -1,4 +1,4 @@
-"""A process that delivers groups until it is killed: `python -m tests.posted_time.worker FOLDER GROUPS TAG...`.
+"""A process that delivers groups until it is killed: `python -m tests.posted_time.worker FOLDER GROUPS [TAG...]`.
 
 Every group is offered, as the service would, until all were, with its tags in any order; each verdict is one line on
 stdout.
@@ -30,4 +30,4 @@ async def deliver(folder: Path, groups: int, tags: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(deliver(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
+    asyncio.run(deliver(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or ["ACME-0042"]))

@@ -41,7 +41,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The sink has the group with another content: a matter for a person."""
+    """The sink has the group with another content: a matter for a person. `divided`: whole, where it was to be given
+    tag by tag now, or the other way round.
+    """
+
+    divided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
