@@ -144,9 +144,9 @@ def _is_posted(group: Listed, known: Known | None) -> bool:
 
 def _parts(sink: str, group: Listed, known: Known | None, each_tag: bool) -> Mapping[str, str | None]:
     """The keys under which a sink was to have the group, with the tag of each where it was divided."""
-    given = {key for key in known.keys if sink_of(key) == sink} if known else set()
+    before = {key for key in known.keys if sink_of(key) == sink} if known else set()
     keys = {sink + suffix: tag for tag, suffix in suffixes(group.tags).items()} if each_tag else {}
-    if len(keys) < 2 or given == {sink}:
+    if len(keys) < 2 or before == {sink}:
         return {sink: None}  # also where it came whole, before it was given tag by tag
     return keys
 

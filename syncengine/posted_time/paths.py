@@ -44,24 +44,24 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
             return nodes.Filter(part, "_quoted", [], [], None, None, lineno=part.lineno)
 
 
-def quoted(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """A value as one piece of a path or query: all but letters, digits, `-`, `.`, `_` and `~` is percent-encoded."""
     return quote(str(shown(None, value)), safe="")
 
 
-def encoded(value: Any) -> str:
+def encode_value(value: Any) -> str:
     """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
     is_query = isinstance(value, Iterable) and not isinstance(value, str)
-    return do_urlencode(value) if is_query else quoted(value)
+    return do_urlencode(value) if is_query else quote_value(value)
 
 
-FILTERS = {"_quoted": quoted, "_encoded": encoded}
+FILTERS = {"_quoted": quote_value, "_encoded": encode_value}
 
 
 def upwards(path: str) -> str | None:
-    """The first segment that is `.` or `..` for anybody who reads it: decoded, with either slash, with parameters."""
-    decoded = unquote(path.partition("#")[0].partition("?")[0]).replace("\\", "/")
-    return next((part for part in decoded.split("/") if part.partition(";")[0] in UPWARDS), None)
+    """The first segment that is `.` or `..` for anybody who reads it: plain, with either slash, with parameters."""
+    plain = unquote(path.partition("#")[0].partition("?")[0]).replace("\\", "/")
+    return next((part for part in plain.split("/") if part.partition(";")[0] in UPWARDS), None)
 
 
 def unfit(template: nodes.Template) -> str | None:

@@ -42,10 +42,10 @@ def is_divided_otherwise(entry: Entry, sink: str, keys: Collection[str]) -> bool
     It happens where `each: tag` comes or goes while a group is under way. The first tag has the key of a whole group,
     and is delivered last of all: where the others are not there, it was the whole.
     """
-    made = {found.sink: found for found in entry.deliveries if found.revision == entry.revision}
-    may_have = {key for key, found in made.items() if sink_of(key) == sink and found.status in TAKEN | DOUBTFUL}
+    attempts = {one.sink: one for one in entry.deliveries if one.revision == entry.revision}
+    may_have = {key for key, one in attempts.items() if sink_of(key) == sink and one.status in TAKEN | DOUBTFUL}
     parts = set(keys) - {sink}
-    return bool(may_have - {sink}) if not parts else sink in may_have and not parts <= made.keys()
+    return bool(may_have - {sink}) if not parts else sink in may_have and not parts <= attempts.keys()
 
 
 def settled_content(story: Sequence[Event]) -> str | None:

@@ -77,10 +77,10 @@ class Prepared:
 
     def keys(self) -> dict[str, set[str]]:
         """By sink, those under which it is given the group."""
-        found: dict[str, set[str]] = {}
+        keys: dict[str, set[str]] = {}
         for sink, parcel in self.parcels:
-            found.setdefault(sink.name, set()).add(parcel.key)
-        return found
+            keys.setdefault(sink.name, set()).add(parcel.key)
+        return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +150,10 @@ class Route:
         seen = whole.variables
         if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
             return (whole,)
-        found = shares(seen["group"], seen["duration"])
-        if isinstance(found, str):
-            return Refused(found)
-        return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in found)
+        parts = shares(seen["group"], seen["duration"])
+        if isinstance(parts, str):
+            return Refused(parts)
+        return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
     def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
         """Where several tags are divided for every sink, nobody needs the lookups and the narrative of the whole."""
@@ -170,12 +170,12 @@ class Route:
 
     async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
         """Put in what is looked up, and the narrative; why not, where that cannot be."""
-        found = variables["lookup"] = dict[str, Any]()
+        rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
             if isinstance(row, Refused | Failed):
                 return row
-            found[lookup.name] = row
+            rows[lookup.name] = row
         variables["narrative"] = self.narrative.render(variables)
         return None
 
@@ -183,16 +183,16 @@ class Route:
         """Which sinks take what of it; a tag that none takes is not left behind."""
         taking = list[tuple[Sink, Part]]()
         for stop in self.stops:
-            given = tuple(reversed(parts)) if stop.each_tag else (whole,)
-            taken = [(stop.sink, part) for part in given if stop.takes(part.variables)]
-            if taken and stop.is_of_one_tag and not stop.each_tag and has_several(whole.variables["group"]):
+            choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
+            matches = [(stop.sink, part) for part in choice if stop.takes(part.variables)]
+            if matches and stop.is_of_one_tag and not stop.each_tag and has_several(whole.variables["group"]):
                 return Refused(ONE_TAG.format(sink=stop.sink.name))
-            taking += taken
+            taking += matches
         takers = [part for _, part in taking]
         if self.settings.unmatched is Unmatched.ACCEPT or whole in takers:
             return taking
-        left = [part.variables["tag"] for part in parts if part not in takers]
-        return Refused(_nowhere(left, taking)) if left else taking
+        rest = [part.variables["tag"] for part in parts if part not in takers]
+        return Refused(_nowhere(rest, taking)) if rest else taking
 
     def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
         group_id, content = group.group_id or "", digest(group)
@@ -222,5 +222,5 @@ class Route:
         }
 
 
-def _nowhere(left: Sequence[PostedTag | None], taking: Sequence[object]) -> str:
-    return NO_SINK_OF_TAG.format(tag=left[0] and left[0].name) if taking else NO_SINK
+def _nowhere(rest: Sequence[PostedTag | None], taking: Sequence[object]) -> str:
+    return NO_SINK_OF_TAG.format(tag=rest[0] and rest[0].name) if taking else NO_SINK

@@ -48,21 +48,20 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
     strategy = group.duration_split_strategy or DIVIDE
     if strategy not in (DIVIDE, WHOLE):
         return UNKNOWN_STRATEGY.format(strategy=strategy)
-    seconds = _divided(whole.seconds, len(tags)) if strategy == DIVIDE else [whole.seconds] * len(tags)
-    known = suffixes(tags)
-    return tuple(Share(tags[name], _of(whole, part), known[name]) for name, part in zip(known, seconds, strict=True))
+    seconds = _divide(whole.seconds, len(tags)) if strategy == DIVIDE else [whole.seconds] * len(tags)
+    keys = suffixes(tags)
+    return tuple(Share(tags[name], _of(whole, part), keys[name]) for name, part in zip(keys, seconds, strict=True))
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
     """By the name of each tag, in order, what follows the sink's name in its key."""
-    found = _names(names)
-    return {name: _suffix(name) if place else "" for place, name in enumerate(found)}
+    return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
 
 
 def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
     """The name of the tag that a key stands for; None where it stands for a whole group."""
-    found = suffixes(names)
-    return next((name for name, suffix in found.items() if len(found) > 1 and sink + suffix == key), None)
+    parts = suffixes(names)
+    return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
 
 
 def _names(names: Iterable[str | None]) -> list[str]:
@@ -74,10 +73,10 @@ def _suffix(name: str) -> str:
     return PART + base64.b32encode(digest).decode().lower()
 
 
-def _divided(seconds: int, parts: int) -> list[int]:
+def _divide(seconds: int, parts: int) -> list[int]:
     """Whole seconds; what cannot be divided goes to the first, one to each."""
-    each, left = divmod(seconds, parts)
-    return [each + (place < left) for place in range(parts)]
+    each, rest = divmod(seconds, parts)
+    return [each + (place < rest) for place in range(parts)]
 
 
 def _of(whole: Duration, seconds: int) -> Duration:

@@ -43,7 +43,7 @@ def objection(text: str) -> str | None:
     return TOO_LONG if len(text.encode()) > MAX_LINE else None
 
 
-def checked(text: str, name: str) -> str:
+def line(text: str, name: str) -> str:
     """The text, which a header or path can hold; Undeliverable. `name` is what it is for whoever runs this."""
     why = objection(text)
     if why is not None:
@@ -72,15 +72,15 @@ def parameter(text: str) -> str:
 
 def reference(text: Text | None, variables: Variables) -> str | None:
     """A sink's reference, if the project makes one; Undeliverable for one that the service would never accept."""
-    found = text.render(variables) if text else ""
-    if _NOT_TEXT.search(found) or len(found) > MAX_REFERENCE:
-        raise undeliverable(NO_TEXT if _NOT_TEXT.search(found) else TOO_LONG, "externalId")
-    return found or None
+    value = text.render(variables) if text else ""
+    if _NOT_TEXT.search(value) or len(value) > MAX_REFERENCE:
+        raise undeliverable(NO_TEXT if _NOT_TEXT.search(value) else TOO_LONG, "externalId")
+    return value or None
 
 
 def message(text: str | None) -> str | None:
     """What a user is told, as the service can be expected to take it: text, and not without end."""
     if text is None:
         return None
-    fit = _UNFIT_FOR_PEOPLE.sub(" ", clean(text))
-    return fit if len(fit) <= MAX_MESSAGE else fit[: MAX_MESSAGE - 1] + "…"
+    words = _UNFIT_FOR_PEOPLE.sub(" ", clean(text))
+    return words if len(words) <= MAX_MESSAGE else words[: MAX_MESSAGE - 1] + "…"

@@ -1,6 +1,6 @@
 """The settings that the service named when this connector was registered last. Reads and writes.
 
-The service tells them in the answer to a registration alone, so that they are kept for whoever delivers without one.
+The service tells them in the answer to a registration alone, so that they are plain for whoever delivers without one.
 Plain values only, and none whose name is that of a secret.
 """
 
@@ -28,19 +28,19 @@ def settings_in(database: Database) -> dict[str, Any]:
         if not sa.inspect(connection).has_table(CONNECTOR.name):
             return {}
         text = connection.execute(sa.select(CONNECTOR.c.settings)).scalar_one_or_none()
-    found = orjson.loads(text or "{}")
-    return found if isinstance(found, dict) else {}
+    settings = orjson.loads(text or "{}")
+    return settings if isinstance(settings, dict) else {}
 
 
 def remember_in(database: Database, settings: Mapping[str, Any], at: float) -> None:
     """Keep them instead of those before."""
-    kept = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
-    if kept == settings_in(database):
+    plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
+    if plain == settings_in(database):
         return
     with database.alone() as connection:
         METADATA.create_all(connection, tables=[CONNECTOR])
         connection.execute(sa.delete(CONNECTOR))
-        text = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS).decode()
+        text = orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
         connection.execute(sa.insert(CONNECTOR).values(id=1, settings=text, registered=at))
 
 

@@ -82,7 +82,7 @@ class Reading:
     def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
         """What a sink took since then, oldest first; what was reduced too."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
-        took = sa.and_(made_by(sink), DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
+        took = sa.and_(of_sink(sink), DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
         return iter(
             [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
         )
@@ -119,7 +119,7 @@ class Reading:
             return connection.execute(query).all()
 
 
-def made_by(sink: str) -> sa.ColumnElement[bool]:
+def of_sink(sink: str) -> sa.ColumnElement[bool]:
     """Deliveries of a sink, of whole groups and of single tags."""
     return sa.or_(DELIVERIES.c.sink == sink, DELIVERIES.c.sink.startswith(sink + PART, autoescape=True))
 

@@ -21,7 +21,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, 
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
-from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, checked, document, reference, undeliverable
+from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
@@ -103,11 +103,11 @@ class HttpSink:
         self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False)
 
     def render(self, variables: Variables) -> Letter:
-        path = checked(self._path.render(variables), f"the path of {self.name}") if self._path else ""
+        path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
         if upwards(path) is not None:
             raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
         headers = {
-            name: checked(text.render(variables).strip(), f"the header {name} of {self.name}")
+            name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
             for name, text in self._headers.items()
         }
         body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
