@@ -100,15 +100,19 @@ def local_offset(now: float) -> str:
     return f"{offset[:3]}:{offset[3:5]}"
 
 
-async def settings_of(client: Client, now: float, connector_type: str, say: Callable[[str], None]) -> Mapping[str, Any]:
-    """The service's named settings; none, as `say` hears, where they cannot be had: time is delivered all the same."""
+async def settings_of(
+    client: Client, now: float, connector_type: str, say: Callable[[str], None]
+) -> Mapping[str, Any] | None:
+    """The service's named settings; None, as `say` hears, where they cannot be had: those of the last registration hold
+    then, and time is delivered all the same.
+    """
     try:
         return (await register(client, now, connector_type)).configuration
     except AuthFailed:
         raise
     except SyncengineError as error:
         say(f"{NOT_REGISTERED}: {error.message}")
-        return {}
+        return None
 
 
 async def register(client: Client, now: float, connector_type: str) -> Registered:

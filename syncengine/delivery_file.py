@@ -78,6 +78,12 @@ class Weighting(StrEnum):
     UNLESS_EDITED = "unless-edited"
 
 
+class Each(StrEnum):
+    """How often a sink is given a group."""
+
+    TAG = "tag"
+
+
 class HttpSourceSection(Model, frozen=True):
     """An HTTP service that sinks and templates may name."""
 
@@ -248,6 +254,13 @@ class Sink(Model, frozen=True):
 
     name: Annotated[SinkName, Meta(description="In receipts and in `Idempotency-Key`.")]
     when: Annotated[Condition | None, Meta(description="Only groups for which this expression holds.")] = None
+    each: Annotated[
+        Annotated[Each, Reads(choice(Each))] | None,
+        Meta(
+            description="tag: a group with several tags is given once for each, with its share of the duration;"
+            " `when`, lookups and narrative are of that tag. Without, such a group is refused unless `tags` is used."
+        ),
+    ] = None
     sql: SqlSection | None = None
     http: HttpSection | None = None
     jsonl: JsonlSection | None = None

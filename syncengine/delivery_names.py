@@ -10,6 +10,9 @@ from syncengine.document.findings import Findings, suggestion
 from syncengine.document.nodes import Mapping
 from syncengine.document.tables import shown
 
+LONGEST_OF_TAGS = 38
+"""Characters: so that there is room for a digest in the 63 of a receipt."""
+
 
 def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Mapping, findings: Findings) -> None:
     """That every source is there and of the right kind, that no name is given twice, and what a mode needs.
@@ -18,6 +21,8 @@ def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Ma
     """
     for written, kind in _references(section):
         _check_source(written, kind, sources, findings)
+    for sink in section.deliver or ():
+        _check_length(sink, findings)
     for what, named in (("sink", section.deliver or ()), ("lookup", section.lookups or ())):
         _check_unique(what, named, findings)
     if section.mode is Mode.WEBHOOK:
@@ -53,6 +58,13 @@ def _check_source(written: Written | None, kind: str, sources: dict[str, Source]
     elif getattr(source, kind) is None:
         message = f"the source `{shown(written.text)}` is not of the kind `{kind}`"
         findings.at("unknown-source", written.line, written.column, message)
+
+
+def _check_length(sink: Sink, findings: Findings) -> None:
+    """A receipt of one tag is signed with the sink's name and a digest of the tag's."""
+    if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
+        message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
+        findings.at("bad-value", sink.name.line, sink.name.column, message)
 
 
 def _check_unique(what: str, named: Iterable[Sink | LookupSection], findings: Findings) -> None:

@@ -19,9 +19,11 @@ EventKind = Literal[
 
 
 class SinkItem(Format):
-    """What one sink did with one revision of a group."""
+    """What one sink did with one revision of a group, or with one of its tags."""
 
     sink: str
+    key: str = Field(description="Of receipt and Idempotency-Key: the sink's name, or that and a digest of a tag.")
+    tag: str | None = Field(description="Of several tags the one that it was given; null: the whole group.")
     revision: int = Field(ge=1)
     status: SinkStatus
     attempts: int = Field(ge=1)
@@ -69,6 +71,7 @@ class EventItem(Format):
     kind: EventKind
     revision: int
     sink: str | None
+    tag: str | None
     outcome: str | None
     message: str | None
     external_id: str | None
@@ -86,6 +89,9 @@ class GroupFormat(GroupItem):
 
 class PreviewedSink(Format):
     sink: str
+    key: str
+    tag: str | None = Field(description="Of several tags the one that it would be given; null: the whole group.")
+    seconds: int
     content: dict[str, Any]
 
 
@@ -131,6 +137,7 @@ class LackingItem(Format):
 
     group_id: str
     sink: str
+    tag: str | None = Field(description="Of several tags the one without; null: the whole group.")
     submitted: int | None = Field(description="Milliseconds since epoch.")
 
 
@@ -139,6 +146,7 @@ class UnpostedItem(Format):
 
     group_id: str
     sink: str
+    tag: str | None
     taken: str
     status: str | None
 

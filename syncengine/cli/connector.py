@@ -34,10 +34,12 @@ def connector() -> None:
 @connector.command("register")
 @printing_command
 def register_connector(given: Globals, format: str) -> int:
-    """Tell the service who connects; its settings for connectors. The secrets of its answer are dropped."""
+    """Tell the service who connects, and remember its settings for us. The secrets of its answer are dropped."""
     from syncengine.connector import register
+    from syncengine.store.connector_settings import remember
 
     registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
+    remember(given.project().state, registered.configuration)
     return show(given, format, _document(registered), _text(registered))
 
 

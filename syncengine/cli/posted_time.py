@@ -152,11 +152,24 @@ def preview(given: Globals, format: str, source: str | None, sample: bool) -> in
     project = given.project()
     raw = SAMPLE if sample else _read(given, project, source or "")
     built = build(project, os.environ, now=clock.time, offline=True)
+    built.route.configuration = _remembered_settings(project)
     try:
         document = asyncio.run(rehearsed(built.route, raw))
     finally:
         built.databases.close()
     return show(given, format, {"format": rendering.PREVIEW_FORMAT, **document}, rendering.preview_text(document))
+
+
+def _remembered_settings(project: Project) -> Mapping[str, Any]:
+    """Those of the last registration; none where the state cannot be had: a rehearsal goes on without."""
+    from syncengine.store.connector_settings import settings_in
+    from syncengine.store.inbox import open_inbox
+
+    try:
+        with open_inbox(project.state, write=False) as inbox:
+            return settings_in(inbox.database)
+    except SyncengineError:
+        return {}
 
 
 def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:

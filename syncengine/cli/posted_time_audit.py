@@ -49,12 +49,14 @@ def audit_time(given: Globals, format: str, since: float) -> int:
 
 async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing, Targets]:
     from syncengine.posted_time.audit import Known, Listed, Taken, audit
+    from syncengine.posted_time.group import read_group
     from syncengine.posted_time.listing import listing
     from syncengine.posted_time.target_receipts import ask_targets
     from syncengine.service.posted_time import group_id, submitted
     from syncengine.store.inbox import open_inbox
 
     sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
+    each_tag = {sink.name.text for sink in (project.posted_time and project.posted_time.deliver) or () if sink.each}
     targets = await ask_targets(project, os.environ)
     taken = [one for signed in targets.taken.values() for one in signed]
     with open_inbox(project.state, write=False) as inbox:
@@ -75,7 +77,12 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
 
     whole = await listing(client, enough)
     groups = [
-        Listed(group_id(group) or "", str(group["status"]) if group.get("status") else None, submitted(group))
+        Listed(
+            group_id(group) or "",
+            str(group["status"]) if group.get("status") else None,
+            submitted(group),
+            tuple(tag.name for tag in read_group(group).tags),
+        )
         for group in whole.groups
     ]
-    return audit(groups, taken, sinks, known, since), whole, targets
+    return audit(groups, taken, sinks, known, since, each_tag), whole, targets

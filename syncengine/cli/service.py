@@ -39,8 +39,8 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
         return asyncio.run(talking(base_url))
 
 
-def service_settings(given: Globals) -> Mapping[str, Any]:
-    """`connectorConfiguration`; none, and said so, where the service is away. WrongTeam and AuthFailed.
+def service_settings(given: Globals) -> Mapping[str, Any] | None:
+    """`connectorConfiguration`; None, and said so, where the service is away. WrongTeam and AuthFailed.
 
     A project that names no service, or no key of it, is not asked for one.
     """
@@ -53,16 +53,16 @@ def service_settings(given: Globals) -> Mapping[str, Any]:
     def say(why: str) -> None:
         output.say(why, level="warning")
 
-    async def asked(client: Client, project: Project) -> Mapping[str, Any]:
+    async def asked(client: Client, project: Project) -> Mapping[str, Any] | None:
         await prove_team(client, project)
         return await settings_of(client, time.time(), project.service.connector_type, say)
 
     if not project.is_sandbox and None in (project.service.base_url, project.service.api_key):
-        return {}
+        return None
     try:
         return calling(given, asked)
     except (AuthFailed, WrongTeam):
         raise
     except SyncengineError as error:
         say(f"{NOT_REGISTERED}: {error.message}")
-        return {}
+        return None

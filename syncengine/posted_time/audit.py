@@ -8,8 +8,11 @@ to have it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+from syncengine.posted_time.shares import suffixes, tag_of
+from syncengine.store.inbox_entries import sink_of
 
 PENDING, SUCCESS = "PENDING", "SUCCESS"
 """Stored statuses: the one that the specification shows, and the one of what was posted (service-facts §2)."""
@@ -17,19 +20,20 @@ PENDING, SUCCESS = "PENDING", "SUCCESS"
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A group as the service lists it. `submitted` in milliseconds since epoch."""
+    """A group as the service lists it. `submitted` in milliseconds since epoch; `tags`: their names."""
 
     group_id: str
     status: str | None
     submitted: int | None
+    tags: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """That a sink took a group; `at` in seconds since epoch."""
+    """That a sink took a group under a key: its own name, or that and one tag. `at` in seconds since epoch."""
 
     group_id: str
-    sink: str
+    key: str
     at: float
     external_id: str | None = None
 
@@ -41,6 +45,7 @@ class Lacking:
     group_id: str
     sink: str
     submitted: int | None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +56,16 @@ class Unposted:
     sink: str
     at: float
     status: str | None
+    tag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the inbox knows of a group: its state, the last answer to the service, the sinks that it was given to."""
+    """What the inbox knows of a group: its state, the last answer to the service, the keys that it was given under."""
 
     state: str
     outcome: str | None
-    sinks: frozenset[str] = frozenset()
+    keys: frozenset[str] = frozenset()
 
     @property
     def is_refused(self) -> bool:
@@ -98,24 +104,27 @@ def audit(
     sinks: Mapping[str, bool],
     known: Mapping[str, Known],
     since: float,
+    each_tag: Collection[str] = (),
 ) -> Audit:
-    """`sinks`: name → whether it takes every group. `known`: the groups of the inbox.
+    """`sinks`: name → whether it takes every group; `each_tag`: those given it once for each tag. `known`: the groups
+    of the inbox.
 
     Groups submitted since then are looked for in the sinks, receipts since then at the service.
     """
     by_id = {group.group_id: group for group in listed}
     taken = list(taken)
-    receipts = {(receipt.group_id, receipt.sink) for receipt in taken}
+    receipts = {(receipt.group_id, receipt.key) for receipt in taken}
     recent = [group for group in by_id.values() if group.submitted is None or group.submitted >= since * 1000]
     posted = [group for group in recent if _is_posted(group, known.get(group.group_id))]
     lacking = [
-        Lacking(group.group_id, sink, group.submitted)
+        Lacking(group.group_id, sink, group.submitted, tag)
         for group in posted
         for sink, takes_all in sinks.items()
-        if (group.group_id, sink) not in receipts and _was_meant(sink, takes_all, known.get(group.group_id))
+        for key, tag in _parts(sink, group, known.get(group.group_id), sink in each_tag).items()
+        if (group.group_id, key) not in receipts and _was_meant(key, takes_all, known.get(group.group_id))
     ]
     unposted = [
-        Unposted(receipt.group_id, receipt.sink, receipt.at, group.status if group else None)
+        _unposted(receipt, group)
         for receipt in taken
         if receipt.at >= since and ((group := by_id.get(receipt.group_id)) is None or group.status == PENDING)
     ]
@@ -133,10 +142,26 @@ def _is_posted(group: Listed, known: Known | None) -> bool:
     return known is None or not known.is_refused
 
 
-def _was_meant(sink: str, takes_all: bool, known: Known | None) -> bool:
+def _parts(sink: str, group: Listed, known: Known | None, each_tag: bool) -> Mapping[str, str | None]:
+    """The keys under which a sink was to have the group, with the tag of each where it was divided."""
+    before = {key for key in known.keys if sink_of(key) == sink} if known else set()
+    keys = {sink + suffix: tag for tag, suffix in suffixes(group.tags).items()} if each_tag else {}
+    if len(keys) < 2 or before == {sink}:
+        return {sink: None}  # also where it came whole, before it was given tag by tag
+    return keys
+
+
+def _unposted(receipt: Taken, group: Listed | None) -> Unposted:
+    sink = sink_of(receipt.key)
+    tag = tag_of(receipt.key, sink, group.tags) if group and receipt.key != sink else None
+    return Unposted(receipt.group_id, sink, receipt.at, group.status if group else None, tag)
+
+
+def _was_meant(key: str, takes_all: bool, known: Known | None) -> bool:
     """A group that the inbox never saw was taken by none: each sink that might have had it lacks it."""
-    return takes_all or known is None or sink in known.sinks
+    return takes_all or known is None or key in known.keys
 
 
 def _takers(group: Listed, sinks: Iterable[str], receipts: set[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(sink for sink in sinks if (group.group_id, sink) in receipts)
+    parts = ("", *suffixes(group.tags).values())
+    return tuple(sink for sink in sinks if any((group.group_id, sink + part) in receipts for part in parts))

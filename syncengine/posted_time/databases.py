@@ -25,6 +25,7 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.posted_time.sql_errors import FAILURES, Silent, cause, meaning
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.verdict import TroubleKind
+from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""
@@ -249,11 +250,13 @@ class Statement:
 
 
 def bound(value: Any, dialect: str) -> Any:
-    """A value as the driver takes it; RenderTrouble for what is no single value."""
+    """A value as the driver takes it; Undeliverable where none does, RenderTrouble for what is no single value."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
-        raise RenderTrouble("a parameter came to a number that no database holds")
+        raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):
         raise RenderTrouble(f"a parameter came to {type(value).__name__}, which is no single value")
+    if isinstance(value, str):
+        return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):
         return float(value)
     if dialect == "sqlite" and isinstance(value, datetime):

@@ -26,9 +26,11 @@ from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.sql_errors import sentence
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
+from syncengine.posted_time.wire import message
 from syncengine.project import Project
+from syncengine.store.connector_settings import remember_in, settings_in
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import UNDECIDED
+from syncengine.store.inbox_entries import BETWEEN_TAGS, UNDECIDED
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -53,6 +55,12 @@ CONFLICT = (
 )
 
 
+DIVIDED = (
+    "This time was delivered before in other parts, as a whole or tag by tag, and {sinks} so. Nothing more was"
+    " delivered; please ask your administrator."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A group that is in the inbox, as it was offered."""
@@ -67,6 +75,7 @@ class Delivery:
     def __init__(self, built: Built, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
         self.route = built.route
+        self.route.configuration = settings_in(inbox.database)
         self._databases = built.databases
         self._keep = keep
         self._now = now
@@ -92,9 +101,14 @@ class Delivery:
             built.databases.close()
             raise
 
-    def configure(self, settings: Mapping[str, object]) -> None:
-        """`connectorConfiguration` in templates: what the service answered to the registration."""
-        self.route.configuration = dict(settings)
+    def configure(self, settings: Mapping[str, object] | None) -> None:
+        """`connectorConfiguration` in templates: what the service answered to the registration, which is remembered.
+
+        None: it was not asked, or did not answer. What it answered before holds.
+        """
+        if settings is not None:
+            self.route.configuration = dict(settings)
+            remember_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
         """What is known of the sinks that are down, from the delivery that this one takes the place of."""
@@ -261,19 +275,20 @@ class Delivery:
         body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
-    async def _conflict(self, entry: Entry, mechanism: str) -> Verdict:
+    async def _conflict(self, entry: Entry, mechanism: str, *, divided: bool = False) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         known: Entry | None = await to_thread(self.inbox.entry, entry.group_id)
         entry = known or entry
-        message = CONFLICT.format(sinks=said_of_holders(entry))
-        note = f"offered again with other content; {said_of_holders(entry)} as revision {entry.revision}"
-        return await self._decide(entry, Verdict(Outcome.REFUSED, message), mechanism, note=note, is_conflict=True)
+        told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
+        why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
+        note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
+        return await self._decide(entry, Verdict(Outcome.REFUSED, told), mechanism, note=note, is_conflict=True)
 
     async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
         may_wait = mechanism == FETCH and self._well.is_on_trial and self._now() - entry.offered < HOLD
         answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
-            return await self._conflict(entry, mechanism)
+            return await self._conflict(entry, mechanism, divided=answer.divided)
         if isinstance(answer, Failed) and may_wait and self.troubles:
             return replace(_verdict(answer), is_final=False)
         verdict = _verdict(answer)
@@ -282,6 +297,7 @@ class Delivery:
     async def _decide(
         self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
+        verdict = replace(verdict, message=message(verdict.message))
         await to_thread(
             self.inbox.decide,
             entry,
@@ -299,9 +315,9 @@ def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
     user = group.user
     names = (user.name, user.email, user.external_id, user.user_id) if user else ()
     known = tuple(name for name in names if name)
-    tag = group.tag.name if group.tag else None
+    tags = BETWEEN_TAGS.join(dict.fromkeys(tag.name for tag in group.tags if tag.name)) or None
     return Offer(
-        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tag
+        group.group_id or "", content_digest(group), stored(raw), mechanism, next(iter(known), None), known, tags
     )
 
 

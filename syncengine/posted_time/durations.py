@@ -27,30 +27,58 @@ class Duration:
 
 UNREADABLE = "The duration of this time cannot be read."
 NEGATIVE = "This time has a duration below zero."
+NOTHING = "This time comes to 0 seconds, and nothing cannot be rounded up. Please post it with a duration."
+
+
+class NotPositive(ValueError):
+    """What is not above zero was to be rounded up. Its text is a sentence for who posted."""
 
 
 def objection(group: Group, settings: DurationSection) -> str | None:
-    """Why a group cannot be delivered with any duration, as a sentence for who posted it."""
-    given = [group.total_duration_secs, *(row.duration_secs for row in group.time_rows)]
+    """Why a group cannot be delivered with any duration, as a sentence for who posted it.
+
+    Looked at before anything is rounded: -5 s must not become a unit of 6 minutes, nor must nothing.
+    """
+    posted = group.total_duration_secs
+    given = [posted, *(row.duration_secs for row in group.time_rows)]
     if any(seconds is not None and math.isnan(seconds) for seconds in given):
         return UNREADABLE
-    return NEGATIVE if duration_of(group, settings).seconds < 0 else None
+    base = _base(group, settings)
+    if base < 0 or (posted is not None and posted < 0):
+        return NEGATIVE
+    return NOTHING if base == 0 and settings.round_up_to else None
 
 
 def duration_of(group: Group, settings: DurationSection) -> Duration:
     """The duration of a group as the project wants it. Without rows the total counts, without a total the rows.
 
-    ValueError for a duration that is no number: see `objection`.
+    ValueError for a duration that is no number, or that cannot be rounded up: see `objection`.
     """
-    worked = half_up(sum((decimal(row.duration_secs or 0) for row in group.time_rows), Decimal()))
+    worked = half_up(_worked(group))
     posted = group.total_duration_secs
     total = worked if posted is None else half_up(posted)
     edited = bool(group.time_rows) and total != worked
-    base = worked if settings.from_ is DurationFrom.ROWS and group.time_rows else total
+    base = half_up(_base(group, settings))
     percent = _weighting(group, settings.weighting or Weighting.UNLESS_EDITED, edited)
     weighted = base if percent is None else half_up(base * decimal(percent) / 100)
-    seconds = round_up(weighted, settings.round_up_to or 0)
+    if settings.round_up_to:
+        weighted = round_up(max(weighted, 1 if _base(group, settings) > 0 else 0), settings.round_up_to)
+    return _duration(weighted, worked, total, edited, percent)
+
+
+def _duration(seconds: int, worked: int, total: int, edited: bool, percent: int | Decimal | None) -> Duration:
     return Duration(seconds, hours(seconds, 4).normalize() + 0, worked, total, edited, percent)
+
+
+def _worked(group: Group) -> Decimal:
+    return sum((decimal(row.duration_secs or 0) for row in group.time_rows), Decimal())
+
+
+def _base(group: Group, settings: DurationSection) -> Decimal:
+    """What is weighted and rounded, as it came."""
+    from_rows = settings.from_ is DurationFrom.ROWS and group.time_rows
+    posted = group.total_duration_secs
+    return _worked(group) if from_rows or posted is None else decimal(posted)
 
 
 def _weighting(group: Group, weighting: Weighting, edited: bool) -> int | Decimal | None:
@@ -88,9 +116,11 @@ def hours(seconds: Number, places: int = 2) -> Decimal:
 
 
 def round_up(seconds: Number, unit: Number) -> int:
-    """The next whole multiple of `unit`, both in seconds; no unit, no rounding."""
+    """The next whole multiple of `unit`, both in seconds; no unit, no rounding. NotPositive."""
     if unit <= 0:
         return half_up(seconds)
+    if seconds <= 0:
+        raise NotPositive(NOTHING if seconds == 0 else NEGATIVE)
     step = decimal(unit)
     times = -(-decimal(seconds) // step) if decimal(seconds) % step == 0 else decimal(seconds) // step + 1
     return half_up(times * step)

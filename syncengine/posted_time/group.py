@@ -158,7 +158,7 @@ class Group:
 
     @property
     def tag(self) -> PostedTag | None:
-        """A group has one tag at most."""
+        """The only one, as a rule; of several the first that came: see `shares`."""
         return self.tags[0] if self.tags else None
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group
-from syncengine.posted_time.revisions import Step, doubtful
+from syncengine.posted_time.revisions import Step, doubtful, is_divided_otherwise
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
-from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Refused, Sink, Took
-from syncengine.posted_time.templates import RenderTrouble
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.store.inbox import Entry, Inbox
-from syncengine.store.inbox_entries import DOUBTFUL, Status
+from syncengine.store.inbox_entries import DOUBTFUL, Status, sink_of
 
 
 class Handover:
@@ -36,35 +36,39 @@ class Handover:
             return prepared
         for lookup in self._route.lookups:
             self._well.worked(lookup.part)
-        references = []
+        if any(is_divided_otherwise(entry, name, keys) for name, keys in prepared.keys().items()):
+            return Differs(divided=True)
+        references = dict[str, str | None]()
         for sink, parcel in prepared.parcels:
-            if entry.is_delivered and entry.delivered(sink.name) is None:
+            if entry.is_delivered and entry.delivered(parcel.key) is None:
                 continue  # it was not there when the group went to all sinks: it is not given what is old
             answer = await self._handed_over(entry, sink, parcel)
             if not isinstance(answer, Took):
                 return answer
-            references.append(answer.external_id)
-        return Took(next((reference for reference in references if reference), None))
+            references[sink.name] = answer.external_id or references.get(sink.name)  # the first tag comes last
+        return Took(next((reference for reference in references.values() if reference), None))
 
     async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
         """The sink's answer; one that it gave before is not asked for again."""
-        known = entry.delivered(sink.name)
+        known = entry.delivered(parcel.key)
         if known is not None and known.status is Status.ACCEPTED:
             return Took(known.external_id)
         same = known if known is not None and known.revision == entry.revision else None
         memo = same.memo if same else None
         may_have_it = same is not None and same.status in DOUBTFUL
-        await to_thread(self._inbox.begin, entry, sink.name)
-        note = partial(self._inbox.remember, entry, sink.name)
+        await to_thread(self._inbox.begin, entry, parcel.key)
+        note = partial(self._inbox.remember, entry, parcel.key)
         try:
             answer = await sink.deliver(parcel, memo, note)
+        except Undeliverable as error:
+            answer = Refused(error.told, str(error))
         except RenderTrouble as error:
             answer = Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
         except SyncengineError:
             raise
         except Exception as error:  # whatever one group meets, the others must go on
             answer = _defect(error)
-        await to_thread(self._inbox.ended, entry, sink.name, **_ending(answer, may_have_it))
+        await to_thread(self._inbox.ended, entry, parcel.key, **_ending(answer, may_have_it))
         if isinstance(answer, Failed):
             self._well.failed(sink.name, answer)
         else:
@@ -78,10 +82,10 @@ class Handover:
         """
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
-            sink = sinks.get(found.sink)
-            has = await sink.recall(entry.group_id, found.memo) if sink else None
-            if isinstance(has, Failed):
-                self._well.failed(found.sink, has)
+            sink = sinks.get(sink_of(found.sink))
+            has = await sink.recall(entry.group_id, found.sink, found.memo) if sink else None
+            if sink is not None and isinstance(has, Failed):
+                self._well.failed(sink.name, has)
                 return has
             if has is not False:
                 return Step.CONFLICT
@@ -102,9 +106,8 @@ def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     match answer:
         case Took(external_id):
             return {"status": Status.ACCEPTED, "external_id": external_id}
-        case Refused():
-            status = Status.UNKNOWN if may_have_it else Status.REFUSED
-            return {"status": status, "message": answer.detail or answer.message}
+        case Refused(message, detail):
+            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": detail or message}
         case Failed():
             status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}

@@ -73,6 +73,14 @@ def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
     return sorted({*found, *_unknown_fields(template, shapes), *_unsafe(template)})
 
 
+def variables_of(template: nodes.Template) -> set[str]:
+    """The names that it reads; `tags` where it reads those of the group."""
+    names = {name.name for name in template.find_all(nodes.Name) if name.ctx == "load"}
+    owners = ((_name(access), access.node) for access in _accesses(template))
+    of_group = any(name == "tags" and isinstance(node, nodes.Name) and node.name == "group" for name, node in owners)
+    return names | ({"tags"} if of_group else set())
+
+
 def _unsafe(template: nodes.Template) -> Iterator[Finding]:
     """Attributes by which Python itself could be reached. The sandbox has none of them; nor has anything that comes."""
     for access in _accesses(template):

@@ -22,6 +22,10 @@ TEMPLATE = """\
 
 {% endif %}
 {% endif %}
+{% if connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE != false %}
+{% if tags | length > 1 %}
+Tags: {{ tags | map(attribute="name") | join(", ") }}
+{% endif %}
 Worked: {{ duration.workedSeconds | duration }}
 {% if duration.totalSeconds != duration.workedSeconds %}
 Posted: {{ duration.totalSeconds | duration }}
@@ -32,8 +36,13 @@ Weighted: {{ duration.weightingPercent }}%
 {% if duration.seconds != duration.totalSeconds %}
 Charged: {{ duration.seconds | duration }}
 {% endif %}
+{% endif %}
 """
-"""What is told where the project has no template."""
+"""What is told where the project has no template.
+
+The service's ADD_SUMMARY_TO_NARRATIVE (specification §2.6) decides whether it ends in a summary; it does where the
+connector was never registered, and where that setting is not named.
+"""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.route import Route
-from syncengine.posted_time.sinks.contract import Failed, Refused
-from syncengine.posted_time.templates import plain
+from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
+from syncengine.posted_time.templates import Variables, plain
 from syncengine.service.posted_time import group_id
 
 NO_ID = "This time cannot be read: it has no id."
@@ -73,6 +73,18 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
         document["message"] = (prepared.detail if isinstance(prepared, Failed) else None) or prepared.message
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
     seen = prepared.variables
-    shown = [{"sink": sink.name, "content": sink.shown(parcel.content)} for sink, parcel in prepared.parcels]
-    made = {"narrative": seen["narrative"], "duration": plain(seen["duration"]), "start": plain(seen["start"])}
+    shown = [_shown(sink, parcel, seen) for sink, parcel in prepared.parcels]
+    made = {"narrative": seen.get("narrative"), "duration": plain(seen["duration"]), "start": plain(seen["start"])}
     return {**document, **made, "sinks": shown}
+
+
+def _shown(sink: Sink, parcel: Parcel, whole: Variables) -> dict[str, Any]:
+    """`tag` and `seconds` are of what the sink is given: no tag where it is the whole group."""
+    seen = parcel.variables
+    return {
+        "sink": sink.name,
+        "key": parcel.key,
+        "tag": None if seen is whole else seen["tag"].name,
+        "seconds": seen["duration"].seconds,
+        "content": sink.shown(parcel.content),
+    }

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from syncengine.store.inbox_entries import PART
+
 METADATA = sa.MetaData()
 RECEIPTS = sa.Table(
     "syncengine_receipts",
     METADATA,
     sa.Column("group_id", sa.String(255), primary_key=True),
-    sa.Column("sink", sa.String(63), primary_key=True),
+    sa.Column("sink", sa.String(63), primary_key=True),  # its name, or the key of one tag
     sa.Column("revision", sa.Integer, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
     sa.Column("external_id", sa.Text),
@@ -38,39 +40,41 @@ def create(engine: sa.Engine) -> None:
             raise
 
 
-def find(connection: sa.Connection, group_id: str, sink: str) -> Receipt | None:
-    """What is known of a group at a sink."""
-    mine = sa.and_(RECEIPTS.c.group_id == group_id, RECEIPTS.c.sink == sink)
+def find(connection: sa.Connection, group_id: str, key: str) -> Receipt | None:
+    """What is known of a group at a sink, or of one of its tags there."""
+    mine = sa.and_(RECEIPTS.c.group_id == group_id, RECEIPTS.c.sink == key)
     row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
     return None if row is None else Receipt(row.digest, row.external_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """That a sink has a group; `delivered` in seconds since epoch."""
+    """That a sink has a group, or a part of it under `key`; `delivered` in seconds since epoch."""
 
     group_id: str
+    key: str
     delivered: float
     external_id: str | None
 
 
 def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
     """Everything that a sink has; nothing where the table is not there."""
-    columns = (RECEIPTS.c.group_id, RECEIPTS.c.delivered, RECEIPTS.c.external_id)
+    mine = sa.or_(RECEIPTS.c.sink == sink, RECEIPTS.c.sink.startswith(sink + PART, autoescape=True))
+    columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.delivered, RECEIPTS.c.external_id)
     with engine.connect() as connection:
         if not sa.inspect(connection).has_table(RECEIPTS.name):
             return []
-        return [Signed(*row) for row in connection.execute(sa.select(*columns).where(RECEIPTS.c.sink == sink))]
+        return [Signed(*row) for row in connection.execute(sa.select(*columns).where(mine))]
 
 
 def write(
-    connection: sa.Connection, group_id: str, sink: str, revision: int, receipt: Receipt, delivered: float
+    connection: sa.Connection, group_id: str, key: str, revision: int, receipt: Receipt, delivered: float
 ) -> None:
     """Sign for a group; IntegrityError when another did at the same moment."""
     connection.execute(
         sa.insert(RECEIPTS).values(
             group_id=group_id,
-            sink=sink,
+            sink=key,
             revision=revision,
             digest=receipt.digest,
             external_id=receipt.external_id,

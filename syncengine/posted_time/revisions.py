@@ -6,10 +6,10 @@ next revision, unless a sink has the first: then it is a conflict for a person.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from enum import Enum
 
-from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event
+from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event, sink_of
 
 
 class Step(Enum):
@@ -36,6 +36,18 @@ def doubtful(entry: Entry) -> tuple[Delivered, ...]:
     return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)
 
 
+def is_divided_otherwise(entry: Entry, sink: str, keys: Collection[str]) -> bool:
+    """Whether the sink was given this content in other parts than under these keys: whole, or tag by tag.
+
+    It happens where `each: tag` comes or goes while a group is under way. The first tag has the key of a whole group,
+    and is delivered last of all: where the others are not there, it was the whole.
+    """
+    attempts = {one.sink: one for one in entry.deliveries if one.revision == entry.revision}
+    may_have = {key for key, one in attempts.items() if sink_of(key) == sink and one.status in TAKEN | DOUBTFUL}
+    parts = set(keys) - {sink}
+    return bool(may_have - {sink}) if not parts else sink in may_have and not parts <= attempts.keys()
+
+
 def settled_content(story: Sequence[Event]) -> str | None:
     """The content that a conflict was about when a person settled it last: a group as JSON, as it was offered."""
     settled = max((place for place, event in enumerate(story) if event.kind == "settled"), default=0)
@@ -46,7 +58,7 @@ def settled_content(story: Sequence[Event]) -> str | None:
 def said_of_holders(entry: Entry) -> str:
     """Which sinks took it or, where none surely did, may have it."""
     for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
-        sinks = sorted({found.sink for found in entry.deliveries if found.status in statuses})
+        sinks = sorted({sink_of(found.sink) for found in entry.deliveries if found.status in statuses})
         if sinks:
             return f"{' and '.join(sinks)} {verb}"
     return "the target took it"

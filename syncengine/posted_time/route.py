@@ -5,7 +5,8 @@ Everything that can be wrong with a group is found here, before any sink is give
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
@@ -13,14 +14,17 @@ from typing import Any
 from syncengine.delivery_file import DurationSection, Unmatched
 from syncengine.posted_time.clock import group_start, placed
 from syncengine.posted_time.durations import duration_of, objection
-from syncengine.posted_time.group import Group, digest, without_descriptions
+from syncengine.posted_time.group import Group, PostedTag, digest, without_descriptions
 from syncengine.posted_time.lookups import Lookup, Placeholder
 from syncengine.posted_time.narrative import Narrative
+from syncengine.posted_time.shares import has_several, shares
 from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
-from syncengine.posted_time.templates import RenderTrouble, Text, Variables
+from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.verdict import TroubleKind
 
 NO_SINK = "This time has nowhere to go: no rule of the connector takes it."
+NO_SINK_OF_TAG = "This time has nowhere to go with the tag {tag}: no rule of the connector takes it."
+ONE_TAG = "This time has several tags, and {sink} takes time with one tag only. Please post it once for each tag."
 NOT_PREPARED = "This time cannot be delivered now: the connector is not set up for it. Its administrator can see why."
 
 
@@ -41,18 +45,42 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A sink of the route, and the groups that it takes."""
+    """A sink of the route, and the groups that it takes.
+
+    `each_tag`: it is given a group with several tags once for each of them, with that tag's share of the duration.
+    `is_of_one_tag`: what it is given says one tag and no more, so that it would lose the others without a word.
+    """
 
     sink: Sink
     when: Text | None
+    each_tag: bool = False
+    is_of_one_tag: bool = False
+
+    def takes(self, variables: Variables) -> bool:
+        return self.when is None or self.when.holds(variables)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A group, or one of its tags with its share, as templates see it. `suffix` follows a sink's name in the key."""
+
+    variables: dict[str, Any]
+    suffix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A group, rendered for every sink that takes it."""
+    """A group, rendered for every sink that takes it. Of several tags the first is last: its key is that of a whole."""
 
     variables: Variables
     parcels: tuple[tuple[Sink, Parcel], ...]
+
+    def keys(self) -> dict[str, set[str]]:
+        """By sink, those under which it is given the group."""
+        keys: dict[str, set[str]] = {}
+        for sink, parcel in self.parcels:
+            keys.setdefault(sink.name, set()).add(parcel.key)
+        return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +122,8 @@ class Route:
         """What goes where; or why nothing goes anywhere. A rehearsal asks no target."""
         try:
             return await self._prepared(group, revision, rehearse)
+        except Undeliverable as error:
+            return Refused(error.told, str(error))
         except RenderTrouble as error:
             return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_down=False, detail=str(error))
 
@@ -101,29 +131,78 @@ class Route:
         why_not = objection(group, self.settings.duration)
         if why_not is not None:
             return Refused(why_not)
-        variables = self.variables(group)
-        for rule in self.rules:
-            if rule.when.holds(variables):
-                return Refused(rule.message.render(variables))
-        found: dict[str, Any] = {}
-        variables["lookup"] = found
+        whole = Part(self.variables(group))
+        refused = self._refused(whole.variables)
+        if refused is not None:
+            return refused
+        parts = self._parts(whole)
+        if isinstance(parts, Refused):
+            return parts
+        for part in self._looked_at(whole, parts):
+            trouble = await self._completed(part.variables, rehearse)
+            if trouble is not None:
+                return trouble
+        taking = self._taking(whole, parts)
+        return taking if isinstance(taking, Refused) else self._rendered(group, revision, whole, taking)
+
+    def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
+        """What a sink that runs for each tag is given, in the order of the tags' names."""
+        seen = whole.variables
+        if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
+            return (whole,)
+        parts = shares(seen["group"], seen["duration"])
+        if isinstance(parts, str):
+            return Refused(parts)
+        return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
+
+    def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        """Where several tags are divided for every sink, nobody needs the lookups and the narrative of the whole."""
+        return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)
+
+    def _refused(self, variables: dict[str, Any]) -> Refused | None:
+        """What a rule says of the group, with each of its tags."""
+        for tag in variables["tags"] or (None,):
+            seen = {**variables, "tag": tag}
+            for rule in self.rules:
+                if rule.when.holds(seen):
+                    return Refused(rule.message.render(seen))
+        return None
+
+    async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
+        """Put in what is looked up, and the narrative; why not, where that cannot be."""
+        rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
             if isinstance(row, Refused | Failed):
                 return row
-            found[lookup.name] = row
+            rows[lookup.name] = row
         variables["narrative"] = self.narrative.render(variables)
-        return self._rendered(group, revision, variables)
+        return None
 
-    def _rendered(self, group: Group, revision: int, variables: dict[str, Any]) -> Prepared | Refused:
-        taking = [stop.sink for stop in self.stops if stop.when is None or stop.when.holds(variables)]
-        if not taking and self.settings.unmatched is Unmatched.REFUSE:
-            return Refused(NO_SINK)
-        group_id, hashed = group.group_id or "", digest(group)
-        parcels = tuple(
-            (sink, Parcel(group_id, revision, hashed, sink.render(variables), variables)) for sink in taking
-        )
-        return Prepared(variables, parcels)
+    def _taking(self, whole: Part, parts: tuple[Part, ...]) -> list[tuple[Sink, Part]] | Refused:
+        """Which sinks take what of it; a tag that none takes is not left behind."""
+        taking = list[tuple[Sink, Part]]()
+        for stop in self.stops:
+            choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
+            matches = [(stop.sink, part) for part in choice if stop.takes(part.variables)]
+            if matches and stop.is_of_one_tag and not stop.each_tag and has_several(whole.variables["group"]):
+                return Refused(ONE_TAG.format(sink=stop.sink.name))
+            taking += matches
+        takers = [part for _, part in taking]
+        if self.settings.unmatched is Unmatched.ACCEPT or whole in takers:
+            return taking
+        rest = [part.variables["tag"] for part in parts if part not in takers]
+        return Refused(_nowhere(rest, taking)) if rest else taking
+
+    def _rendered(self, group: Group, revision: int, whole: Part, taking: Sequence[tuple[Sink, Part]]) -> Prepared:
+        group_id, content = group.group_id or "", digest(group)
+        parcels = []
+        for sink, part in taking:
+            # Parts are another content: who was given the whole under this key is not given a part of it again.
+            mark = content if part is whole else hashlib.sha256(f"{content}/each tag".encode()).hexdigest()
+            seen = part.variables
+            parcels.append((sink, Parcel(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen)))
+        return Prepared(whole.variables, tuple(parcels))
 
     def variables(self, group: Group) -> dict[str, Any]:
         """What templates see of a group."""
@@ -133,6 +212,7 @@ class Route:
         return {
             "group": seen,
             "tag": seen.tag,
+            "tags": seen.tags,
             "rows": seen.time_rows,
             "user": seen.user,
             "activityType": seen.activity_type,
@@ -140,3 +220,7 @@ class Route:
             "start": start,
             "connectorConfiguration": _Configuration(self.configuration),
         }
+
+
+def _nowhere(rest: Sequence[PostedTag | None], taking: Sequence[object]) -> str:
+    return NO_SINK_OF_TAG.format(tag=rest[0] and rest[0].name) if taking else NO_SINK

@@ -31,6 +31,7 @@ from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.verdict import TroubleKind
+from syncengine.posted_time.wire import objection
 from syncengine.project import Project
 from syncengine.references import located, secret_at
 from syncengine.setting_shapes import Reference
@@ -76,6 +77,8 @@ class _Building:
     compiler: Compiler = field(init=False)
     sinks: dict[Database, str] = field(default_factory=dict)
     scope: dict[str, Shape | None] = field(default_factory=dict)
+    names_of: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The variables behind `lookup` and `narrative`."""
 
     def __post_init__(self) -> None:
         self.compiler = Compiler(self.project.root, self.project.config_name)
@@ -85,8 +88,11 @@ class _Building:
         duration = section.duration or file.DurationSection()
         settings = Settings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
         rules = [self._rule(rule) for rule in section.refuse or ()]
+        self.compiler.names.clear()
         lookups = self._lookups(section.lookups or ())
+        self.names_of["lookup"] = self._names()
         narrative = self._narrative(section.narrative or file.NarrativeSection())
+        self.names_of["narrative"] = self._names()
         self.scope["narrative"] = None
         stops = [self._stop(sink) for sink in section.deliver or ()]
         return Route(
@@ -143,6 +149,23 @@ class _Building:
 
     def _stop(self, section: file.Sink) -> Stop | None:
         when = self._condition(section.when)
+        self.compiler.names.clear()
+        sink = self._sink(section)
+        if sink is None:
+            return None
+        names = self._names()
+        is_whole = section.jsonl is not None and section.jsonl.body is None
+        is_of_one_tag = "tag" in names and "tags" not in names and not is_whole
+        return Stop(sink, when, section.each is not None, is_of_one_tag)
+
+    def _names(self) -> frozenset[str]:
+        """The variables of all that was compiled since they were looked at last, and those behind them."""
+        names, self.compiler.names = self.compiler.names, set()
+        for name in ("narrative", "lookup"):
+            names |= self.names_of.get(name, frozenset()) if name in names else frozenset()
+        return frozenset(names)
+
+    def _sink(self, section: file.Sink) -> Sink | None:
         sink: Sink | None
         if section.sql is not None:
             sink = self._sql(section, section.sql)
@@ -151,11 +174,15 @@ class _Building:
         else:
             assert section.jsonl is not None
             sink = self._jsonl(section, section.jsonl)
-        return Stop(sink, when) if sink else None
+        return sink
 
     def _words(self, section: file.Sink) -> Words:
+        """What is said of a delivery is not delivered: it does not count among the variables of the sink."""
         answers: Scope = {"response": None, "returned": None, "status": None}
-        return Words(self._text(section.external_id, answers), self._text(section.refused, answers))
+        before = set(self.compiler.names)
+        words = Words(self._text(section.external_id, answers), self._text(section.refused, answers))
+        self.compiler.names = before
+        return words
 
     def _sql(self, section: file.Sink, sql: file.SqlSink) -> Sink | None:
         name = section.name.text
@@ -186,13 +213,24 @@ class _Building:
             address,
             method=http.method or "POST",
             path=self.compiler.path(http.path, self.scope) if http.path else None,
-            headers={
-                n: text for n, value in headers.items() if isinstance(value, Written) and (text := self._text(value))
-            },
+            headers=self._headers(headers),
             body=None if http.body is None else self._json(http.body),
             refuse_on=frozenset(section.refuse_on or ()),
             words=self._words(section),
         )
+
+    def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
+        """Those that are templates; what is none must be sendable as it stands."""
+        made = dict[str, Text]()
+        for name, value in headers.items():
+            text = self._text(value) if isinstance(value, Written) else None
+            if text is None:
+                continue
+            made[name] = text
+            why = objection(text.constant.strip()) if isinstance(text.constant, str) else None
+            if why and isinstance(value, Written):
+                self._refuse(value, f"the header {name} cannot be sent: {why}", "bad-value")
+        return made
 
     def _check_address(self, address: Address, at: Written) -> None:
         """That the URL and the secrets are there, and that a request can carry them; none of them is shown."""
@@ -215,7 +253,7 @@ class _Building:
             self._refuse(
                 section.name, f"{jsonl.path} is {taken}: lines of posted time need a file of their own", "bad-path"
             )
-        return JsonlSink(section.name.text, path, body, self._words(section))
+        return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
 
     def _taken(self, path: Path) -> str | None:
         """What a file is to this project already."""

@@ -54,4 +54,4 @@ async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: 
         signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
     finally:
         engine.dispose()
-    return [Taken(one.group_id, name, one.delivered, one.external_id) for one in signed]
+    return [Taken(one.group_id, one.key, one.delivered, one.external_id) for one in signed]

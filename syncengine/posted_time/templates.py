@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import (
-    Environment,
     FileSystemLoader,
     StrictUndefined,
     Template,
@@ -22,7 +21,6 @@ from jinja2 import (
     TemplateSyntaxError,
     Undefined,
     nodes,
-    pass_context,
 )
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
@@ -31,8 +29,8 @@ from pydantic.alias_generators import to_camel
 
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import Findings
-from syncengine.posted_time import group
-from syncengine.posted_time.durations import Duration
+from syncengine.posted_time import group, paths
+from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.posted_time.limits import (
     BOUNDED,
@@ -46,7 +44,7 @@ from syncengine.posted_time.limits import (
     spent,
     worth,
 )
-from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names
+from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names, variables_of
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     **group.NAMES,
@@ -55,6 +53,7 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 SCOPE: Scope = {
     "group": shape_of(group.Group, NAMES, "group"),
     "tag": shape_of(group.PostedTag, NAMES, "tag"),
+    "tags": Shape("tags", item=shape_of(group.PostedTag, NAMES, "a tag")),
     "rows": Shape("rows", item=shape_of(group.TimeRow, NAMES, "a row")),
     "user": shape_of(group.User, NAMES, "user"),
     "activityType": shape_of(group.ActivityType, NAMES, "activityType"),
@@ -84,6 +83,17 @@ _IN_WORDS = (TemplateError, TooMuch, Unfit)
 
 class RenderTrouble(Exception):
     """A template that is right met data that it cannot take; a defect of the project, not of the user's time."""
+
+
+class Undeliverable(RenderTrouble):
+    """What was posted can never be delivered in this way, whoever tries: the group's refusal.
+
+    `told` is a sentence for who posted; the text is for whoever runs this.
+    """
+
+    def __init__(self, told: str, detail: str) -> None:
+        super().__init__(detail)
+        self.told = told
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -118,16 +128,17 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
 
-@pass_context
-def within_path(context: object, value: Any) -> Any:
-    """A value as it may stand in a path, of which `?` and `#` are the end (RFC 3986 §3.3)."""
-    text = shown(context, value)
-    return text.replace("?", "%3F").replace("#", "%23") if isinstance(text, str) else text
+class _PathEnvironment(_Environment):
+    """The same for paths, in which every value is quoted; also in what they include."""
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree: nodes.Template = paths.Quoting().visit(super()._parse(source, name, filename))
+        return tree
 
 
-def environment(root: Path | None = None) -> _Environment:
+def environment(root: Path | None = None, kind: type[_Environment] = _Environment) -> _Environment:
     """The sandbox that all templates of a project are compiled in."""
-    made = _Environment(
+    made = kind(
         undefined=StrictUndefined,
         autoescape=False,
         finalize=shown,
@@ -138,7 +149,7 @@ def environment(root: Path | None = None) -> _Environment:
         auto_reload=False,
         loader=FileSystemLoader(str(root)) if root else None,
     )
-    made.filters.update({**BOUNDED, **FILTERS})
+    made.filters.update({**BOUNDED, **FILTERS, **paths.FILTERS})
     for name in ("lipsum", "cycler"):
         made.globals.pop(name, None)
     return made
@@ -160,6 +171,8 @@ class Text:
                 if self.expression is not None:
                     return _defined(self.expression(**variables))
                 return self.template.render(variables) if self.template is not None else self.constant
+        except NotPositive as error:
+            raise Undeliverable(str(error), f"the template at {self.place} rounds up what is not above zero") from None
         except _SURPRISES as error:
             words = str(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {error}"
             raise RenderTrouble(f"the template at {self.place} failed: {words}") from None
@@ -190,8 +203,11 @@ class Compiler:
         self.root = root
         self.findings = Findings(config)
         self.others: list[Findings] = []
+        self.names = set[str]()
+        """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
         self._environment = environment(root)
         self._scope = scope
+        self._included: dict[str, frozenset[str]] = {}
 
     @property
     def found(self) -> list[Any]:
@@ -199,10 +215,18 @@ class Compiler:
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
     def path(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template of a path below a URL, whose values stay within it; an expression alone is all of the path."""
-        return self.text(written, more, self._environment.overlay(finalize=within_path))
+        """A template of a path below a URL, always text: see `paths`."""
+        parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
+        if parsed is None:
+            return None
+        why = paths.unfit(parsed)
+        if why is not None:
+            self._refuse(written, why, "bad-path")
+            return None
+        template = environment(self.root, _PathEnvironment).from_string(written.text.strip())
+        return Text(f"{self.findings.file}:{written.line}", template=template)
 
-    def text(self, written: Written, more: Scope | None = None, environment: Environment | None = None) -> Text | None:
+    def text(self, written: Written, more: Scope | None = None) -> Text | None:
         """A template."""
         place = f"{self.findings.file}:{written.line}"
         if not any(mark in written.text for mark in _MARKS):
@@ -213,7 +237,7 @@ class Compiler:
         alone = _expression_alone(parsed)
         if alone is not None:
             return Text(place, expression=self._expression(alone))
-        return Text(place, template=(environment or self._environment).from_string(parsed))
+        return Text(place, template=self._environment.from_string(parsed))
 
     def condition(self, written: Written, more: Scope | None = None) -> Text | None:
         """An expression, bare or in {{ }}."""
@@ -286,13 +310,17 @@ class Compiler:
         wrong = [(call.lineno, why) for call in parsed.find_all(nodes.Filter) if (why := _misused(call))]
         for where, why in wrong:
             findings.at("bad-template", line + where - 1, column, why)
+        self.names |= variables_of(parsed)
         for included in find_referenced_templates(parsed):
             if included is not None and included not in {other.file for other in self.others}:
+                before, self.names = self.names, set()
                 self.file(included, more)
+                self._included[included], self.names = frozenset(self.names), before
+            self.names |= self._included.get(included or "", frozenset())
         return None if unknown or wrong else parsed
 
-    def _refuse(self, written: Written, message: str) -> None:
-        self.findings.at("bad-template", written.line, written.column, message)
+    def _refuse(self, written: Written, message: str, code: str = "bad-template") -> None:
+        self.findings.at(code, written.line, written.column, message)
 
 
 def _misused(call: nodes.Filter) -> str | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from syncengine.posted_time.group import read_group
+from syncengine.posted_time.shares import tag_of
 from syncengine.render.json import Document
 from syncengine.render.recorded import when
 from syncengine.render.visible import visible
 from syncengine.render.words import counted
-from syncengine.store.inbox_entries import SUCCESS, Delivered, Entry, Event
+from syncengine.store.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
 
 INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"
@@ -40,13 +42,29 @@ def entry_document(entry: Entry) -> Document:
         "answered": when(entry.answered),
         "waiting": entry.waiting,
         "asked": when(entry.asked),
-        "sinks": [_delivered_document(found) for found in entry.deliveries],
+        "sinks": [_delivered_document(found, entry) for found in entry.deliveries],
     }
 
 
-def _delivered_document(found: Delivered) -> Document:
+def _part(key: str, entry: Entry) -> str | None:
+    """The tag that a sink was given the group for; None for the whole group, and where it is not known any more."""
+    sink = sink_of(key)
+    if not any(found.sink != sink and sink_of(found.sink) == sink for found in entry.deliveries):
+        return None
+    return tag_of(key, sink, (tag.name for tag in read_group(entry.raw()).tags))
+
+
+def _called(key: str, entry: Entry) -> str:
+    """A sink, and the tag where it was given the group for one."""
+    tag = _part(key, entry)
+    return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
+
+
+def _delivered_document(found: Delivered, entry: Entry) -> Document:
     return {
-        "sink": found.sink,
+        "sink": sink_of(found.sink),
+        "key": found.sink,
+        "tag": _part(found.sink, entry),
         "revision": found.revision,
         "status": found.status.value,
         "attempts": found.attempts,
@@ -88,7 +106,8 @@ def story_document(entry: Entry, events: Sequence[Event]) -> Document:
             "at": when(event.at),
             "kind": event.kind,
             "revision": event.revision,
-            "sink": event.sink,
+            "sink": sink_of(event.sink) if event.sink else None,
+            "tag": _part(event.sink, entry) if event.sink else None,
             "outcome": event.outcome,
             "message": event.message,
             "externalId": event.external_id,
@@ -103,9 +122,9 @@ def story_text(entry: Entry, events: Sequence[Event]) -> str:
     """A group's whole story, oldest first."""
     lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
     lines += ["sinks:"] if entry.deliveries else []
-    lines += [_delivered_line(found) for found in entry.deliveries]
+    lines += [_delivered_line(found, entry) for found in entry.deliveries]
     lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
-    lines += [_event_line(event) for event in events]
+    lines += [_event_line(event, entry) for event in events]
     return "\n".join(lines) + "\n"
 
 
@@ -123,12 +142,12 @@ def _facts(entry: Entry) -> Sequence[tuple[str, object]]:
     )
 
 
-def _delivered_line(found: Delivered) -> str:
+def _delivered_line(found: Delivered, entry: Entry) -> str:
     reference = f", reference {visible(found.external_id)}" if found.external_id else ""
     why = f": {visible(found.message)}" if found.message else ""
     tries = counted(found.attempts, "attempt")
     at = f"{tries}, last {when(found.last)}"
-    return f"  {visible(found.sink)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
+    return f"  {_called(found.sink, entry)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
 TOLD: Mapping[str, str] = {
@@ -146,9 +165,9 @@ TOLD: Mapping[str, str] = {
 """Kinds of events, in words."""
 
 
-def _event_line(event: Event) -> str:
+def _event_line(event: Event, entry: Entry) -> str:
     parts = [TOLD.get(event.kind, event.kind)]
-    parts += [visible(event.sink) + (":" if event.outcome else "")] if event.sink else []
+    parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
     said = [visible(text) for text in (event.message, _detail(event)) if text]
@@ -172,7 +191,8 @@ def preview_text(document: Document) -> str:
         lines.append(f"  {duration['seconds']} s ({duration['hours']} h), worked {duration['workedSeconds']} s")
         lines += ["narrative:", *(f"  | {visible(line)}" for line in str(document["narrative"]).splitlines())]
     for sink in document["sinks"]:
-        lines.append(f"{visible(sink['sink'])}:")
+        whose = f" [{visible(sink['tag'])}, {sink['seconds']} s]" if sink["tag"] is not None else ""
+        lines.append(f"{visible(sink['sink'])}{whose}:")
         lines += [f"  {visible(line)}" for line in _leaves("", sink["content"])]
     return "\n".join(lines) + "\n"
 

@@ -66,9 +66,12 @@ def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Doc
         "unread": list(unread),
         "listed": found.listed,
         "posted": found.posted,
-        "lacking": [{"groupId": one.group_id, "sink": one.sink, "submitted": one.submitted} for one in found.lacking],
+        "lacking": [
+            {"groupId": one.group_id, "sink": one.sink, "tag": one.tag, "submitted": one.submitted}
+            for one in found.lacking
+        ],
         "unposted": [
-            {"groupId": one.group_id, "sink": one.sink, "taken": when(one.at), "status": one.status}
+            {"groupId": one.group_id, "sink": one.sink, "tag": one.tag, "taken": when(one.at), "status": one.status}
             for one in found.unposted
         ],
         "others": [
@@ -87,11 +90,11 @@ def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Doc
 
 def audit_text(found: Audit) -> str:
     lines = [
-        f"{visible(one.group_id)}  posted {_at(one.submitted)}, and sink {one.sink} has no receipt"
+        f"{visible(one.group_id)}  posted {_at(one.submitted)}, and sink {_sink(one.sink, one.tag)} has no receipt"
         for one in found.lacking
     ]
     lines += [
-        f"{visible(one.group_id)}  taken by sink {one.sink} {when(one.at)}, and the service "
+        f"{visible(one.group_id)}  taken by sink {_sink(one.sink, one.tag)} {when(one.at)}, and the service "
         + (f"lists it as {visible(one.status)}" if one.status else "does not list it")
         for one in found.unposted
     ]
@@ -101,6 +104,10 @@ def audit_text(found: Audit) -> str:
         f" {len(found.unposted)} not posted, {len(found.others)} not listed as SUCCESS."
     )
     return "\n".join(lines) + "\n"
+
+
+def _sink(name: str, tag: str | None) -> str:
+    return name if tag is None else f"{name} [{visible(tag)}]"
 
 
 def _other_line(one: Other) -> str:

@@ -28,7 +28,7 @@ from syncengine.store.inbox_entries import (
     Receipt,
     Status,
 )
-from syncengine.store.inbox_reading import PIECE, Reading, entry_of, last_of
+from syncengine.store.inbox_reading import PIECE, Reading, entry_of, last_of, of_sink
 from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
@@ -239,8 +239,8 @@ class Inbox(Reading):
                     continue
                 connection.execute(_update(group_id, asked=at))
                 if sink is not None:
-                    taken = {"group_id": group_id, "sink": sink, "status": Status.ACCEPTED}
-                    connection.execute(sa.update(DELIVERIES).where(_is(taken)).values(status=Status.AGAIN))
+                    taken = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": Status.ACCEPTED}))
+                    connection.execute(sa.update(DELIVERIES).where(taken).values(status=Status.AGAIN))
                 _tell(connection, group_id, entry.revision, at, "asked", sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:

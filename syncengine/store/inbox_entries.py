@@ -24,6 +24,19 @@ UNDECIDED = ("received", "delivering")
 """Of those the states of a group that nobody has come to, or that a crash has stopped."""
 
 
+PART = "/"
+"""What parts a sink's name from the tag in the key of a delivery for one of several tags; no sink's name has it."""
+
+
+BETWEEN_TAGS = ", "
+"""What stands between the names of a group's tags."""
+
+
+def sink_of(key: str) -> str:
+    """The name of the sink that a key belongs to: it is the key, unless that is of one tag."""
+    return key.partition(PART)[0]
+
+
 class Status(StrEnum):
     """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
 
@@ -71,7 +84,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """One revision of a group at one sink. Seconds since epoch; `memo` is the sink's own note for after a crash."""
+    """One revision of a group, or of one of its tags, at one sink, which is `sink` or begins it: see `sink_of`.
+
+    Seconds since epoch; `memo` is the sink's own note for after a crash.
+    """
 
     sink: str
     revision: int
@@ -168,7 +184,7 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """That a sink took a group. `at` in seconds since epoch; `external_id` is the sink's reference."""
+    """That a sink took a group, or its part for one tag. `at` in seconds since epoch; `external_id`: its reference."""
 
     group_id: str
     sink: str

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from syncengine.store.database import Database
 from syncengine.store.inbox_entries import (
+    BETWEEN_TAGS,
+    PART,
     SUCCESS,
     Acknowledgement,
     Delivered,
@@ -60,7 +62,7 @@ class Reading:
         if states:
             query = query.where(GROUPS.c.state.in_(states))
         if tag is not None:
-            query = query.where(GROUPS.c.tag == tag)
+            query = query.where(_has_tag(tag))
         if since is not None:
             query = query.where(GROUPS.c.offered >= since)
         if unsettled:
@@ -80,7 +82,7 @@ class Reading:
     def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
         """What a sink took since then, oldest first; what was reduced too."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
-        took = sa.and_(DELIVERIES.c.sink == sink, DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
+        took = sa.and_(of_sink(sink), DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
         return iter(
             [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
         )
@@ -124,6 +126,20 @@ class Reading:
             return ()
         with self.database.transaction() as connection:
             return connection.execute(query).all()
+
+
+def of_sink(sink: str) -> sa.ColumnElement[bool]:
+    """Deliveries of a sink, of whole groups and of single tags."""
+    return sa.or_(DELIVERIES.c.sink == sink, DELIVERIES.c.sink.startswith(sink + PART, autoescape=True))
+
+
+def _has_tag(tag: str) -> sa.ColumnElement[bool]:
+    return sa.or_(
+        GROUPS.c.tag == tag,
+        GROUPS.c.tag.startswith(tag + BETWEEN_TAGS, autoescape=True),
+        GROUPS.c.tag.endswith(BETWEEN_TAGS + tag, autoescape=True),
+        GROUPS.c.tag.contains(BETWEEN_TAGS + tag + BETWEEN_TAGS, autoescape=True),
+    )
 
 
 def entry_of(connection: sa.Connection, group_id: str) -> Entry | None:

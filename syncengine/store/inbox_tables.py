@@ -78,4 +78,13 @@ MECHANISM = sa.Table(
     sa.Column("registered", sa.Double, nullable=False),
 )
 
+CONNECTOR = sa.Table(
+    "connector_settings",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, comment="always 1"),
+    sa.Column("settings", sa.Text, nullable=False, comment="JSON: connectorConfiguration of the last registration"),
+    sa.Column("registered", sa.Double, nullable=False),
+    comment="Made when a registration is answered first; no older engine needs to know of it.",
+)
+
 INBOX_TABLES = (GROUPS, DELIVERIES, EVENTS)

@@ -75,7 +75,7 @@ class Moody:
             return Failed(TroubleKind.UNREACHABLE, "no answer", is_sure=False)
         return Took(f"{self.name}-{parcel.group_id}")
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:

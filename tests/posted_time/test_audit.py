@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.audit import Known, Lacking, Listed, Other, Taken, Unposted, audit
+from syncengine.posted_time.shares import suffixes
 from tests.serve.world import LEDGER, World, world
 from tests.settings.test_schema import judge
 
@@ -217,3 +218,19 @@ def test_without_receipts_the_inbox_is_asked(estate: World) -> None:
     _forget_delivery(estate, "a")
     done = estate.project.run("time", "audit", "--format", "json")
     assert [one["groupId"] for one in done.document["lacking"]] == ["a"]
+
+
+def test_a_sink_that_runs_for_each_tag_lacks_the_tag_that_it_has_no_receipt_of() -> None:
+    """Named; a group that came whole before `each: tag` was written lacks nothing."""
+    tags = ("T2", "T1")
+    listed = Listed("a", "SUCCESS", posted("a").submitted, tags)
+    key = "ledger" + suffixes(tags)["T2"]
+    some = audit([listed], [taken("a")], {"ledger": True}, {"a": known("ledger", key)}, SINCE, {"ledger"})
+    assert some.lacking == (Lacking("a", "ledger", listed.submitted, "T2"),)
+    both = audit([listed], [taken("a"), taken("a", key)], {"ledger": True}, {}, SINCE, {"ledger"})
+    whole = audit([listed], [taken("a")], {"ledger": True}, {"a": known("ledger")}, SINCE, {"ledger"})
+    assert (both.agrees, whole.agrees) == (True, True)
+    pending = Listed("a", "PENDING", listed.submitted, tags)
+    found = audit([pending], [taken("a", key)], {"ledger": True}, {}, SINCE, {"ledger"})
+    assert found.unposted == (Unposted("a", "ledger", NOW - DAY, "PENDING", "T2"),)
+    assert found.others[0].taken == ("ledger",)

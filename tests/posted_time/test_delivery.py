@@ -438,6 +438,23 @@ def test_rows_and_weights_reach_the_sink(tmp_path: Path) -> None:
     assert rows(tmp_path) == [("g1", 7, 720)]
 
 
+ROUNDED = {
+    "setting": ("{{ duration.seconds }}", "duration: {roundUpTo: 6m}\n"),
+    "filter": ("{{ group.totalDurationSecs | round_up('6m') }}", ""),
+}
+
+
+@pytest.mark.parametrize(("value", "more"), ROUNDED.values(), ids=ROUNDED.keys())
+@pytest.mark.parametrize(("seconds", "word"), [(-5, "below zero"), (0, "0 seconds")])
+def test_what_is_not_positive_is_refused_instead_of_rounded_up(
+    seconds: int, word: str, value: str, more: str, tmp_path: Path
+) -> None:
+    """-5 s were once delivered as 360: its user is told, nothing is delivered, and it is not tried for ever."""
+    sink = SQL_SINK.replace("{{ duration.seconds }}", value)
+    (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + more), raw(totalDurationSecs=seconds, timeRows=[]))
+    assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (Outcome.REFUSED, True, [])
+
+
 def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
     """What the service answered to the registration; what it did not say is none."""
     sink = SQL_SINK.replace("{{ narrative }}", "{{ connectorConfiguration.ADD }}/{{ connectorConfiguration.OTHER }}")
@@ -451,7 +468,7 @@ def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["{{ rows }}", "{{ tag }}", "{{ 10 ** 30 }}", "{{ 1 / (user.experienceWeightingPercent or 0) }}"]
+    "value", ["{{ rows }}", "{{ tag }}", "{{ [tag.name] }}", "{{ 1 / (user.experienceWeightingPercent or 0) }}"]
 )
 def test_a_value_that_no_sink_can_take_holds_up_nobody_else(value: str, tmp_path: Path) -> None:
     """Its group is in trouble, and its note says why; the sink is not down."""

@@ -11,7 +11,9 @@ import pytest
 from syncengine.delivery_file import DurationFrom, DurationSection, Weighting
 from syncengine.posted_time.durations import (
     NEGATIVE,
+    NOTHING,
     UNREADABLE,
+    NotPositive,
     duration_of,
     half_up,
     hours,
@@ -93,6 +95,42 @@ def test_a_duration_below_zero_is_refused() -> None:
     )
 
 
+BELOW_ZERO = {
+    "the total": ({"totalDurationSecs": -5}, {}),
+    "less than a second": ({"totalDurationSecs": -0.4, "timeRows": []}, {}),
+    "so little of it that nothing is left": (weighted(1, totalDurationSecs=-5), {"weighting": Weighting.ALWAYS}),
+    "the rows": ({"timeRows": [row(durationSecs=-5)]}, {"from_": DurationFrom.ROWS}),
+    "the total, where the rows count": ({"totalDurationSecs": -5}, {"from_": DurationFrom.ROWS}),
+}
+
+
+@pytest.mark.parametrize("unit", [None, 360.0])
+@pytest.mark.parametrize(("given", "chosen"), BELOW_ZERO.values(), ids=BELOW_ZERO.keys())
+def test_what_is_below_zero_is_refused_before_it_is_rounded(
+    given: dict[str, Any], chosen: dict[str, Any], unit: float | None
+) -> None:
+    """-5 s are not six minutes, whatever is rounded, weighted or counted."""
+    assert objection(group(**given), settings(**chosen, round_up_to=unit)) == NEGATIVE
+
+
+def test_nothing_is_delivered_as_nothing_and_never_rounded_up() -> None:
+    """0 s are 0 s; with a unit they are refused, so that nobody pays six minutes for nothing. A part of a second that
+    weighting left is more than nothing."""
+    nothing = group(totalDurationSecs=0, timeRows=[])
+    assert (objection(nothing, settings()), duration_of(nothing, settings()).seconds) == (None, 0)
+    assert objection(nothing, settings(round_up_to=360.0)) == NOTHING
+    little = group(**weighted(1, totalDurationSecs=49, timeRows=[row(durationSecs=49)]))
+    assert (objection(little, settings(round_up_to=360.0)), duration_of(little, settings()).seconds) == (None, 0)
+    assert duration_of(little, settings(round_up_to=360.0)).seconds == 360
+
+
+@pytest.mark.parametrize("seconds", [0, -1, -360, -0.5, Decimal(0)])
+def test_nothing_that_is_not_positive_can_be_rounded_up(seconds: int | Decimal) -> None:
+    """Upwards from below zero is towards zero, which is no rounding that anybody wants."""
+    with pytest.raises(NotPositive):
+        round_up(seconds, 360)
+
+
 def test_an_edited_total_is_weighted_only_always() -> None:
     """Who typed a total meant that total."""
     edited = group(**weighted(50, totalDurationSecs=4000))
@@ -129,7 +167,8 @@ def test_halves_go_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "unit", "expected"), [(0, 360, 0), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)]
+    ("seconds", "unit", "expected"),
+    [(0, 0, 0), (0.2, 360, 360), (1, 360, 360), (360, 360, 360), (361, 360, 720), (7, 0, 7)],
 )
 def test_rounding_up_to_a_unit(seconds: int, unit: int, expected: int) -> None:
     """Six minutes are six minutes; no unit, no rounding."""

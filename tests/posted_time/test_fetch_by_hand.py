@@ -214,7 +214,8 @@ def _is_reduced(estate: World, id: str) -> bool:
 
 
 def test_a_retry_knows_the_services_settings(estate: World) -> None:
-    """Registered where there is something to deliver, and delivered all the same where the service is in trouble."""
+    """Registered where there is something to deliver; where the service is in trouble it delivers with those that it
+    named last."""
     estate.service.choose(connectorConfiguration={"DESK": "desk 7"})
     _refused(estate, "a")
     estate.settings(sinks=LEDGER.replace("{{ tag.name }}", "{{ connectorConfiguration.DESK or 'none' }}"))
@@ -227,7 +228,33 @@ def test_a_retry_knows_the_services_settings(estate: World) -> None:
     estate.service.fault("registerConnector", times=None, status=500)
     done = estate.project.run("time", "retry", "b")
     assert (done.code, "could not be registered" in done.err) == (0, True)
-    assert estate.matters() == ["desk 7", "none"]
+    assert estate.matters() == ["desk 7", "desk 7"]
+
+
+def test_a_registration_by_hand_is_remembered_for_all_who_deliver(estate: World) -> None:
+    """Whether our narrative ends in a summary is known without another answer: to a rehearsal, a pull, and until the
+    service says otherwise."""
+    estate.project.run("time", "register")
+    noted = LEDGER.replace("{{ tag.name }}", "{{ narrative }}")
+    estate.settings(sinks=noted)
+
+    def rehearsed() -> bool:
+        return "Worked:" in estate.project.run("time", "preview", "--sample").out
+
+    def pulled(id: str) -> str:
+        estate.post(id, description="Reply")
+        assert estate.project.run("time", "pull").code in (0, 3)
+        return estate.matters()[-1]
+
+    assert rehearsed()
+    estate.service.choose(connectorConfiguration={"ADD_SUMMARY_TO_NARRATIVE": False})
+    assert estate.project.run("connector", "register").code == 0
+    estate.service.fault("registerConnector", times=None, status=500)
+    assert (rehearsed(), "Worked:" in pulled("a")) == (False, False)
+    estate.service.heal()
+    estate.service.choose(connectorConfiguration={})
+    assert "Worked:" in pulled("b")
+    assert rehearsed()
 
 
 def test_all_groups_are_listed_each_once(estate: World) -> None:

@@ -24,7 +24,7 @@ def sink(folder: Path, **given: float) -> JsonlSink:
 
 
 def deliver(to: JsonlSink, memo: str | None = None, note: Callable[[str], None] = lambda memo: None) -> Answer:
-    return asyncio.run(to.deliver(Parcel("g1", 1, "digest", LINE, {}), memo, note))
+    return asyncio.run(to.deliver(Parcel("g1", "archive", 1, "digest", LINE, {}), memo, note))
 
 
 @pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])
@@ -57,7 +57,7 @@ def test_whether_a_line_stands_there_is_known_wherever_its_writing_broke_off(
     file = tmp_path / "time.jsonl"
     file.write_bytes(before + LINE[:cut])
     is_there = cut >= len(LINE) - 1
-    assert asyncio.run(sink(tmp_path).recall("g1", memo)) is is_there
+    assert asyncio.run(sink(tmp_path).recall("g1", "archive", memo)) is is_there
     assert deliver(sink(tmp_path)) == Took()
     assert file.read_bytes() == before + is_there * LINE + LINE
 
@@ -72,7 +72,7 @@ def test_a_file_that_another_program_holds_is_trouble_until_it_lets_go(tmp_path:
         assert (answer.kind, answer.has_answered) == (TroubleKind.UNREACHABLE, False)
         assert trouble is not None
         assert (trouble.kind, trouble.message) == (TroubleKind.UNREACHABLE, "archive cannot be written.")
-        assert isinstance(asyncio.run(archive.recall("g1", '{"offset":0,"length":1,"hash":""}')), Failed)
+        assert isinstance(asyncio.run(archive.recall("g1", "archive", '{"offset":0,"length":1,"hash":""}')), Failed)
     assert asyncio.run(archive.probe()) is None
     assert deliver(archive) == Took()
     assert (tmp_path / "time.jsonl").read_bytes() == LINE

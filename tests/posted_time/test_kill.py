@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+import textwrap
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from syncengine.posted_time.shares import suffixes
 from syncengine.store.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows
 from tests.posted_time.receiver import receiving
@@ -21,14 +23,14 @@ GROUPS = 25
 KILLS = 6
 
 
-def _worker(folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(folder), str(GROUPS)]
+def _worker(folder: Path, tags: tuple[str, ...]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.posted_time.worker", str(folder), str(GROUPS), *tags]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
-def _killed_after(folder: Path, heard: int, pause: float) -> None:
+def _killed_after(folder: Path, tags: tuple[str, ...], heard: int, pause: float) -> None:
     """A worker that dies a moment after it said so many things."""
-    with _worker(folder) as worker:
+    with _worker(folder, tags) as worker:
         assert worker.stdout is not None
         for _ in range(heard):
             worker.stdout.readline()
@@ -36,23 +38,44 @@ def _killed_after(folder: Path, heard: int, pause: float) -> None:
         worker.kill()
 
 
+def _killed_and_finished(folder: Path, deliver: str, tags: tuple[str, ...], seed: int) -> None:
+    chance = random.Random(seed)
+    ledger(folder)
+    project(folder, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
+    for _ in range(KILLS):
+        _killed_after(folder, tags, chance.randrange(GROUPS), chance.random() * 0.02)
+    with _worker(folder, tags) as last:
+        assert last.stdout is not None
+        said = last.stdout.read().splitlines()
+    assert said == [*(f"{number} SUCCESS" for number in range(GROUPS)), "done"]
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_again_and_again_each_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
     """To a database, a file, and a receiver that honours the key; the next process takes the lease at once."""
-    chance = random.Random(seed)
-    ledger(tmp_path)
     with receiving() as receiver:
-        deliver = "".join(f"  {line}\n" for line in (JSONL + http_sink(receiver.url) + SQL_SINK).splitlines())
-        project(tmp_path, f"{LOOKUPS}deliver:\n{deliver}")
-        for _ in range(KILLS):
-            _killed_after(tmp_path, chance.randrange(GROUPS), chance.random() * 0.02)
-        with _worker(tmp_path) as last:
-            assert last.stdout is not None
-            said = last.stdout.read().splitlines()
-        assert said == [*(f"{number} SUCCESS" for number in range(GROUPS)), "done"]
+        _killed_and_finished(tmp_path, JSONL + http_sink(receiver.url) + SQL_SINK, ("ACME-0042",), seed)
         expected = {f"g{number}" for number in range(GROUPS)}
         assert Counter(row[0] for row in rows(tmp_path)) == Counter(expected)
         assert Counter(line["groupId"] for line in lines(tmp_path)) == Counter(expected)
         assert receiver.kept.keys() == {f"{id}/pms" for id in expected}
     with open_inbox(str(tmp_path / ".syncengine/state.db"), write=False) as inbox:
         assert {w.group_id for w in inbox.waiting()} == expected
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_again_and_again_each_tag_of_a_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
+    """Whatever order the tags come in, in each of the processes; the seconds of each group add up to the whole."""
+    with receiving() as receiver:
+        archive = JSONL.replace("{name: archive,", "{name: archive, each: tag,")
+        deliver = archive + http_sink(receiver.url) + "  each: tag\n" + SQL_SINK + "  each: tag\n"
+        _killed_and_finished(tmp_path, deliver, ("ACME-0043", "ACME-0042"), seed)
+        ids = [f"g{number}" for number in range(GROUPS)]
+        expected = Counter((id, tag, 1800) for id in ids for tag in ("ACME-0042", "ACME-0043"))
+        matters = {7: "ACME-0042", 8: "ACME-0043"}
+        assert Counter((id, matters[matter], secs) for id, matter, secs in rows(tmp_path)) == expected
+        assert Counter((line["groupId"], line["tag"]["name"], line["seconds"]) for line in lines(tmp_path)) == expected
+        second = suffixes(matters.values())["ACME-0043"]
+        assert receiver.kept.keys() == {f"{id}/pms{suffix}" for id in ids for suffix in ("", second)}
+        asked = {got.headers["idempotency-key"]: (got.path, got.body["secs"]) for got in receiver.got}
+        assert {asked[f"{id}/pms"] for id in ids} == {("/api/time/ACME-0042", 1800)}

@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from syncengine.delivery_names import LONGEST_OF_TAGS
 from syncengine.errors import Problems
 from syncengine.posted_time.databases import open_engine
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
+from syncengine.posted_time.receipts import all_of
+from syncengine.posted_time.shares import suffixes
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
@@ -226,3 +229,22 @@ def test_killed_again_and_again_each_group_is_one_row(server: postgresql.Server,
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "done"
     assert ids(server) == receipts(server) == sorted(f"g{number}" for number in range(20))
+
+
+def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: Path) -> None:
+    """Under a key that fits the table of receipts, however long the sink's name may be; an inbox that was lost makes
+    none twice."""
+    name = "l" * LONGEST_OF_TAGS
+    deliver = DELIVER.replace("name: ledger", f"name: {name}\n    each: tag").replace("group.groupId", "tag.name")
+    sent = raw(tags=[{"name": "Ä" * 300}, {"name": "B"}, {"name": "A"}], totalDurationSecs=100)
+    for _ in range(2):
+        (verdict,) = taking(delivery(tmp_path, server.url(), deliver), sent)
+        assert (verdict.outcome, verdict.external_id) == (Outcome.SUCCESS, "L-A")
+        (tmp_path / ".syncengine/state.db").unlink()
+    assert sorted(ids(server, column="id || ' ' || secs")) == ["A 34", "B 33", "Ä" * 300 + " 33"]
+    engine = open_engine(server.url(), name)
+    assert {signed.key for signed in all_of(engine, name)} == {
+        name + suffix for suffix in suffixes(tag["name"] for tag in sent["tags"]).values()
+    }
+    assert all_of(engine, name[:-1]) == []
+    engine.dispose()

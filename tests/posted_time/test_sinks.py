@@ -18,7 +18,7 @@ from syncengine.connector import failure_of
 from syncengine.posted_time.delivery import HOLD, Delivery, Outcome, TroubleKind, Verdict
 from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONGEST_REST
 from tests.dripping import BODY, HEADERS, dripping
-from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, rows
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
 from tests.posted_time.receiver import Got, Receiver, receiving
 from tests.posted_time.samples import raw, row
 
@@ -435,30 +435,83 @@ def test_a_health_path_tells_of_trouble(status: int, kind: TroubleKind, tmp_path
     assert receiver.got[0].path == "/api/health"
 
 
-@pytest.mark.parametrize("name", ["../../admin", "a\r\nX-Evil: 1", "..", "x/../y"])
-def test_a_tag_cannot_lead_a_request_astray(name: str, tmp_path: Path) -> None:
-    """A path below the URL is what it stays, and a header one header; the group waits for whoever runs this."""
+NO_NAMES = [".", "..", "../../admin", "x/../y", "./x", "..\\admin", "..;x"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES)
+@pytest.mark.parametrize("path", ["/time/{{ tag.name }}", "/time/{{ tag.name }}/rows", "{{ tag.name }}"])
+def test_a_tag_cannot_lead_a_request_astray(path: str, name: str, tmp_path: Path) -> None:
+    """A path below the URL is what it stays, also for receivers that decode it before they read it. Its user is told,
+    and whoever runs this sees which path it was."""
     with receiving() as receiver:
-        sink = http_sink(receiver.url, ", headers: {X-Tag: '{{ tag.name }}'}")
+        delivery = delivering_with(tmp_path, http_sink(receiver.url).replace("/time/{{ tag.name }}", path))
+
+        async def story(opened: Delivery) -> None:
+            verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")
+            assert (verdict.outcome, "pms cannot take this time" in (verdict.message or "")) == (Outcome.REFUSED, True)
+            entry = opened.inbox.entry("g1")
+            assert entry is not None
+            assert "the path of pms came to" in (entry.note or "")
+
+        run(delivery, story)
+    assert receiver.got == []
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("A/B", "A%2FB"),
+        ("%2e%2e", "%252e%252e"),
+        ("..%2f", "..%252f"),
+        ("100%", "100%25"),
+        ("A B", "A%20B"),
+        ("Müller & Söhne", "M%C3%BCller%20%26%20S%C3%B6hne"),
+        ("a+b=c@d:e;f,g", "a%2Bb%3Dc%40d%3Ae%3Bf%2Cg"),
+        ("...", "..."),
+        ("a~b-c_d.e", "a~b-c_d.e"),
+        ("a\r\nX: 1", "a%0D%0AX%3A%201"),
+    ],
+)
+def test_a_value_is_one_segment_whatever_stands_in_it(name: str, sent: str, tmp_path: Path) -> None:
+    """On the wire too: nothing on the way decodes or normalises it. `A/B` was once posted to another resource."""
+    with receiving() as receiver:
+        sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
-    assert (verdict.outcome, receiver.got) == (Outcome.TROUBLE, [])
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [f"/api/time/{sent}/time"])
 
 
 PATHS = {
-    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c&d/rows"),
-    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d&x=1"),
-    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d"),
+    "a value": ("/time/{{ tag.name }}/rows", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
+    "a value that is all of it": ("{{ tag.name }}", "/api/A%3Fb%23c%26d%2Fe"),
+    "encoded by hand": ("/time/{{ tag.name | urlencode }}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "in a query": ("/time?tag={{ tag.name | urlencode }}&x={{ 1 }}", "/api/time?tag=A%3Fb%23c%26d%2Fe&x=1"),
+    "a query of its own": ("/time?{{ {'tag': tag.name} | urlencode }}", "/api/time?tag=A%3Fb%23c%26d%2Fe"),
     "the whole path": ("{{ '/time?draft=1' if tag else '' }}", "/api/time?draft=1"),
+    "put together": ("{{ '/time/' ~ tag.name ~ '/rows' }}", "/api/time/A%3Fb%23c%26d%2Fe/rows"),
+    "in a loop": ("/time{% for t in group.tags %}/{{ t.name }}{% endfor %}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "of a file": ("/time/{% include 'part.j2' %}", "/api/time/A%3Fb%23c%26d%2Fe"),
+    "none": ("/time{{ tag.externalId }}/{{ 'x' if not tag }}", "/api/time/"),
 }
 
 
 @pytest.mark.parametrize(("path", "sent"), PATHS.values(), ids=PATHS.keys())
-def test_what_a_tag_is_called_does_not_end_the_path(path: str, sent: str, tmp_path: Path) -> None:
-    """`?` and `#` of a value are its own; what the project writes is what it is, and nothing is encoded twice."""
+def test_a_path_is_as_the_project_writes_it_around_its_values(path: str, sent: str, tmp_path: Path) -> None:
+    """Each value is quoted whole, wherever it stands; nothing is encoded twice."""
+    (tmp_path / "part.j2").write_text("{{ tag.name }}")
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
-        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d"}]))
+        (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d/e"}]))
     assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [sent])
+
+
+@pytest.mark.parametrize(
+    "path", ["/../admin", "/a/%2e%2e/{{ tag.name }}", "..", "/x/./{{ tag.name }}", '"/a\\nb/{{ tag.name }}"']
+)
+def test_a_path_of_the_project_that_leads_upwards_is_an_error_at_start(path: str, tmp_path: Path) -> None:
+    """No group would ever get there."""
+    path = path if path.startswith('"') else f"'{path}'"
+    found = problems(tmp_path, f"deliver:\n  - {{name: pms, http: {{url: 'http://127.0.0.1:9', path: {path}}}}}\n")
+    assert [(problem.code, problem.line) for problem in found] == [("bad-path", 6)]
 
 
 def test_a_secret_file_is_read_again_for_each_request(tmp_path: Path) -> None:

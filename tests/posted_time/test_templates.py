@@ -336,6 +336,24 @@ def test_our_narrative_tells_rows_and_durations() -> None:
     )
 
 
+SUMMARIES = {
+    "never registered": ({}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
+    "wanted": ({"ADD_SUMMARY_TO_NARRATIVE": True}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
+    "not wanted": ({"ADD_SUMMARY_TO_NARRATIVE": False}, ""),
+    "not named": ({"OTHER": False}, "\n\nTags: ACME-0042, ACME-0043\nWorked: 1h\nPosted: 2h"),
+}
+
+
+@pytest.mark.parametrize(("configuration", "end"), SUMMARIES.values(), ids=SUMMARIES.keys())
+def test_the_service_decides_whether_our_narrative_ends_in_a_summary(configuration: dict[str, Any], end: str) -> None:
+    """Of the duration, and of the tags where there are several; what was done is told either way."""
+    route = bare_route()
+    route.configuration = configuration
+    tags = [{"name": "ACME-0042"}, {"name": "ACME-0043"}]
+    variables = route.variables(group(description="Reply", totalDurationSecs=7200, tags=tags))
+    assert route.narrative.render(variables) == "Reply\n\n09:05 Word: Reply.docx (1h)" + end
+
+
 def test_our_narrative_respects_narrative_only() -> None:
     """And so does any other, since rows have lost what they were about."""
     only = ROUTE.variables(group(description="Reply", narrativeType="NARRATIVE_ONLY"))

@@ -1,11 +1,13 @@
-"""A process that delivers groups until it is killed: `python -m tests.posted_time.worker FOLDER GROUPS`.
+"""A process that delivers groups until it is killed: `python -m tests.posted_time.worker FOLDER GROUPS [TAG...]`.
 
-Every group is offered, as the service would, until all were; each verdict is one line on stdout.
+Every group is offered, as the service would, until all were, with its tags in any order; each verdict is one line on
+stdout.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import sys
 from pathlib import Path
 
@@ -15,16 +17,17 @@ from syncengine.store.holder import Holder
 from tests.posted_time.samples import raw
 
 
-async def deliver(folder: Path, groups: int) -> None:
+async def deliver(folder: Path, groups: int, tags: list[str]) -> None:
     delivery = Delivery.of(load_project(folder=folder, environ={}), {})
     async with delivery:
         with delivery.inbox.lease(Holder.here("worker", {}), wait=20):
             for number in range(groups):
-                verdict = await delivery.take(raw(f"g{number}"), mechanism="fetch")
+                offered = [{"name": name} for name in random.sample(tags, len(tags))]
+                verdict = await delivery.take(raw(f"g{number}", tags=offered), mechanism="fetch")
                 sys.stdout.write(f"{number} {verdict.outcome.value}\n")
                 sys.stdout.flush()
     sys.stdout.write("done\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(deliver(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(deliver(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] or ["ACME-0042"]))

@@ -12,9 +12,12 @@ from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """One group, rendered for one sink. `content` is the sink's own; `digest` is of what the user posted."""
+    """One group, or the part of it for one tag, rendered for one sink. `content` is the sink's own; `digest` is of what
+    the user posted. `key` is the sink's name, or begins with it: under it the sink knows what it has of the group.
+    """
 
     group_id: str
+    key: str
     revision: int
     digest: str
     content: Any
@@ -38,7 +41,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Differs:
-    """The sink has the group with another content: a matter for a person."""
+    """The sink has the group with another content: a matter for a person. `divided`: whole, where it was to be given
+    tag by tag now, or the other way round.
+    """
+
+    divided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +85,8 @@ class Sink(Protocol):
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
         """Hand it over. `memo` is what an earlier attempt noted."""
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
-        """Whether the sink has the group from an attempt whose answer was lost.
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+        """Whether the sink has the group under this key from an attempt whose answer was lost.
 
         None: nobody will ever be able to tell; Failed: it cannot be asked now.
         """

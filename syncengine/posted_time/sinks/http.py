@@ -1,7 +1,8 @@
 """A group → one request with an Idempotency-Key. Sends to the target.
 
 The receiver is told apart what it may have got twice: the key is GROUP_ID/SINK for a group's first revision, and the
-same however often it is sent. Statuses say whose matter a refusal is (product.md §8).
+same however often it is sent. With `each: tag`, the second tag of a group and those after it (by name) have keys of
+their own. Statuses say whose matter a refusal is (product.md §8).
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import orjson
 
 from syncengine.errors import Problems
+from syncengine.posted_time.paths import upwards
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sinks.sql import Words
-from syncengine.posted_time.templates import Json, RenderTrouble, Text, Variables, plain
+from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 
@@ -34,6 +37,12 @@ NOT_THE_USERS: Mapping[int, TroubleKind] = {
 MAYBE_TAKEN = frozenset({408, 500, 502, 504})
 """Answers after which the receiver may have the group all the same."""
 
+NO_NAME = (
+    "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
+    " or post it with another tag."
+)
+MAX_GROUP_ID = MAX_LINE - 200
+"""Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
@@ -96,14 +105,16 @@ class HttpSink:
         self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
 
     def render(self, variables: Variables) -> Letter:
-        path = self._path.render(variables) if self._path else ""
-        if not path.isprintable() or ".." in urlsplit(path).path.split("/"):
-            raise RenderTrouble(f"the path of {self.name} came to something that is no path below its URL")
-        headers = {name: text.render(variables).strip() for name, text in self._headers.items()}
-        for name, value in headers.items():
-            if not is_sendable(value):
-                raise RenderTrouble(f"the header {name} of {self.name} came to something that no header can carry")
-        body = None if self._body is None else orjson.dumps(plain(self._body(variables)))
+        path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
+        if upwards(path) is not None:
+            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
+        headers = {
+            name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
+            for name, text in self._headers.items()
+        }
+        body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
+        if len(quote(variables["group"].group_id or "")) > MAX_GROUP_ID:
+            raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
         return Letter(path, headers, body)
 
     def shown(self, content: Letter) -> Any:
@@ -112,8 +123,8 @@ class HttpSink:
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
         letter: Letter = parcel.content
-        headers = httpx.Headers(letter.headers)
-        headers["Idempotency-Key"] = idempotency_key(parcel, self.name)
+        headers = httpx.Headers(letter.headers, encoding="utf-8")
+        headers["Idempotency-Key"] = idempotency_key(parcel)
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -123,7 +134,7 @@ class HttpSink:
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(response, parcel.variables)
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:
@@ -158,7 +169,7 @@ class HttpSink:
         status = response.status_code
         told = {**variables, "response": _json(response), "status": status}
         if response.is_success:
-            return Took(_told(self._words.external_id, told))
+            return Took(_reference(self._words.external_id, told))
         if status in self._refuse_on or (400 <= status < 500 and status not in NOT_THE_USERS):
             words = _told(self._words.refused, told)
             return Refused(words or f"{self.name} rejected the time ({status}).")
@@ -172,14 +183,14 @@ class HttpSink:
         return SinkTrouble(self.name, kind, self._sentence(kind))
 
 
-def idempotency_key(parcel: Parcel, sink: str) -> str:
-    """GROUP_ID/SINK; a later revision is another delivery, which follows the key of the first after a dot."""
+def idempotency_key(parcel: Parcel) -> str:
+    """GROUP_ID/SINK, and /TAG for one of several tags; a later revision is another delivery, and ends in its number."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
-    return quote(f"{parcel.group_id}/{sink}{revision}", safe="/:@!$&'()*+,;=-._~")
+    return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a header can carry it."""
+    """Whether a secret can be: what stands for one is ASCII, or it is another secret than was meant."""
     return value.isascii() and value.isprintable()
 
 
@@ -191,6 +202,14 @@ def _json(response: httpx.Response) -> Any:
     try:
         return orjson.loads(response.content)
     except orjson.JSONDecodeError:
+        return None
+
+
+def _reference(text: Text | None, variables: Variables) -> str | None:
+    """What an answer that cannot be taken names must not undo the delivery either."""
+    try:
+        return reference(text, variables)
+    except RenderTrouble:
         return None
 
 

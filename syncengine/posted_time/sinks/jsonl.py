@@ -24,6 +24,7 @@ from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, 
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import document, reference
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
@@ -51,30 +52,40 @@ class Line:
 class JsonlSink:
     """A file with one JSON object a line. One that is held for `patience` seconds by somebody else is trouble."""
 
-    def __init__(self, name: str, path: Path, body: Json | None, words: Words, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: Path,
+        body: Json | None,
+        words: Words,
+        *,
+        each_tag: bool = False,
+        patience: float = PATIENCE,
+    ) -> None:
         self.name = name
         self._path = path
         self._body = body
         self._words = words
+        self._each_tag = each_tag
         self._patience = patience
 
     def render(self, variables: Variables) -> bytes:
-        whole = self._body(variables) if self._body else _whole(variables)
-        return orjson.dumps(plain(whole)) + b"\n"
+        whole = self._body(variables) if self._body else _whole(variables, self._each_tag)
+        return document(whole, f"the line of {self.name}") + b"\n"
 
     def shown(self, content: bytes) -> Any:
         return {"path": str(self._path), "json": orjson.loads(content)}
 
     async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
-        external_id = self._words.external_id.render(parcel.variables) if self._words.external_id else None
+        external_id = reference(self._words.external_id, parcel.variables)
         try:
             await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)
         except OSError as error:
             kind = _kind(error)
             return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
-        return Took(external_id or None)
+        return Took(external_id)
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
         line = Line.of(memo)
         if line is None:
             return False
@@ -164,10 +175,11 @@ def _mend(file: int) -> None:
         os.write(file, b"\n")
 
 
-def _whole(variables: Variables) -> dict[str, Any]:
-    """What stands in a line unless the project says otherwise: the group, and what was made of it."""
+def _whole(variables: Variables, each_tag: bool) -> dict[str, Any]:
+    """What stands in a line unless the project says otherwise: the group, and what was made of it; and which tag."""
     group, duration = plain(variables["group"]), variables["duration"]
-    return {**group, "narrative": variables["narrative"], "seconds": duration.seconds}
+    tag = {"tag": variables["tag"]} if each_tag else {}
+    return {**group, **tag, "narrative": variables["narrative"], "seconds": duration.seconds}
 
 
 def _kind(error: OSError) -> TroubleKind:

@@ -20,6 +20,7 @@ from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note,
 from syncengine.posted_time.sql_errors import FAILURES, USER, Silent, cause, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.wire import reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,11 @@ class SqlSink:
         except Silent as error:
             return self._failure(error, parcel, is_sure=False)
 
-    async def recall(self, group_id: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
         if not self.keeps_receipts:
             return None
         try:
-            return await self._database.ask(lambda _: self._has_receipt(group_id))
+            return await self._database.ask(lambda _: self._has_receipt(group_id, key))
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             return Failed(kind, sentence(self.name, kind), detail=cause(error))
@@ -101,10 +102,10 @@ class SqlSink:
             receipts.create(self._engine)
             self._is_ready = True
 
-    def _has_receipt(self, group_id: str) -> bool:
+    def _has_receipt(self, group_id: str, key: str) -> bool:
         self._get_ready()
         with self._engine.connect() as connection:
-            return receipts.find(connection, group_id, self.name) is not None
+            return receipts.find(connection, group_id, key) is not None
 
     def _deliver(self, parcel: Parcel, given_up: threading.Event) -> Answer:
         committing = False
@@ -124,21 +125,21 @@ class SqlSink:
             return self._failure(error, parcel, is_sure=not committing)
 
     def _written(self, connection: sa.Connection, parcel: Parcel) -> Answer:
-        known = receipts.find(connection, parcel.group_id, self.name) if self.keeps_receipts else None
+        known = receipts.find(connection, parcel.group_id, parcel.key) if self.keeps_receipts else None
         if known is not None:
             return Took(known.external_id) if known.digest == parcel.digest else Differs()
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         variables = {**parcel.variables, "returned": dict(row) if row else None}
-        external_id = self._words.external_id.render(variables) if self._words.external_id else ""
+        external_id = reference(self._words.external_id, variables)
         if self.keeps_receipts:
-            self._sign(connection, parcel, external_id or None)
-        return Took(external_id or None)
+            self._sign(connection, parcel, external_id)
+        return Took(external_id)
 
     def _sign(self, connection: sa.Connection, parcel: Parcel, external_id: str | None) -> None:
         receipt = receipts.Receipt(parcel.digest, external_id)
         try:
-            receipts.write(connection, parcel.group_id, self.name, parcel.revision, receipt, self._now())
+            receipts.write(connection, parcel.group_id, parcel.key, parcel.revision, receipt, self._now())
         except exc.IntegrityError as error:
             raise _Signed from error
 

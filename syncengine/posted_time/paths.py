@@ -1,0 +1,79 @@
+"""A path below a URL as a template: what comes of a value is quoted whole, what the project wrote stays as it is. Pure.
+
+So no value begins another segment, a query or a way up, whatever a tag is called. Literal text in an expression is the
+project's too: `{{ '/time?draft=1' if tag }}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, unquote
+
+from jinja2 import nodes
+from jinja2.filters import do_urlencode
+from jinja2.visitor import NodeTransformer
+
+from syncengine.posted_time.limits import shown
+
+UPWARDS = frozenset({".", ".."})
+
+
+class Quoting(NodeTransformer):
+    """Has every value that a template writes quoted."""
+
+    def visit_Output(self, node: nodes.Output) -> nodes.Node:  # noqa: N802 - jinja2's way to name visitors
+        node.nodes = [_quoting(part) for part in node.nodes]
+        return node
+
+
+def _quoting(part: nodes.Expr) -> nodes.Expr:
+    match part:
+        case nodes.TemplateData():
+            return part
+        case nodes.Const() if isinstance(part.value, str):
+            return part
+        case nodes.CondExpr():
+            otherwise = nodes.Const("") if part.expr2 is None else _quoting(part.expr2)
+            return nodes.CondExpr(part.test, _quoting(part.expr1), otherwise, lineno=part.lineno)
+        case nodes.Concat():
+            return nodes.Concat([_quoting(inner) for inner in part.nodes], lineno=part.lineno)
+        case nodes.Filter() if part.name == "urlencode":
+            return nodes.Filter(part.node, "_encoded", [], [], None, None, lineno=part.lineno)
+        case _:
+            return nodes.Filter(part, "_quoted", [], [], None, None, lineno=part.lineno)
+
+
+def quote_value(value: Any) -> str:
+    """A value as one piece of a path or query: all but letters, digits, `-`, `.`, `_` and `~` is percent-encoded."""
+    return quote(str(shown(None, value)), safe="")
+
+
+def encode_value(value: Any) -> str:
+    """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
+    is_query = isinstance(value, Iterable) and not isinstance(value, str)
+    return do_urlencode(value) if is_query else quote_value(value)
+
+
+FILTERS = {"_quoted": quote_value, "_encoded": encode_value}
+
+
+def upwards(path: str) -> str | None:
+    """The first segment that is `.` or `..` for anybody who reads it: plain, with either slash, with parameters."""
+    plain = unquote(path.partition("#")[0].partition("?")[0]).replace("\\", "/")
+    return next((part for part in plain.split("/") if part.partition(";")[0] in UPWARDS), None)
+
+
+def unfit(template: nodes.Template) -> str | None:
+    """Why the project's own text is no path, whatever its values are."""
+    texts = [text.data for text in template.find_all(nodes.TemplateData)]
+    is_constant = all(isinstance(part, nodes.Output) for part in template.body) and len(texts) == len(_parts(template))
+    if not all(map(str.isprintable, texts)):
+        return "a path is one line of printable characters"
+    if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # what it begins or ends may be longer
+        return "`.` and `..` are no names below a URL"
+    return None
+
+
+def _parts(template: nodes.Template) -> list[nodes.Expr]:
+    return [part for output in template.find_all(nodes.Output) for part in output.nodes]

@@ -1,0 +1,83 @@
+"""A group with several tags → the share of each, and the key under which a sink knows it. Pure.
+
+Tags are told apart by their names, and taken in the order of their names: whatever order they come in, each has the
+same seconds and the same key. The first, and the only one, has the sink's own name as its key; each of the others a
+digest of its name after a `/`, which stands in no sink's name.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from syncengine.posted_time.durations import Duration, hours
+from syncengine.posted_time.group import Group, PostedTag
+from syncengine.store.inbox_entries import PART
+
+DIVIDE, WHOLE = "DIVIDE_BETWEEN_TAGS", "WHOLE_DURATION_TO_EACH_TAG"
+"""Strategies; a group that names none is divided, which bills nobody twice."""
+
+UNKNOWN_STRATEGY = (
+    "This time has several tags, and the connector does not know how its duration is meant to be split between them"
+    " ({strategy}). Please post it once for each tag."
+)
+SAME_NAME = "This time has two tags with the same name, {name}. Please post it with one of them."
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A tag of a group, and how long its part of the work took. `suffix` follows the sink's name in the key."""
+
+    tag: PostedTag
+    duration: Duration
+    suffix: str
+
+
+def has_several(group: Group) -> bool:
+    return len(_names(tag.name for tag in group.tags)) > 1
+
+
+def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
+    """By name; or why nobody can tell, as a sentence for who posted. The seconds add up to those of the whole."""
+    tags = {tag.name or "": tag for tag in group.tags}
+    for tag in group.tags:
+        if tag != tags[tag.name or ""]:
+            return SAME_NAME.format(name=tag.name or "which is empty")
+    strategy = group.duration_split_strategy or DIVIDE
+    if strategy not in (DIVIDE, WHOLE):
+        return UNKNOWN_STRATEGY.format(strategy=strategy)
+    seconds = _divide(whole.seconds, len(tags)) if strategy == DIVIDE else [whole.seconds] * len(tags)
+    keys = suffixes(tags)
+    return tuple(Share(tags[name], _of(whole, part), keys[name]) for name, part in zip(keys, seconds, strict=True))
+
+
+def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
+    """By the name of each tag, in order, what follows the sink's name in its key."""
+    return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
+
+
+def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
+    """The name of the tag that a key stands for; None where it stands for a whole group."""
+    parts = suffixes(names)
+    return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
+
+
+def _names(names: Iterable[str | None]) -> list[str]:
+    return sorted({name or "" for name in names})
+
+
+def _suffix(name: str) -> str:
+    digest = hashlib.sha256(name.encode()).digest()[:15]
+    return PART + base64.b32encode(digest).decode().lower()
+
+
+def _divide(seconds: int, parts: int) -> list[int]:
+    """Whole seconds; what cannot be divided goes to the first, one to each."""
+    each, rest = divmod(seconds, parts)
+    return [each + (place < rest) for place in range(parts)]
+
+
+def _of(whole: Duration, seconds: int) -> Duration:
+    return replace(whole, seconds=seconds, hours=hours(seconds, 4).normalize() + 0)

@@ -1,0 +1,57 @@
+"""The settings that the service named when this connector was registered last. Reads and writes.
+
+The service tells them in the answer to a registration alone, so that they are plain for whoever delivers without one.
+Plain values only, and none whose name is that of a secret.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from syncengine.store.columns import METADATA
+from syncengine.store.database import Database, open_database
+from syncengine.store.inbox_tables import CONNECTOR
+from syncengine.store.state import new_lineage
+
+_SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+
+
+def settings_in(database: Database) -> dict[str, Any]:
+    """By name; {} where nothing was ever registered."""
+    with database.transaction() as connection:
+        if not sa.inspect(connection).has_table(CONNECTOR.name):
+            return {}
+        text = connection.execute(sa.select(CONNECTOR.c.settings)).scalar_one_or_none()
+    settings = orjson.loads(text or "{}")
+    return settings if isinstance(settings, dict) else {}
+
+
+def remember_in(database: Database, settings: Mapping[str, Any], at: float) -> None:
+    """Keep them instead of those before."""
+    plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
+    if plain == settings_in(database):
+        return
+    with database.alone() as connection:
+        METADATA.create_all(connection, tables=[CONNECTOR])
+        connection.execute(sa.delete(CONNECTOR))
+        text = orjson.dumps(plain, option=orjson.OPT_SORT_KEYS).decode()
+        connection.execute(sa.insert(CONNECTOR).values(id=1, settings=text, registered=at))
+
+
+def remember(url: str, settings: Mapping[str, Any], *, now: Callable[[], float] = time.time) -> None:
+    """The same in the state at a path or URL."""
+    database = open_database(url, write=True, new_lineage=new_lineage)
+    try:
+        remember_in(database, settings, now())
+    finally:
+        database.close()
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and "\x00" not in value)
