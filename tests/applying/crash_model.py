@@ -126,7 +126,7 @@ class Clockwork:
 WRITES = frozenset(
     {
         *("intend", "settle", "fail", "record", "doubt", "session_opened", "session_closed", "set_facts"),
-        *("outstanding", "end_attempts"),
+        *("outstanding", "end_attempts", "doubt_ids", "path_answered"),
     }
 )
 
