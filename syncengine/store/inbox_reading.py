@@ -21,6 +21,7 @@ from syncengine.store.inbox_entries import (
     delivered_from,
     entry_from,
     event_from,
+    sink_of,
 )
 from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
@@ -92,9 +93,12 @@ class Reading:
         last = sa.func.max(DELIVERIES.c.last).label("at")
         newest = sa.select(DELIVERIES.c.sink, last).group_by(DELIVERIES.c.sink).subquery()
         same = sa.and_(DELIVERIES.c.sink == newest.c.sink, DELIVERIES.c.last == newest.c.at)
-        query = sa.select(DELIVERIES.c.sink, newest.c.at).join(newest, same)
-        failed = DELIVERIES.c.status.in_([Status.TROUBLE, Status.UNKNOWN])
-        return {row.sink: row.at for row in self._rows(query.where(failed))}
+        query = sa.select(DELIVERIES.c.sink, newest.c.at, DELIVERIES.c.status).join(newest, same)
+        attempts: dict[str, tuple[float, bool]] = {}
+        for key, at, status in self._rows(query):
+            sink, failed = sink_of(key), status in (Status.TROUBLE, Status.UNKNOWN)
+            attempts[sink] = max(attempts.get(sink, (at, failed)), (at, failed))
+        return {sink: at for sink, (at, failed) in attempts.items() if failed}
 
     def counts(self) -> dict[str, int]:
         """How many groups are in each state."""
