@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from syncengine.aims import Aim, may_be_held
+from syncengine.document.findings import suggestion
 from syncengine.errors import Diagnostic, Severity, with_row
-from syncengine.resource import Key, Kind, Recorded, Resource, Status
+from syncengine.likely_renames import likely_renames
+from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
 
 RENAME_SUSPECTED = "rename-suspected"
 NOTHING_SELECTED = "nothing-selected"
-LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED})
+REMOVED_UNKNOWN = "removed-unknown"
+LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
 """The lints of planning; the project file may set each off, or make it an error."""
+
+SUGGESTIONS = 25
+"""Lines for which a similar name is looked for; each costs a comparison with all."""
+NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
@@ -56,20 +64,34 @@ def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[st
         yield _found(resource, "activity-type-removed", message)
 
 
-def suspicions(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Warnings: a tag that goes and one that comes with the same externalId look like a rename (engine.md 2.9)."""
-    going = {
-        leaving.row.body.fields["externalId"]: key
-        for key, leaving in aim.leaving.items()
-        if key.kind is Kind.TAG and leaving.row.body.fields.get("externalId") and leaving.taken_by is None
-    }
-    if not going:
-        return
-    for key, resource in aim.wanted.items():
-        old = going.get(resource.body.fields.get("externalId", "")) if key.kind is Kind.TAG else None
-        if old is not None and key not in recorded:
-            message = f"same externalId as {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
-            yield _found(resource, RENAME_SUSPECTED, message, Severity.WARNING)
+def suspicions(
+    aim: Aim, recorded: Mapping[Key, Recorded], removed: Mapping[Key, Removed] = NO_LINES
+) -> Iterator[Diagnostic]:
+    """Warnings: what goes and what comes alike looks like a rename; what leaves and was never there is misspelt."""
+    going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
+    if going:
+        coming = {key: wanted.body for key, wanted in aim.wanted.items() if key not in recorded}
+        for new, old, alike in likely_renames(going, coming):
+            message = f"{alike} {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
+            yield _found(aim.wanted[new], RENAME_SUSPECTED, message, Severity.WARNING)
+    yield from _unknown_lines(removed, recorded)
+
+
+def _unknown_lines(removed: Mapping[Key, Removed], recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
+    """Lines of `removed` whose tag the state does not know; nothing where it knows no tag at all, as a new one."""
+    unknown = [line for key, line in removed.items() if key not in recorded]
+    known = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
+    for number, line in enumerate(unknown if known else ()):
+        hint = suggestion(line.key.name, known) if number < SUGGESTIONS else ""
+        message = f"{line.key} leaves here, but the state knows no such tag{hint}"
+        yield Diagnostic(
+            severity=Severity.WARNING,
+            code=REMOVED_UNKNOWN,
+            message=message,
+            file=line.source.file,
+            line=line.source.line,
+            address=str(line.key),
+        )
 
 
 def _found(resource: Resource, code: str, message: str, severity: Severity = Severity.ERROR) -> Diagnostic:

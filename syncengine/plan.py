@@ -140,7 +140,7 @@ def plan(
     """
     rows = _reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
-    suspected = [*suspicions(aimed, rows), *_selects_nothing(options.scope, desired, recorded)]
+    suspected = [*suspicions(aimed, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
     problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):

@@ -23,6 +23,7 @@ from syncengine.gate import Approval, counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
+from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.project import Project
 from syncengine.project_file import Level
@@ -203,6 +204,8 @@ class _Remembering:
         """Write down what is settled now, or will be once the plan is applied."""
         planned, settled = since
         if planned.notes or any(leave.unsure for leave in planned.leaves()):
+            return planned
+        if any(d.code == REMOVED_UNKNOWN for d in planned.diagnostics):  # a plan of what changed does not look again
             return planned
         if self.state.facts().generation != facts.generation:  # somebody wrote while this was planned
             return planned

@@ -46,9 +46,10 @@ class Findings:
         severity: Severity = Severity.ERROR,
         address: str | None = None,
         data: Row | None = None,
+        more: int = 0,
     ) -> None:
-        """`data` is the row that it is about; the message names it."""
-        message = with_row(message, data)
+        """`data` is the row that it is about, beside so many more; the message names it."""
+        message = with_row(message, data, more)
         self.found.append(
             Diagnostic(
                 severity=severity,

@@ -25,11 +25,22 @@ def public_by_silence(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def report_silence(entries: Iterable[Entry], findings: Findings) -> None:
+    """Report them; those that one template makes of rows are one mistake."""
+    silent: dict[tuple[int, int], list[Entry]] = {}
     for entry in public_by_silence(entries):
-        key, place = str(entry.resource.key), (entry.resource.source.line, entry.column)
+        silent.setdefault((entry.resource.source.line, entry.column), []).append(entry)
+    for place, (first, *others) in silent.items():
+        key, data = str(first.resource.key), first.resource.source.data
         message = f"{key} says nothing of its visibility and is PUBLIC, while its neighbours are PRIVATE: say which"
-        data = entry.resource.source.data
-        findings.at("public-by-silence", *place, message, severity=Severity.WARNING, address=key, data=data)
+        findings.at(
+            "public-by-silence",
+            *place,
+            message,
+            severity=Severity.WARNING,
+            address=key,
+            data=data,
+            more=len(others),
+        )
 
 
 class Categories:

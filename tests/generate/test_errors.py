@@ -697,6 +697,15 @@ def test_what_all_rows_have_in_common_is_told_of_a_few(tmp_path: Path) -> None:
     assert len(found) == 2
 
 
+def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) -> None:
+    """Of all the tags that it makes beside private ones."""
+    rows = "n,v\n" + "".join(f"ROW-{n:03},{'PRIVATE' if n % 2 else ''}\n" for n in range(300))
+    block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
+    (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
+    assert (found.code, found.address) == ("public-by-silence", "tag/ROW-000")
+    assert found.message.endswith(": say which (r.csv:2, and 149 more rows)")
+
+
 def test_what_a_text_template_repeats_is_one_mistake(tmp_path: Path) -> None:
     """The same of a loop, whose rows write the same line; what a single row has is told beside it."""
     rows = "n,v\n" + "".join(f"ROW-{n},{'x' if n == 290 else 'PUBLIC'}\n" for n in range(300))

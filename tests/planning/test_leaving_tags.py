@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from syncengine.calls import Step
 from syncengine.diff import REOPENED
 from syncengine.errors import Problems
-from syncengine.resource import Key, Kind, Recorded, Removal, Status
+from syncengine.likely_renames import likely_renames
+from syncengine.resource import Body, Key, Kind, Recorded, Removal, Status
+from tests.manifest.loading import counted
 
 from .applying import applied, walked
 from .estate import (
@@ -267,3 +269,87 @@ NO_RENAMES = {
 def test_nothing_else_looks_like_one(before: Recorded, fields: str) -> None:
     """A suggestion that is wrong is noise."""
     assert planned(f"tags: [{{name: ACME-9, {fields}}}]", [before]).diagnostics == ()
+
+
+RENAMED = {
+    "case and marks": (row("tag/Acme 42"), "name: ACME-42", "same name, but for case and marks, as tag/Acme 42"),
+    "one letter": (
+        row("tag/Jonson v. Smith 7"),
+        "name: Johnson v. Smith 7",
+        "a name like that of tag/Jonson v. Smith 7",
+    ),
+    "a description": (
+        row("tag/OLD-1", description="Opposition"),
+        "name: NEW-9, description: Opposition",
+        "same description as tag/OLD-1",
+    ),
+    "keywords": (
+        row("tag/OLD-1", "alpha", "bravo"),
+        "name: NEW-9, keywords: [bravo, alpha]",
+        "same keywords as tag/OLD-1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "tag", "words"), RENAMED.values(), ids=RENAMED)
+def test_alike_tags_look_like_a_rename_without_an_id(before: Recorded, tag: str, words: str) -> None:
+    """By name, description or keywords; in one warning that says what to write."""
+    (found,) = planned(f"tags: [{{{tag}}}]", [before]).diagnostics
+    assert found.code == "rename-suspected"
+    assert found.message.startswith(f"{words}, which leaves: write `previously: [{before.key.name}]`")
+
+
+NOT_ALIKE = {
+    "another number": ([row("tag/ACME-41")], "tags: [{name: ACME-42}]"),
+    "two of them go": (
+        [row("tag/OLD-1", description="Fees"), row("tag/OLD-2", description="Fees")],
+        "tags: [{name: NEW-9, description: Fees}]",
+    ),
+    "another category": (
+        [row("category/acme", label="ACME"), row("tag/OLD-1", description="Fees", category="acme")],
+        "tagCategories: [{externalId: acme, label: ACME}]\ntags: [{name: NEW-9, description: Fees}]",
+    ),
+    "no description": ([row("tag/OLD-1", description="")], "tags: [{name: NEW-9, description: ''}]"),
+}
+
+
+@pytest.mark.parametrize(("before", "manifest"), NOT_ALIKE.values(), ids=NOT_ALIKE)
+def test_what_is_not_alike_alone_is_no_rename(before: list[Recorded], manifest: str) -> None:
+    """Matters with the next number, and texts that several have."""
+    assert [d.code for d in planned(manifest, before).diagnostics if d.code == "rename-suspected"] == []
+
+
+def test_an_alike_category_looks_like_a_rename() -> None:
+    """Else it is deleted with all its tags."""
+    before = row("category/acme-corp", label="ACME Corp.", server_id="7")
+    plan = planned("tagCategories: [{externalId: C-1, label: ACME Corp.}]", [before])
+    (found,) = (d for d in plan.diagnostics if d.code == "rename-suspected")
+    assert found.message.startswith("same label as category/acme-corp, which leaves: write `previously: [acme-corp]`")
+
+
+def test_a_large_plan_is_not_compared_in_pairs() -> None:
+    """Twice as many tags that go and come are twice the work."""
+    work = []
+    for n in (150, 300):
+        going = {Key(Kind.TAG, f"Old matter of nobody {at}"): Body({"description": f"d{at}"}) for at in range(n)}
+        coming = {Key(Kind.TAG, f"New thing {at:05} elsewhere"): Body({"description": f"d{at}"}) for at in range(n)}
+        same = {Key(Kind.TAG, f"Matter {'x' * at}"): Body() for at in range(n)}
+        others = {Key(Kind.TAG, f"Matter {'y' * at}"): Body() for at in range(n)}
+        calls, found = counted(lambda a={**going, **same}, b={**coming, **others}: list(likely_renames(a, b)))  # type: ignore[misc] # mypy knows no defaults here
+        assert len(found) >= n
+        work.append(calls)
+    assert work[1] < 2.5 * work[0]
+
+
+def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
+    """With the nearest name, at its line; the tags that the state knows, gone or not, are named in silence."""
+    rows = [row("tag/ACME-41"), row("tag/LEFT-1", status=Status.RETIRED)]
+    manifest = "tags: [{name: ACME-41}]\nremoved:\n  - {tag: LEFT-1, as: retire}\n  - {tag: ACME-14, as: retire}\n"
+    (found,) = planned(manifest, rows).diagnostics
+    assert (found.code, found.severity, found.address, found.line) == ("removed-unknown", "warning", "tag/ACME-14", 4)
+    assert found.message == "tag/ACME-14 leaves here, but the state knows no such tag; did you mean `ACME-41`?"
+
+
+def test_a_state_without_tags_says_nothing_of_lines() -> None:
+    """A new environment has none of those that left another."""
+    assert planned("removed: [{tag: ACME-14, as: retire}]", []).diagnostics == ()

@@ -54,7 +54,7 @@ def told(planned: Planned) -> list[tuple[str, str]]:
 
 def test_every_code_is_tried() -> None:
     """Here or there."""
-    tried = {*SUSPICIOUS, "comma-in-text", "rename-suspected", "nothing-selected", "insecure-url"}
+    tried = {*SUSPICIOUS, "comma-in-text", "rename-suspected", "removed-unknown", "nothing-selected", "insecure-url"}
     assert tried == {*LINTS, *PLANNING_LINTS, *SETTING_LINTS}
 
 
@@ -96,6 +96,21 @@ def test_suspected_renames(bench: Bench, level: str, severities: list[str]) -> N
     assert bench.apply().exit_code == 0
     write(bench, "b.yaml", OTHER % "v1" + "  - {name: Beta, externalId: '1', visibility: PUBLIC}\n")
     assert told(Twice(bench.project).same()) == [("rename-suspected", severity) for severity in severities]
+
+
+@pytest.mark.parametrize(("level", "severities"), LEVELS)
+def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[str]) -> None:
+    """Also while another file changes; once it is an error, nothing is planned."""
+    write(bench, "a.yaml", "removed: [{tag: Alpah, as: retire}]\n")
+    write(bench, "b.yaml", OTHER % "v1" + "  - {name: Alpha, visibility: PUBLIC}\n")
+    set_to(bench, "removed-unknown", "off")
+    assert bench.apply().exit_code == 0
+    set_to(bench, "removed-unknown", level)
+    for version in ("v2", "v3"):
+        write(bench, "b.yaml", OTHER % version + "  - {name: Alpha, visibility: PUBLIC}\n")
+        assert told(Twice(bench.project).same()) == [("removed-unknown", severity) for severity in severities]
+        if level == "warning":
+            assert bench.apply().exit_code == 0
 
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)

@@ -1,0 +1,123 @@
+"""Resources that go and resources that come → pairs that look like one thing under two names; pure.
+
+Each kind of evidence is a table of what goes, so that a large plan costs what it is long; only names that are nearly
+spelt alike are compared in pairs, of which there is a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import SequenceMatcher
+from typing import NamedTuple
+
+from syncengine.document.text import folded
+from syncengine.resource import Body, Key, Kind
+
+MOST_PAIRS = 1_000
+"""Names with the same digits that are compared one by one."""
+ALIKE = 0.85
+_MARKS = re.compile(r"[\W_]+")
+_NO_DIGITS = re.compile(r"\D+")
+
+Named = tuple[Key, Body]
+Evidence = Callable[[Key, Body], object]
+
+
+class Likely(NamedTuple):
+    """Resources that come and go, and the words that stand before the old one: `same description as`."""
+
+    new: Key
+    old: Key
+    alike: str
+
+
+def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[Likely]:
+    """Each of the resources at most once, by the strongest evidence."""
+    for kind, tests in EVIDENCE.items():
+        olds = {key: body for key, body in going.items() if key.kind is kind}
+        news = {key: body for key, body in coming.items() if key.kind is kind}
+        for said, evidence in tests:
+            for new, old in _alone(olds.items(), news.items(), evidence):
+                del olds[old], news[new]
+                yield Likely(new, old, said)
+        for new, old in _spelt_alike(olds, news):
+            yield Likely(new, old, "a name like that of")
+
+
+def _alone(olds: Iterable[Named], news: Iterable[Named], evidence: Evidence) -> list[tuple[Key, Key]]:
+    """Pairs of the only one that goes and the only one that comes with the same, which is not nothing."""
+    before, after = _by(olds, evidence), _by(news, evidence)
+    return [(after[same][0], old[0]) for same, old in before.items() if len(old) == 1 == len(after.get(same, ()))]
+
+
+def _by(resources: Iterable[Named], evidence: Evidence) -> dict[object, list[Key]]:
+    found = defaultdict[object, list[Key]](list)
+    for key, body in resources:
+        if same := evidence(key, body):
+            found[same].append(key)
+    return found
+
+
+def _spelt_alike(olds: Iterable[Key], news: Iterable[Key]) -> Iterator[tuple[Key, Key]]:
+    """Names with the same digits in the same order that differ by a letter or two."""
+    before, after = (_by(((key, Body()) for key in keys), _digits) for keys in (olds, news))
+    left = MOST_PAIRS
+    for digits, names in after.items():
+        candidates = before.get(digits, [])
+        left -= len(names) * len(candidates)
+        if left < 0:
+            return
+        for new in names:
+            near = next((old for old in candidates if _are_alike(new.name, old.name)), None)
+            if near is not None:
+                candidates.remove(near)
+                yield new, near
+
+
+def _digits(key: Key, body: Body) -> tuple[str]:
+    return (_NO_DIGITS.sub(" ", key.name).strip(),)
+
+
+def _are_alike(one: str, other: str) -> bool:
+    matcher = SequenceMatcher(None, one[:100].casefold(), other[:100].casefold(), autojunk=False)
+    return matcher.real_quick_ratio() >= ALIKE and matcher.ratio() >= ALIKE
+
+
+def _spelling(key: Key, body: Body) -> str:
+    return _MARKS.sub("", folded(key.name))
+
+
+def _external_id(key: Key, body: Body) -> object:
+    return body.fields.get("externalId")
+
+
+def _description(key: Key, body: Body) -> object:
+    said = body.fields.get("description")
+    return said and (said, body.fields.get("category"))
+
+
+def _label(key: Key, body: Body) -> object:
+    return body.fields.get("label")
+
+
+def _own_keywords(key: Key, body: Body) -> object:
+    words = frozenset(body.keywords) - {key.name}
+    return words and (words, body.fields.get("category"))
+
+
+EVIDENCE: Mapping[Kind, tuple[tuple[str, Evidence], ...]] = {
+    Kind.TAG: (
+        ("same externalId as", _external_id),
+        ("same name, but for case and marks, as", _spelling),
+        ("same description as", _description),
+        ("same keywords as", _own_keywords),
+    ),
+    Kind.CATEGORY: (
+        ("same externalId, but for case and marks, as", _spelling),
+        ("same label as", _label),
+        ("same description as", _description),
+    ),
+}
+"""What is held against what, from the strongest; only what is the one resource's alone, and not nothing."""
