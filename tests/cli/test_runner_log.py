@@ -11,7 +11,7 @@ from syncengine.render.visible import harmless
 from syncengine.render.words import place
 from syncengine.resource import Source
 
-from .program import Ended, Project, tag
+from .program import REPOSITORY, Ended, Project, tag
 from .service import Service
 
 COMMANDS = ("##[error]x", "##[group]y", "##vso[task.setvariable variable=a]b", "##teamcity[message text='z']")
@@ -132,3 +132,11 @@ def test_what_is_a_command_is_written_out_and_stays_readable(text: str) -> None:
     """In the letters of JSON, so that nothing is lost and a document stays what it is."""
     assert commands(harmless(text).replace("\x1b[1m", "")) == []
     assert harmless(text).replace("\\u0023", "#").replace("\\u003a", ":") == text
+
+
+def test_all_that_is_printed_passes_one_function() -> None:
+    """No command writes to a stream by itself: the next one would forget whose log it is."""
+    sources = (REPOSITORY / "syncengine" / "cli").glob("*.py")
+    direct = re.compile(r"\bprint\(|click\.s?echo\(|sys\.std(?:out|err)\.write|console\.print")
+    found = [path.name for path in sources if path.name != "streams.py" and direct.search(path.read_text())]
+    assert found == ["progress.py"], "where bars are drawn there is a terminal, which is no log"
