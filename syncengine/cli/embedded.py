@@ -11,6 +11,7 @@ from syncengine import own_folder
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
+from syncengine.whole_file import write_whole
 
 
 @click.command()
@@ -34,7 +35,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
 
     def ready(running: RunningSandbox) -> None:
         leaving.callback(address.unlink, missing_ok=True)
-        address.write_text(running.url, encoding="utf-8")
+        write_whole(address, [running.url.encode()])
         output.data(f"Sandbox at {running.url} (data in {file})\n")
         output.say(f"Console page at {running.console_url}. Stop it with Ctrl-C.")
 

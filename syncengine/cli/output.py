@@ -18,6 +18,7 @@ from syncengine.project import FILE_NAME
 from syncengine.render.formats import DIAGNOSTIC_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import visible
+from syncengine.whole_file import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def write_reports(output: Output, rendered: Sequence[tuple[str, str]]) -> None:
             output.data(text)
             continue
         try:
-            Path(file).write_text(text, encoding="utf-8")
+            write_whole(Path(file), [text.encode(errors="backslashreplace")])
         except OSError as error:
             raise SyncengineError(
                 f"the report {file} cannot be written: {error.strerror}", code="report-file"
