@@ -19,7 +19,7 @@ from syncengine.chronicle import Chronicle
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of
 from syncengine.errors import AuthFailed, ExitCode, SyncengineError, Unreachable
 from syncengine.plan import Plan
-from syncengine.planner import approvals_of, checked, confirm_settled, plan_in
+from syncengine.planner import approvals_of, checked, confirm_settled, options_of, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
@@ -78,8 +78,11 @@ class Application:
             holder = Holder.here(request.command, self._around.environ)
             wait, timeout = request.lock_timeout, project.service.timeout
             with state.lock(holder, wait=wait, request_timeout=timeout, lease_seconds=max(60.0, 2 * timeout)):
+                guards.refuse_other_service(state.facts(), project.base_url())
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
+                    options = options_of(project, request)
+                    guards.refuse_inconsistent(saved, state, options.rules, options.limits)
                 planned = saved or plan_in(
                     state, found or checked(project, request, self._around), project, request, self._around
                 )
@@ -143,9 +146,6 @@ class Application:
         """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
-        if facts.base_url not in (None, base_url):
-            message = f"the state was last applied to {facts.base_url}, now to {base_url}"
-            self._chronicle.remark("base-url-changed", message)
         if (facts.team, facts.base_url) != (team, base_url):
             state.set_facts(base_url=base_url, team=team)
 

@@ -153,7 +153,7 @@ def plan(
         request = request_of("plan", project, given, paths, chosen)
         planned = make_plan(project, request, Surroundings(os.environ))
         if out is not None:
-            saved_plan.save(planned, plan_document(planned), Path(out))
+            planned = saved_plan.save(planned, plan_document, Path(out))
     except SyncengineError as error:
         return output.refusal(error, format)
     if not takes_stdout(targets):
@@ -183,13 +183,14 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine import saved_plan
     from syncengine.diff import Action
     from syncengine.plan import narrowed
+    from syncengine.render.json import plan_document
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
         raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
     output = Output(given, given.folder)
     try:
-        planned = saved_plan.load(given.folder / file)
+        planned = saved_plan.load(given.folder / file, plan_document)
     except SyncengineError as error:
         return output.refusal(error, format)
     part = narrowed(
@@ -214,6 +215,7 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
     are written.
     """
     from syncengine.render.json import dumped
+    from syncengine.whole_file import refuse_links, write_whole
 
     output = Output(given, given.folder)
     chosen = _schemas(names)
@@ -222,9 +224,10 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
         return ExitCode.DONE
     place = given.folder / (folder or ".")
     try:
+        refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in chosen.items():
-            (place / name).write_text(dumped(content), encoding="utf-8")
+            write_whole(place / name, [dumped(content).encode()])
             output.say(f"{place / name}")
     except OSError as error:
         raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
