@@ -22,7 +22,7 @@ from syncengine.clock import machine_seconds
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan import Plan
-from syncengine.planner import Checked, checked, confirm_settled, judged, plan_in
+from syncengine.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
@@ -94,8 +94,11 @@ class Application:
         with open_state(project.state, write=True, now=self._around.now) as state:
             holder = Holder.here(request.command, self._around.environ)
             with self._locked(state, holder):
+                guards.refuse_other_service(state.facts(), project.base_url())
                 if saved is not None:
                     guards.refuse_stale(saved, state, project.base_url())
+                    options = options_of(project, request)
+                    guards.refuse_inconsistent(saved, state, options.rules, options.limits)
                 planned = saved or self._planned(state, found)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
@@ -229,9 +232,6 @@ class Application:
         """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
-        if facts.base_url not in (None, base_url):
-            message = f"the state was last applied to {facts.base_url}, now to {base_url}"
-            self._chronicle.remark("base-url-changed", message)
         if (facts.team, facts.base_url) != (team, base_url):
             state.set_facts(base_url=base_url, team=team)
 

@@ -77,6 +77,9 @@ def environment_names(path: Path) -> list[str]:
 
 def _root(path: Path, findings: Findings) -> Mapping | None:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            findings.at("unreadable-file", None, None, "the project file is no regular file")
+            return None
         with path.open("rb") as file:
             documents = read(file.read(MAX_BYTES + 1), findings)
     except OSError as error:

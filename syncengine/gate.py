@@ -99,7 +99,7 @@ def gate(
     differences: Collection[Difference],
     recorded: Mapping[Key, Recorded],
     limits: Mapping[str, Limit],
-    desired: Mapping[Key, Resource],
+    desired: Mapping[Key, Resource] | None,
     *,
     sweep: SweepRisk | None,
     team: str | None,
@@ -110,9 +110,10 @@ def gate(
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are.
-    `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`).
+    `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`). `desired` None: which
+    template made what is unknown today, and only shares of whole sources are judged.
     """
-    losses = [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
+    losses = losses_in(differences)
     if not losses and sweep is None:
         return Gate()
     totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
@@ -138,7 +139,7 @@ def gate(
         reasons.append("the sweep uploads nothing: it deletes every activity type of the team")
     if not reasons:
         return Gate()
-    return Gate(True, tuple(reasons), _approval(losses, sweeps=sweep is not None, team=team, lineage=lineage))
+    return Gate(True, tuple(reasons), approval_of(losses, sweeps=sweep is not None, team=team, lineage=lineage))
 
 
 SHRINKS = Limit(percent=25)
@@ -146,7 +147,7 @@ SHRINKS = Limit(percent=25)
 
 
 def shrunk(
-    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource]
+    losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
 ) -> Iterator[tuple[str, str]]:
     """Sources of data from which a large part of what was made of them is leaving, or a large part of one template's.
 
@@ -156,19 +157,26 @@ def shrunk(
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
     if not going:
         return
-    made = origins((row for row in recorded.values() if _is_ours(row) or row.key in going), desired).by
+    made = origins((row for row in recorded.values() if _is_ours(row) or row.key in going), desired or {}).by
     sources = {key: template.data for key in made if (template := template_of(recorded[key].source))}
     totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
     told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
     for data in sorted(told):
         made_of_it = f"{gone[data]} of {totals[data]} resources that were made of it go"
         yield data, f"{data} shrank: {made_of_it} (limit {SHRINKS})"
+    if desired is None:
+        return
     parts = Counter(template for templates in made.values() for template in templates)
     for template, count in sorted(Counter(template for key in going for template in made[key]).items()):
         if template.data not in told and SHRINKS.is_exceeded(count, parts[template]):
             where = f"{template.file}:{template.line}" if template.line else template.file
             made_there = f"{count} of {parts[template]} resources that {where} made of it go"
             yield template.data, f"{template.data} shrank: {made_there} (limit {SHRINKS})"
+
+
+def losses_in(differences: Iterable[Difference]) -> list[Loss]:
+    """All that a plan takes away of what is recorded."""
+    return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:
@@ -229,7 +237,7 @@ def _limit_text(of: str, limits: Mapping[str, Limit]) -> str:
     return "0" if of in ALWAYS_ASKS else str(limits[of])
 
 
-def _approval(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:
+def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:
     """COUNT@HASH over team, lineage and the sorted losses: no ids, times, lines or additions (engine.md §5)."""
     lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
     if sweeps:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from syncengine import commits
-from syncengine.aims import may_be_held
-from syncengine.errors import GateTripped, StalePlan
+from syncengine.aims import Rules, may_be_held
+from syncengine.consistency import Present, prove
+from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.plan import Plan
-from syncengine.resource import Kind, Recorded
+from syncengine.project_file import Limit
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.setting_shapes import canonical_url
 from syncengine.staleness import mismatches
+from syncengine.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.store.state import Facts, State, open_state
 
 
@@ -42,13 +46,20 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
     return None
 
 
+def refuse_other_service(facts: Facts, base_url: str) -> None:
+    """What one service holds says nothing of another (engine.md 1.6)."""
+    if of_another_service(facts, base_url):
+        message = f"the state is of {facts.base_url}, and the project's service is {base_url}"
+        raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
+
+
 def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
     """A saved plan fits one state, once (engine.md §6)."""
     facts = state.facts()
-    if state.plan_ended(planned.id):
+    if planned.changes_something and state.plan_ended(planned.id):
         raise StalePlan(f"plan {planned.id} was already applied", code="plan-used")
     lineage = facts.lineage if facts.team else ""
-    if planned.basis.lineage not in ("", lineage) or planned.basis.base_url != base_url:
+    if planned.basis.lineage not in ("", lineage) or canonical_url(planned.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service")
     if planned.basis.team not in (None, facts.team):
         raise StalePlan(f"the plan was made for team {planned.basis.team!r}, the state is {facts.team!r}'s")
@@ -57,6 +68,36 @@ def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
         shown = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in found[:5])
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
         raise StalePlan(f"the plan is stale: {shown}{more}")
+
+
+def refuse_inconsistent(planned: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
+    """A saved plan that shows one thing and would do another (engine.md §6).
+
+    One that has begun was proven then, against rows that it has changed since; its id stands for its content.
+    """
+    if not state.plan_began(planned.id):
+        facts = state.facts()
+        prove(
+            planned,
+            Present(
+                _touched(planned, state),
+                lambda: {row.key: row for row in state.rows()},
+                rules,
+                limits,
+                facts.owns_activity_types,
+            ),
+        )
+
+
+def _touched(planned: Plan, state: State) -> dict[Key, Recorded]:
+    """The rows that a plan writes, and those that it must know all of."""
+    keys = {change.key for change in planned.changes}
+    keys |= {Key(change.key.kind, change.previously) for change in planned.changes if change.previously is not None}
+    keys |= {leave.key for leave in planned.leaves()}
+    keys |= {key for call in planned.calls() for item in call.items for key in item.needs}
+    renamed = [c.previously for c in planned.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]
+    rows = {**state.get(keys), **{row.key: row for row in _grouped(planned, state)}}
+    return {**rows, **{row.key: row for row in state.members(renamed)}} if renamed else rows
 
 
 def _grouped(planned: Plan, state: State) -> Iterator[Recorded]:

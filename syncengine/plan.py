@@ -12,11 +12,12 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from syncengine.aims import Note, Rules, may_be_held
+from syncengine.aims import Aim, Note, Rules, may_be_held
 from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
-from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.document.findings import suggestion
+from syncengine.errors import Diagnostic, Problems, Severity, Usage
 from syncengine.gate import Gate, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
@@ -138,33 +139,61 @@ def plan(
 
     `totals` count what is recorded where `recorded` is a part of it (`gate.counted`).
     """
-    rows = _reasserted(recorded, desired.resources) if options.reassert else recorded
+    rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
     suspected = [*suspicions(aimed, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
     problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)
-    found = _with_reasons(diff(rows, aimed), recorded) if options.reassert else diff(rows, aimed)
-    numbering = Numbering()
-    stages = stages_of(found.differences, aimed, numbering)
-    anyway = options.scope.whole and _sweeps_anyway(found, options)
-    sweep = sweep_of(aimed, rows, numbering, anyway=anyway, first=not basis.swept_before)
-    changes = tuple(difference.change for difference in found.differences)
-    return Plan(
-        basis=basis,
-        summary=_summary(changes, found, stages, sweep),
+    planned, found = derived(
+        aimed,
+        rows,
+        recorded,
+        basis,
+        options.reassert,
+        lambda found: options.scope.whole and _sweeps_anyway(found, options),
+    )
+    return replace(
+        planned,
         gate=gate(
             found.differences,
             recorded,
             options.limits,
             desired.resources,
-            sweep=_risk(sweep),
+            sweep=risk_of(planned.sweep),
             team=basis.team,
             lineage=basis.lineage,
             totals_of_all=totals,
             sources=_shrunk_sources(desired, basis),
         ),
+        diagnostics=diagnostics,
+        sources=desired.rows_of_sources(),
+        is_whole=options.scope.whole,
+    )
+
+
+def derived(
+    aimed: Aim,
+    rows: Mapping[Key, Recorded],
+    recorded: Mapping[Key, Recorded],
+    basis: Basis,
+    reasserts: bool,
+    sweeps_anyway: Callable[[Diff], bool],
+) -> tuple[Plan, Diff]:
+    """All that follows from what is aimed at, and the differences that it follows from; no gate, no diagnostics.
+
+    `rows` are the `recorded` ones, with what is reasserted in doubt.
+    """
+    found = _with_reasons(diff(rows, aimed), recorded) if reasserts else diff(rows, aimed)
+    numbering = Numbering()
+    stages = stages_of(found.differences, aimed, numbering)
+    sweep = sweep_of(aimed, rows, numbering, anyway=sweeps_anyway(found), first=not basis.swept_before)
+    changes = tuple(difference.change for difference in found.differences)
+    planned = Plan(
+        basis=basis,
+        summary=_summary(changes, found, stages, sweep),
+        gate=Gate(),
         sweep=sweep,
         changes=changes,
         notes=found.notes,
@@ -172,25 +201,34 @@ def plan(
         records=found.records,
         wholes=_wholes(stages, found.differences),
         prior=_prior(recorded, changes, found.records, sweep),
-        reasserts=options.reassert,
-        diagnostics=diagnostics,
-        sources=desired.rows_of_sources(),
-        is_whole=options.scope.whole,
+        reasserts=reasserts,
     )
+    return planned, found
 
 
 def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
     if not scope.selective:
         return
     known = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
+    addresses = [str(key) for key, _ in known]
     for name in scope.matching_nothing(known):
+        if name not in scope.paths:
+            kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
+            near = suggestion(name, addresses) or _of_another_kind(name, addresses)
+            raise Usage(f"{name} selects nothing{kind}{near}")
         yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
+
+
+def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
+    """The address that has this name, for one that was written without its kind."""
+    found = next((address for address in addresses if address.partition("/")[2] == name), None)
+    return f"; did you mean `{found}`?" if found else ""
 
 
 # --- reasserting (engine.md §7)
 
 
-def _reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
+def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
     """Whatever is desired is sent again; what leaves, or has left, leaves as always."""
     return {
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
@@ -227,7 +265,7 @@ def _shrunk_sources(desired: Desired, basis: Basis) -> list[SourceLoss]:
     ]
 
 
-def _risk(sweep: Sweep | None) -> SweepRisk | None:
+def risk_of(sweep: Sweep | None) -> SweepRisk | None:
     return None if sweep is None else SweepRisk(first=sweep.first, empty=not sweep.uploads)
 
 

@@ -27,9 +27,11 @@ from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.project import Project
 from syncengine.project_file import Level
+from syncengine.references import setting_problem
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
+from syncengine.state_checks import state_warnings
 from syncengine.store.facts import Facts, Recollection
 from syncengine.store.glance import recollection
 
@@ -98,11 +100,16 @@ def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     found = Checked(manifest_set(project))
     with recollection(project.state, around.now) as state:
-        return plan_in(state, found, project, request, around)
+        planned = plan_in(state, found, project, request, around)
+        said = state_warnings(project, state.facts(), planned.basis.commit, exists=state.exists)
+        return replace(planned, diagnostics=(*said, *planned.diagnostics))
 
 
 def plan_in(state: Recollection, found: Checked, project: Project, request: Request, around: Surroundings) -> Plan:
     """Plan in a state that is open already."""
+    if not project.manifests and next(iter(state.rows()), None) is not None:
+        message = "there is no folder manifests/, and the state records what it declared: without it all would go"
+        raise setting_problem("missing-manifests", message)
     options, facts, manifests = options_of(project, request), state.facts(), found.manifests
     how = (options, _basis(project, facts, around))
     with no_collection():

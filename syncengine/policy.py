@@ -179,7 +179,7 @@ def _judge_categories(j: _Judgement) -> None:
     gone = {k: r for k, r in gone.items() if j.scope.selects((k, r.source))}
     if not gone:
         return
-    members = _members(j.recorded, gone)
+    members = members_of(j.recorded, gone)
     ids = Counter(row.server_id for row in gone.values() if row.server_id)
     for key, row in gone.items():
         if row.status is Status.RELEASED and not row.doubtful:
@@ -191,7 +191,7 @@ def _judge_categories(j: _Judgement) -> None:
             _delete_category(j, row, members[key], is_twin=row.server_id is not None and ids[row.server_id] > 1)
 
 
-def _members(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
+def members_of(recorded: Mapping[Key, Recorded], categories: Mapping[Key, Recorded]) -> dict[Key, list[Recorded]]:
     """The recorded tags that may be in each of `categories`, by externalId or by the server's id.
 
     Two rows with one server id are one category, whose rename has no known outcome: its members are in both.

@@ -12,7 +12,7 @@ from syncengine.delivery_file import PostedTimeSection, Source
 from syncengine.document.nodes import Node
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project_file import Level, Limit, Ownership
-from syncengine.references import MISSING, Secret, located, secret_at, setting_problem
+from syncengine.references import MISSING, Secret, secret_at, setting_problem, state_at
 from syncengine.resource import Removal
 from syncengine.secret_places import SecretPlaces, sqlite_files, sqlite_path
 from syncengine.setting_shapes import Reference
@@ -132,7 +132,7 @@ class Project:
         """Where the state is: an absolute path, or a URL that may hold a password. Problems when it cannot be told."""
         if self.is_sandbox:
             return str(self.root / ".syncengine" / "sandbox" / "state.db")
-        return located(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
+        return state_at(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)
 
     @property
     def sandbox_data(self) -> Path:

@@ -42,6 +42,23 @@ def located(text: str, root: Path) -> str:
     return text if URL.match(text) else str(root / Path(text).expanduser())
 
 
+_AS_PATH = re.compile(r"(?:/|~|\.{1,2}/)")
+_NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|.*[@=]")
+KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")
+
+
+def state_at(text: str, root: Path) -> str:
+    """Where a state is. Problems for text that is meant for a URL and is none; it may hold a password, and is not told.
+
+    What begins like a path is one, whatever follows.
+    """
+    is_url = URL.match(text) is not None
+    if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):
+        expected = "a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE is expected"
+        raise setting_problem("state-url", f"the state's place is no URL that is known: {expected} (./NAME for a file)")
+    return located(text, root)
+
+
 def _from_environment(name: str, environ: Mapping[str, str], what: str) -> str:
     if not (value := environ.get(name, "").strip()):
         raise setting_problem(MISSING, f"{what} is expected in the environment variable {name}, which is not set")

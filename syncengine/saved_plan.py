@@ -1,13 +1,15 @@
 """plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (engine.md §6).
 
-The file is the machine format of product.md §7 with one more member, `execution`: the calls, what they leave, and
-the digests of the rows that they stand on.
+The file is the machine format of product.md §7 with two more members: `execution` holds the calls, what they leave, and
+the digests of the rows that they stand on; `digest` is over the whole file before it. A digest proves no author: what
+a file says is held against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,10 +21,16 @@ from syncengine.collection import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import Plan
 from syncengine.resource import Key
+from syncengine.saved_aim import inconsistent
 from syncengine.whole_file import write_whole
 
 FORMAT = "syncengine.plan/v1"
 NOTHING = msgspec.Raw(b"")
+EXECUTION, DIGEST, END = b',"execution":', b',"digest":"', b'"}'
+"""What stands before the calls, before the digest of all that comes before it, and behind that."""
+COMMIT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
+SEAL = 20
+"""Letters of an id that name the plan's content."""
 
 
 class Execution(msgspec.Struct, frozen=True, gc=False):
@@ -45,23 +53,39 @@ class Saved(msgspec.Struct):
     """What a file must hold to be applied; the public document around it is for other readers."""
 
     format: str = ""
-    digest: str = ""
     execution: msgspec.Raw = NOTHING
 
 
-def save(plan: Plan, document: Mapping[str, object], path: Path) -> None:
-    """Write `plan` beside its public `document`, readable by its owner alone (engine.md 1.4)."""
-    execution = msgspec.json.encode(Execution.of(plan))
-    head = orjson.dumps({**document, "digest": _digest(execution)})
+def save(plan: Plan, shown: Callable[[Plan], Mapping[str, object]], path: Path) -> Plan:
+    """Write `plan` beside what is `shown` of it, readable by its owner alone (engine.md 1.4).
+
+    The plan as it was written: its id ends in a digest of its content, so that no other plan can pass for it.
+    """
+    plan = _sealed(plan)
+    content = orjson.dumps(shown(plan))[:-1] + EXECUTION + msgspec.json.encode(Execution.of(plan))
     try:
-        write_whole(path, (memoryview(head)[:-1], b',"execution":', execution, b"}"), mode=0o600)
+        write_whole(path, (content, DIGEST, _digest(content).encode(), END), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
+    return plan
+
+
+def _sealed(plan: Plan) -> Plan:
+    """The plan under an id that names its content."""
+    plain = replace(plan, basis=replace(plan.basis, id="", settles=None))
+    return replace(plain, basis=replace(plain.basis, id=f"{plan.id}-{_seal(plain)}"))
+
+
+def _seal(plan: Plan) -> str:
+    """A digest of everything but the id."""
+    return _digest(msgspec.json.encode(Execution.of(replace(plan, basis=replace(plan.basis, id="")))))[:SEAL]
 
 
 def is_saved_plan(path: Path) -> bool:
     """Whether the file is one of our documents, told by its `format` key, and no manifest. `load` wants a plan."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with path.open("rb") as file:
             start = file.read(200).lstrip()
     except OSError:
@@ -69,31 +93,61 @@ def is_saved_plan(path: Path) -> bool:
     return start.startswith(b"{") and b'"format"' in start and b'"syncengine.' in start
 
 
-def load(path: Path) -> Plan:
-    """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write."""
+def load(path: Path, shown: Callable[[Plan], Mapping[str, object]]) -> Plan:
+    """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
+
+    StalePlan (`plan-inconsistent`) where the file shows another plan than it holds.
+    """
+    content = _content(path)
+    plan = _executed(path, content)
+    if content != orjson.dumps(shown(plan))[:-1] + EXECUTION + msgspec.json.encode(Execution.of(plan)):
+        raise inconsistent(f"{path} shows another plan than it holds")
+    if plan.id.rpartition("-")[2] != _seal(plan) or plan.basis.settles is not None:
+        raise inconsistent(f"{path} has the id of another plan")
+    if not COMMIT.fullmatch(plan.basis.commit or ""):
+        raise inconsistent(f"{path} names a commit that cannot be one")
+    return plan
+
+
+def _content(path: Path) -> bytes:
+    """All of a file but its digest, which must be right."""
     try:
-        saved = msgspec.json.decode(path.read_bytes(), type=Saved)
+        if not path.is_file():
+            raise _unfit(f"the plan {path} cannot be read: it is {'no file' if path.exists() else 'not there'}")
+        whole = path.read_bytes().rstrip()
     except OSError as error:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unfit(f"{path} is not a saved plan: {error}") from None
-    if saved.format != FORMAT:
-        raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
-    execution = memoryview(saved.execution)
-    if not execution:
-        raise _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
-    if saved.digest != _digest(execution):
+    if EXECUTION not in whole:
+        raise _unfit(_why_none(path, whole))
+    content, _, digest = whole.removesuffix(END).rpartition(DIGEST)
+    if digest.decode("ascii", "replace") != _digest(content):
         raise _unfit(f"{path} was changed after it was saved: plan again")
+    return content
+
+
+def _why_none(path: Path, whole: bytes) -> str:
+    """Why a file without anything to execute is no saved plan."""
+    try:
+        found = msgspec.json.decode(whole, type=Saved).format
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = ""
+    return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is no saved plan"
+
+
+def _executed(path: Path, content: bytes) -> Plan:
     try:
         with no_collection():
-            return msgspec.json.decode(execution, type=Execution).restored()
-    except msgspec.ValidationError:
-        raise _unfit(f"{path} was saved by another version of syncengine") from None
+            saved = msgspec.json.decode(content + b"}", type=Saved)
+            if saved.format != FORMAT:
+                raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
+            return msgspec.json.decode(saved.execution, type=Execution).restored()
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _unfit(f"{path} was saved by another version of syncengine, or is no saved plan") from None
 
 
 def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="plan-file")
 
 
-def _digest(execution: bytes | memoryview) -> str:
-    return hashlib.sha256(execution).hexdigest()
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

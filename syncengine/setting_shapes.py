@@ -33,6 +33,8 @@ REFERENCE_KEYS = frozenset({"env", "file"})
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
 _SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
+"""What urlsplit drops or passes over, and no request can carry."""
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
@@ -48,6 +50,18 @@ def split_url(text: str) -> SplitResult | None:
     return parts
 
 
+_PORTS = {"http": 80, "https": 443}
+
+
+def canonical_url(text: str) -> str:
+    """The same for all spellings of one service's URL: case of scheme and host, the usual port, a slash at the end."""
+    parts = split_url(text)
+    if parts is None or not parts.hostname:
+        return text
+    port = f":{parts.port}" if parts.port not in (None, _PORTS.get(parts.scheme)) else ""
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"
+
+
 def has_password(text: str) -> bool:
     """Whether a URL carries credentials, before its host or among its parameters."""
     if not URL.match(text):
@@ -59,6 +73,8 @@ def has_password(text: str) -> bool:
 
 def base_url_trouble(text: str) -> str | None:
     """What is wrong with a base URL, without repeating it."""
+    if _BLANK.search(text):
+        return "must not hold blanks, line breaks or control characters"
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return "must be a URL that starts with https://, or `sandbox`"
@@ -71,6 +87,8 @@ def base_url_trouble(text: str) -> str | None:
 
 def web_url_trouble(text: str) -> str | None:
     """What is wrong with the URL of an HTTP service, without repeating it."""
+    if _BLANK.search(text):
+        return "must not hold blanks, line breaks or control characters"
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return "must be a URL that starts with http:// or https://"

@@ -90,6 +90,16 @@ def levelled(found: Iterable[Diagnostic], levels: AnyMapping[str, Level]) -> lis
     return result
 
 
+def project_folder(folder: Path) -> Path:
+    """The folder itself or the nearest one above it that holds a project file, as far as its repository reaches."""
+    for each in (folder.absolute(), *folder.absolute().parents):
+        if (each / FILE_NAME).exists() or (each / FILE_NAME).is_symlink():
+            return folder if each == folder.absolute() else each
+        if (each / ".git").exists():
+            break
+    return folder
+
+
 def _file(folder: Path, config: Path | None) -> Path | None:
     if config is not None:
         return config
@@ -118,7 +128,7 @@ class _Assembly:
             config=path,
             environment=chosen,
             service=service,
-            manifests=tuple(self.root / name for name in settings.manifests or ("manifests",)),
+            manifests=self._manifests(settings),
             is_sandbox=sandbox or service.base_url == SANDBOX,
             policy=_policy(settings.policy or PolicySection()),
             approvals=(*(settings.approvals or ()), *self._approvals()),
@@ -134,6 +144,13 @@ class _Assembly:
             _state=self._state(),
             _secrets=self.read.secrets,
         )
+
+    def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
+        """Where they are; none in a project that only delivers posted time."""
+        usual = self.root / "manifests"
+        if settings.manifests is None and settings.posted_time is not None and not usual.exists():
+            return ()
+        return tuple(self.root / name for name in settings.manifests or ("manifests",))
 
     def _service(self, section: ServiceSection) -> Service:
         timeout = section.timeout or _SERVICE.timeout

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import click
+from msgspec import structs
 
 from syncengine import own_folder
 from syncengine.cli.asking import agreed
@@ -32,6 +33,7 @@ from syncengine.render.outcomes import report_of
 from syncengine.report import Status
 from syncengine.request import Request, Surroundings
 from syncengine.setting_shapes import duration
+from syncengine.state_checks import SAID_FIRST
 
 
 class Seconds(click.ParamType[float]):
@@ -166,12 +168,15 @@ def _without_repeats(done: Applied) -> Applied:
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
     from syncengine import saved_plan
+    from syncengine.render.json import plan_document
 
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: no selection goes with it")
-    return saved_plan.load(given.folder / paths[0])
+    planned = saved_plan.load(given.folder / paths[0], plan_document)
+    # What was so of the state when it was planned is judged anew.
+    return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
 
 
 def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Request:

@@ -13,6 +13,7 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
 from syncengine.render.visible import file_name
+from syncengine.whole_file import write_whole
 
 
 @click.command(cls=Command)
@@ -36,7 +37,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
 
     def ready(running: RunningSandbox) -> None:
         leaving.callback(address.unlink, missing_ok=True)
-        address.write_text(running.url, encoding="utf-8")
+        write_whole(address, [running.url.encode()])
         output.data(f"Sandbox at {running.url} (data in {file_name(str(file))})\n")
         output.say(f"Console page at {running.console_url}. Stop it with Ctrl-C.")
 

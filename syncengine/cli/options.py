@@ -68,15 +68,22 @@ class Globals:
 
     def project(self) -> Project:
         """Load the project that these options name."""
+        from syncengine.manifest.files import where_to_go
         from syncengine.manifest.lints import LINTS
         from syncengine.objections import LINTS as PLANNING_LINTS
+        from syncengine.project import FILE_NAME
+        from syncengine.references import setting_problem
         from syncengine.service.operations import OPERATIONS
-        from syncengine.settings import load_project
+        from syncengine.settings import load_project, project_folder
 
         if not self.folder.is_dir():
             raise Usage(f"there is no folder {self.folder}")
+        place = self.folder if self.config else project_folder(self.folder)
+        if not self.config and not any(os.path.lexists(place / name) for name in (FILE_NAME, "manifests")):
+            message = f"neither {FILE_NAME} nor manifests/ is in this folder{where_to_go(place)}"
+            raise setting_problem("no-project", message)
         return load_project(
-            folder=self.folder,
+            folder=place,
             config=Path(self.config) if self.config else None,
             environment=self.environment,
             environ=os.environ,

@@ -19,6 +19,7 @@ from syncengine.project import FILE_NAME
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import harmless, visible
+from syncengine.whole_file import write_whole
 
 COMMANDS = frozenset({"github"})
 """Formats that are commands for the runner that reads the log."""
@@ -128,7 +129,8 @@ def write_reports(output: Output, rendered: Sequence[tuple[str, str, str]]) -> N
             output.data(text, format)
             continue
         try:
-            Path(file).write_text(text if format in COMMANDS else safe(text), encoding="utf-8")
+            shown = text if format in COMMANDS else safe(text)
+            write_whole(Path(file), [shown.encode(errors="backslashreplace")])
         except OSError as error:
             raise SyncengineError(
                 f"the report {file} cannot be written: {error.strerror}", code="report-file"

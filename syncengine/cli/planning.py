@@ -159,7 +159,7 @@ def plan(
         request = request_of("plan", project, given, paths, chosen)
         planned = make_plan(project, request, Surroundings(os.environ))
         if out is not None:
-            saved_plan.save(planned, plan_document(planned), Path(out))
+            planned = saved_plan.save(planned, plan_document, Path(out))
         planned = judged(planned, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)
@@ -201,6 +201,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine.diff import Action
     from syncengine.plan import narrowed
     from syncengine.planner import judged
+    from syncengine.render.json import plan_document
     from syncengine.request import Request
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
@@ -208,7 +209,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
         raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
     output = Output(given, given.folder)
     try:
-        planned = saved_plan.load(given.folder / file)
+        planned = saved_plan.load(given.folder / file, plan_document)
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project
@@ -235,6 +236,7 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
     are written.
     """
     from syncengine.render.json import dumped
+    from syncengine.whole_file import refuse_links, write_whole
 
     output = Output(given, given.folder)
     chosen = _schemas(names)
@@ -243,9 +245,10 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
         return ExitCode.DONE
     place = given.folder / (folder or ".")
     try:
+        refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)
         for name, content in chosen.items():
-            (place / name).write_text(dumped(content), encoding="utf-8")
+            write_whole(place / name, [dumped(content).encode()])
             output.say(f"{place / name}")
     except OSError as error:
         raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None

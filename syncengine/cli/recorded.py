@@ -27,6 +27,7 @@ from syncengine.store import exchange
 from syncengine.store.holder import Holder
 from syncengine.store.lock import LockInfo
 from syncengine.store.state import State, open_state
+from syncengine.whole_file import write_whole
 
 HISTORY_RUNS = 50
 
@@ -120,9 +121,7 @@ def export_rows(given: Globals, out: str | None) -> int:
 
 def _to_file(path: Path, lines: Iterable[str]) -> None:
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines(lines)
+        write_whole(path, (line.encode() for line in lines), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
@@ -199,12 +198,12 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
 @click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
 @printing_command
 def rebind(given: Globals, format: str, auto_approve: bool) -> int:
-    """Accept the team's new name. The service is asked which team the key belongs to."""
+    """Accept the team's new name, or the service's new URL. The service is asked which team the key belongs to."""
     from syncengine.cli.applying import serving
 
     project = given.project()
     Output(given, project.root).diagnostics(project.warnings)
-    _confirm("Bind this state to the team that the key belongs to, whatever its name?", auto_approve)
+    _confirm("Bind this state to the service and the team that the key belongs to, whatever their names?", auto_approve)
     before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
     return show(given, format, {"team": team, "before": before}, text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 import click
@@ -21,8 +22,10 @@ def request_of(
     command: str, project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
 ) -> Request:
     """What the options ask of the engine. Usage errors for what contradicts itself."""
+    selected = relative_paths(paths, given.folder, project.root)
+    _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
     scope = Scope(
-        paths=relative_paths(paths, given.folder, project.root),
+        paths=selected,
         targets=tuple(chosen["targets"]),
         excludes=tuple(chosen["excludes"]),
         no_delete=chosen["no_delete"],
@@ -37,6 +40,20 @@ def request_of(
         approvals=_approvals(chosen["approvals"]),
         **more,
     )
+
+
+def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[str, str]]) -> None:
+    """A usage error for what holds no manifest: that nothing was to be done there would be said of nothing."""
+    paths = list(paths)
+    if not paths:
+        return
+    from syncengine.manifest.files import find
+
+    names = [PurePosixPath(file.name) for file in find(project.manifests, project.root).files]
+    for path, selected in paths:
+        if selected != "." and not any(name.is_relative_to(selected) for name in names):
+            expected = "neither a saved plan nor a manifest" if command == "apply" else "no manifest"
+            raise click.UsageError(f"{path} is {expected} of this project")
 
 
 def _approvals(options: Sequence[str]) -> tuple[str, ...]:

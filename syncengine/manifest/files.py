@@ -123,7 +123,7 @@ class _Search:
         root, inside = self.root.resolve(), base.absolute().is_relative_to(self.root.absolute())
         self.allowed = (root,) if inside else (root, base.resolve())
         if not base.exists():
-            message = f"there is no such file or folder{_where_to_go(self.root)}"
+            message = f"there is no such file or folder{where_to_go(self.root)}"
             self._problem(base, "missing-manifests", message)
         elif base.is_dir():
             if self._stays_inside(_Entry.at(base)):
@@ -197,7 +197,7 @@ class _Search:
         return os.fsencode(relative).decode("utf-8", "replace")
 
 
-def _where_to_go(folder: Path) -> str:
+def where_to_go(folder: Path) -> str:
     """The project that the folder holds, or how to begin one, unless it is one itself."""
     if (folder / FILE_NAME).exists():
         return ""

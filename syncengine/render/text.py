@@ -15,6 +15,7 @@ from syncengine.render.rows import Fold, Row, Section
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
 from syncengine.render.visible import cells, file_name, visible, wrapped
 from syncengine.render.words import listed
+from syncengine.state_checks import SAID_FIRST
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -32,12 +33,14 @@ _GAP = "  "
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """The summary first, then what removes, what comes, what changes, notes, the gate and diagnostics."""
     view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    first = [d for d in view.diagnostics if d.code in SAID_FIRST]
     blocks = (
+        (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
         _opening(view, look),
         *(_section(section, look) for section in view.sections),
         paragraph(ABRIDGED, look, Tone.QUIET) if view.abridged else (),
         _gate(view.gate, look),
-        diagnostic_lines(view.diagnostics, look),
+        diagnostic_lines([d for d in view.diagnostics if d not in first], look),
     )
     return joined(blocks)
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from syncengine.errors import SyncengineError
 from syncengine.project import FILE_NAME
 from syncengine.starter.installation import DEFAULT, Installation
+from syncengine.whole_file import refuse_links, write_whole
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""
@@ -66,8 +67,9 @@ def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
 def _put(path: Path, content: str | bytes, *, extend: bool) -> bool:
     """False if the file is there; one that may be extended gets the lines that it lacks."""
     if not (path.exists() or path.is_symlink()):
+        refuse_links(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        write_whole(path, [content.encode() if isinstance(content, str) else content])
         return True
     if not extend or isinstance(content, bytes):
         return False
@@ -75,6 +77,6 @@ def _put(path: Path, content: str | bytes, *, extend: bool) -> bool:
     missing = [line for line in content.splitlines() if line not in there.splitlines()]
     if missing:
         end = "" if there.endswith("\n") or not there else "\n"
-        with path.open("a", encoding="utf-8") as file:
-            file.write(end + "".join(f"{line}\n" for line in missing))
+        text = there + end + "".join(f"{line}\n" for line in missing)
+        write_whole(path, [text.encode(errors="surrogateescape")])
     return bool(missing)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -32,6 +34,7 @@ COLUMNS = (
 """The order of a row's values."""
 
 _BODY = msgspec.json.Decoder(Body)
+_FORMER = msgspec.json.Decoder(tuple[str, ...])
 
 KINDS = {kind.value: kind for kind in Kind}
 STATUSES = {status.value: status for status in Status}
@@ -45,7 +48,10 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str | None) -> dict[str, Any]:
-    return orjson.loads(text) if text else {}
+    found = orjson.loads(text) if text else {}
+    if not isinstance(found, dict):
+        raise ValueError("this is no JSON object")
+    return found
 
 
 def to_values(recorded: Recorded) -> dict[str, object]:
@@ -75,8 +81,23 @@ def to_values(recorded: Recorded) -> dict[str, object]:
     }
 
 
+TYPES: Sequence[tuple[type, ...]] = (
+    *((str,), (str,), (str, NoneType), (str,), (bool, int), (bool, int), (str, NoneType), (bool, int)),
+    *((str, NoneType), (str, NoneType), (int, NoneType), (str, NoneType), (int, NoneType)),
+    *((str, NoneType), (str, NoneType), (str,)),
+)
+"""What may stand in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
+
+
+@cache
+def _fits(types: tuple[type, ...]) -> bool:
+    return all(found in wanted for found, wanted in zip(types, TYPES, strict=True))
+
+
 def from_values(row: Sequence[Any]) -> Recorded:
-    """A row in the order of COLUMNS, as a value."""
+    """A row in the order of COLUMNS, as a value; ValueError or KeyError for a damaged one."""
+    if not _fits(tuple(map(type, row))):
+        raise ValueError("a column holds another type than it is of")
     kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),
@@ -87,7 +108,7 @@ def from_values(row: Sequence[Any]) -> Recorded:
         server_id,
         _source(*place),
         protect,
-        tuple(orjson.loads(former)) if former else (),
+        tuple(_FORMER.decode(former)) if former else (),
         run,
         plan,
     )

@@ -24,6 +24,7 @@ from sqlalchemy.pool import QueuePool, StaticPool
 from syncengine import own_folder
 from syncengine.store import tables
 from syncengine.store.facts import VERSION
+from syncengine.store.places import refuse_no_state
 from syncengine.store.trouble import (
     FOREIGN,
     MISSING,
@@ -81,7 +82,7 @@ class Database:
 def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> Database:
     """Open the state that a path or URL names, and create or migrate it if `write`."""
     path = sqlite_path(url)
-    database = _open_server(url, write) if path is None else _open_file(path, write)
+    database = _open_server(url, write) if path is None else _open_file(path, write, new_lineage)
     try:
         prepared = _prepared(database, write, new_lineage)
         if write and path is not None:
@@ -120,20 +121,37 @@ def _open_server(url: str, write: bool) -> Database:
     return Database(name, engine if write else engine.execution_options(postgresql_readonly=True))
 
 
-def _open_file(path: Path, write: bool) -> Database:
+def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> Database:
+    refuse_no_state(path)
     with told(str(path)):
         if path.is_dir():  # which SQLite would open, and then fail to read
             raise MISSING.error(str(path))
         if write:
-            return _open_writable(path)
+            return _open_writable(path, new_lineage)
         return _open_readable(path) if path.exists() else _empty(str(path))
 
 
-def _open_writable(path: Path) -> Database:
+def _open_writable(path: Path, new_lineage: Callable[[], str]) -> Database:
     own_folder.make(path.parent)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    if not path.exists():
+        _make(path, new_lineage)
     return Database(str(path), _sqlite(path, "rw"))
+
+
+def _make(path: Path, new_lineage: Callable[[], str]) -> None:
+    """Make a state beside its place and give it its name when it is whole: an empty file is never one of ours."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}-")
+    os.close(handle)
+    engine = _sqlite(Path(name), "rw")
+    try:
+        with engine.begin() as connection:
+            tables.upgrade(connection, new_lineage)
+        engine.dispose()
+        with suppress(FileExistsError):  # another first run was quicker
+            os.link(name, path)
+    finally:
+        engine.dispose()
+        Path(name).unlink()
 
 
 def _open_readable(path: Path) -> Database:

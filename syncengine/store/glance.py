@@ -16,6 +16,7 @@ from urllib.parse import quote
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.store.codec import COLUMNS, from_values
 from syncengine.store.facts import FACTS, VERSION, Facts, Recollection, facts_of
+from syncengine.store.places import refuse_no_state
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -29,14 +30,17 @@ SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
 class Glance:
     """The rows of a state at rest, in one transaction; without a connection, those of a state that is not there."""
 
-    def __init__(self, connection: sqlite3.Connection | None) -> None:
+    def __init__(self, connection: sqlite3.Connection | None, name: str = "") -> None:
         self._connection = connection
+        self._name = name
+        self.exists = connection is not None
 
     def facts(self) -> Facts:
         if self._connection is None:
             return NO_FACTS
         query = f"SELECT {', '.join(FACTS)} FROM state_facts"  # noqa: S608 - names of columns
-        return facts_of(self._connection.execute(query).fetchone())
+        with told(self._name):
+            return facts_of(self._connection.execute(query).fetchone())
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         only = "" if kind is None else " WHERE r.kind = ?"
@@ -54,7 +58,9 @@ class Glance:
         return found
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
-        return iter(()) if self._connection is None else map(_recorded, self._connection.execute(query, list(values)))
+        if self._connection is not None:
+            with told(self._name):
+                yield from map(_recorded, self._connection.execute(query, list(values)))
 
 
 def addresses_like(path: str, prefix: str, most: int) -> list[str]:
@@ -74,16 +80,29 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 
 @contextmanager
+def told(state: str) -> Iterator[None]:
+    """Damage as one sentence, as `trouble.told` has it; SQLAlchemy is imported only then."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
+        from syncengine.store.trouble import diagnose
+
+        raise diagnose(error).error(state) from error
+
+
+@contextmanager
 def recollection(url: str, now: Callable[[], float]) -> Iterator[Recollection]:
     """The state at a path or URL, only to be read; SyncengineError when it cannot be."""
     path = None if "://" in url else Path(url)
+    if path is not None:
+        refuse_no_state(path)
     if path is not None and not path.exists():
         yield Glance(None)
         return
     connection = _at_rest(path) if path is not None else None
     if connection is not None:
         try:
-            yield Glance(connection)
+            yield Glance(connection, url)
         finally:
             connection.close()
         return
@@ -98,7 +117,7 @@ def _at_rest(path: Path) -> sqlite3.Connection | None:
     if any(Path(f"{path}{suffix}").exists() for suffix in ("-wal", "-journal")):
         return None
     connection = None
-    with suppress(sqlite3.Error):
+    with suppress(sqlite3.Error, UnicodeDecodeError):
         connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
         connection.execute("BEGIN")
         if connection.execute("SELECT version FROM state_facts").fetchone() == (VERSION,):

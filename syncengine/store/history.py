@@ -136,6 +136,10 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
     return connection.execute(sa.select(RUNS.c.id).where(used).limit(1)).first() is not None
 
 
+def plan_began(connection: sa.Connection, plan: str) -> bool:
+    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan).limit(1)).first() is not None
+
+
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
     runs_of_plan = sa.select(RUNS.c.id).where(RUNS.c.plan == plan)

@@ -121,6 +121,11 @@ class State:
         with self.database.transaction() as connection:
             return history.plan_ended(connection, plan_id)
 
+    def plan_began(self, plan_id: str) -> bool:
+        """Whether a run of this plan began, however it ended."""
+        with self.database.transaction() as connection:
+            return history.plan_began(connection, plan_id)
+
     def settled_calls(self, plan_id: str) -> set[str]:
         """Calls of this plan that need not be sent again: all that they intended has settled."""
         with self.database.transaction() as connection:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import orjson
 from sqlalchemy import exc
 
+from syncengine import DISTRIBUTION
 from syncengine.errors import SyncengineError
 
 
@@ -33,8 +34,26 @@ TOO_OLD = Trouble(
 FOREIGN = Trouble("state-foreign", "{state} is a database, but not a state of syncengine")
 MISSING = Trouble("state-unreadable", "state {state} cannot be opened: it is no file, or there is no permission")
 UNSUPPORTED = Trouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
-NO_DRIVER = Trouble("state-driver", "state {state} needs a database driver that is not installed")
-UNREACHABLE = Trouble("state-unreachable", "state {state}: the database cannot be reached, or it ended the connection")
+NO_DRIVER = Trouble(
+    "state-driver",
+    f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",
+)
+WRONG_PASSWORD = Trouble(
+    "state-login",
+    "state {state}: the database does not accept this user or password; correct them where the URL stands",
+)
+NO_DATABASE = Trouble(
+    "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"
+)
+NO_RIGHTS = Trouble(
+    "state-rights",
+    "state {state}: this user lacks rights in the database; an apply creates tables and writes, a plan reads",
+)
+UNREACHABLE = Trouble(
+    "state-unreachable",
+    "state {state}: the database cannot be reached, or it ended the connection; is the server running, and is the"
+    " address right?",
+)
 REFUSED = Trouble("state-refused", "state {state}: the database refused a statement")
 UNFIT = Trouble(
     "state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or too large a number"
@@ -57,6 +76,26 @@ SQLITE = {
 }
 """By SQLite's primary result code."""
 
+DAMAGED = SQLITE[sqlite3.SQLITE_CORRUPT]
+
+BY_SQLSTATE: tuple[tuple[str, Trouble], ...] = (
+    ("28", WRONG_PASSWORD),
+    ("3D000", NO_DATABASE),
+    ("42501", NO_RIGHTS),
+    ("25006", NO_RIGHTS),
+)
+"""PostgreSQL's codes by how they begin."""
+
+BY_WORDS: tuple[tuple[str, Trouble], ...] = (
+    ("password authentication failed", WRONG_PASSWORD),
+    ("no password supplied", WRONG_PASSWORD),
+    ("no pg_hba.conf entry", WRONG_PASSWORD),
+    ('role "', WRONG_PASSWORD),
+    ('database "', NO_DATABASE),
+    ("permission denied", NO_RIGHTS),
+)
+"""What a server says while one connects, which comes without a code."""
+
 BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
     (exc.DataError, UNFIT),
     (exc.OperationalError, UNREACHABLE),
@@ -70,6 +109,9 @@ BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
     (FileNotFoundError, MISSING),
     (IsADirectoryError, MISSING),
     (OSError, SQLITE[sqlite3.SQLITE_IOERR]),
+    (ValueError, DAMAGED),
+    (LookupError, DAMAGED),
+    (TypeError, DAMAGED),
 )
 """Where SQLite's codes do not decide; the first class that fits."""
 
@@ -84,8 +126,17 @@ def sqlite_code(error: BaseException) -> int | None:
     return None if code is None else code & 0xFF
 
 
+def _by_server(error: Exception) -> Trouble | None:
+    """What PostgreSQL tells, by its code or by its words where there is none."""
+    cause = getattr(error, "orig", None)
+    if state := getattr(cause, "sqlstate", None):
+        return next((trouble for begin, trouble in BY_SQLSTATE if state.startswith(begin)), None)
+    words = str(cause) if isinstance(error, exc.OperationalError) else ""
+    return next((trouble for part, trouble in BY_WORDS if f"FATAL:  {part}" in words), None)
+
+
 def diagnose(error: Exception) -> Trouble:
-    known = SQLITE.get(sqlite_code(error) or 0)
+    known = SQLITE.get(sqlite_code(error) or 0) or _by_server(error)
     return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 
 

@@ -10,6 +10,7 @@ import orjson
 
 from syncengine.apply.singles import SPELLS
 from syncengine.calls import Call, Item
+from syncengine.render.json import plan_document
 from syncengine.saved_plan import load
 from syncengine.service import wire
 from syncengine.service.operations import OPERATIONS
@@ -30,4 +31,4 @@ def tag(item: Item) -> wire.JsonObject:
 
 if __name__ == "__main__":
     with Path(sys.argv[2]).open("wb") as file:
-        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1])).calls())
+        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1]), plan_document).calls())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +47,7 @@ def settled(tmp_path_factory: pytest.TempPathFactory) -> Settled:
     shutil.copytree(project.folder / ".syncengine", state)
     with serving(_copy(data, folder / "after.db")) as service:
         project = prepared(Project(project.folder, service.url))
+        moved(project.folder / ".syncengine" / "state.db", service.url)
         project.settle(**AFTER)
         return Settled(data, state, service.holds(), project.rows())
 
@@ -88,10 +91,17 @@ def _present(recorded: dict[str, Json]) -> dict[str, Json]:
     }
 
 
+def moved(state: Path, url: str) -> None:
+    """The state's service has another address from now on."""
+    with closing(sqlite3.connect(state)) as connection, connection:
+        connection.execute("UPDATE state_facts SET base_url = ?", (url,))
+
+
 @pytest.fixture
 def estate(settled: Settled, tmp_path: Path) -> Iterator[Estate]:
     with serving(_copy(settled.data, tmp_path / "service.db")) as service:
         project = prepared(Project(tmp_path / "project", service.url))
         shutil.copytree(settled.state, project.folder / ".syncengine")
+        moved(project.folder / ".syncengine" / "state.db", service.url)
         project.wants(**AFTER)
         yield Estate(service, project, settled)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -113,3 +116,91 @@ def test_a_full_disk_is_told(project: Project) -> None:
     with Path("/dev/full").open("w") as full:
         done = ended(project.start("plan", stdout=full))
     assert done.code == 1
+
+
+def test_a_selection_that_names_nothing_is_a_usage_error(project: Project) -> None:
+    """With the nearest address; a name without its kind is told with it."""
+    project.settle(tags=[tag("ACME-1")])
+    for option in ("--target", "--exclude"):
+        for name, hint in (("ACME-1", "tag/ACME-1"), ("tag/ACME-2", "tag/ACME-1"), ("tag/X*", "selects nothing")):
+            for command in (("plan",), ("apply", "-y")):
+                refused = project.run(*command, option, name)
+                assert (refused.code, hint in refused.err) == (64, True), refused.err
+    assert project.run("plan", "--target", "tag/ACME-*").code == 0
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "null", "{" + '"a":{' * 9 + "}" * 10, "[" * 50_000, "x"])
+def test_nothing_is_taken_for_a_saved_plan_or_for_a_path(project: Project, content: str) -> None:
+    """An empty file, or one of JSON that is no plan: neither "complete" nor a defect of ours."""
+    project.wants(tags=[tag("ACME-1")])
+    (project.folder / "plan.json").write_text(content)
+    done = project.run("apply", "plan.json", "-y")
+    assert (done.code, "neither a saved plan nor a manifest" in done.err) == (64, True), done.err
+    shown = project.run("show", "plan.json")
+    assert (shown.code, "error[plan-file]" in shown.err) == (1, True), shown.err
+
+
+def test_a_plan_as_deep_as_it_likes_is_no_defect_of_ours(project: Project) -> None:
+    """Told in a sentence by both commands that read plans."""
+    project.wants(tags=[tag("ACME-1")])
+    deep = '{"format":"syncengine.plan/v1","execution":' + '{"plan":' * 50_000 + "1" + "}" * 50_000
+    digest = hashlib.sha256(deep.encode()).hexdigest()
+    (project.folder / "plan.json").write_text(f'{deep},"digest":"{digest}"}}')
+    for command in ("apply", "show"):
+        done = project.run(command, "plan.json")
+        assert (done.code, "error[plan-file]" in done.err) == (1, True), done.err
+
+
+@pytest.mark.parametrize("place", ["plan.json", "syncengine.yaml", "manifests/pipe.yaml"])
+def test_a_pipe_where_a_file_should_be_is_told(project: Project, place: str) -> None:
+    """It would be waited for without an end."""
+    project.wants(tags=[tag("ACME-1")])
+    (project.folder / place).unlink(missing_ok=True)
+    os.mkfifo(project.folder / place)
+    for command in (("apply", "-y", "plan.json"), ("show", "plan.json")) if place == "plan.json" else (("plan",),):
+        done = project.run(*command)
+        assert done.code in (1, 8, 64), done.err
+        assert "internal" not in done.err
+
+
+EVERYWHERE = [("plan",), ("validate",), ("apply", "-y"), ("state", "list"), ("time", "list"), ("connector", "check")]
+
+
+@pytest.mark.parametrize("command", EVERYWHERE, ids=" ".join)
+def test_without_a_project_every_command_says_the_same(project: Project, command: tuple[str, ...]) -> None:
+    """And how to begin one; nothing is made."""
+    empty = project.folder / "empty"
+    empty.mkdir()
+    (empty / ".git").mkdir()
+    done = project.run(*command, cwd=empty)
+    assert (done.code, "`syncengine init` begins one" in done.out + done.err) == (8, True), done
+    assert [path.name for path in empty.iterdir()] == [".git"]
+
+
+def test_a_project_is_found_from_a_folder_below_it(project: Project) -> None:
+    """As Git finds a repository, and no further than that reaches; PATHS are those of the current folder."""
+    project.wants(tags=[tag("ACME-1")])
+    below = project.folder / "manifests"
+    assert project.run("plan", "all.yaml", "--format", "json", cwd=below).document["summary"]["create"] == 1
+    assert project.run("apply", "-y", cwd=below).code == 0
+    assert (project.folder / ".syncengine" / "state.db").exists()
+    assert project.run("plan", cwd=project.folder).out.startswith("No changes")
+
+
+def test_a_project_that_only_delivers_time_needs_no_manifests(project: Project) -> None:
+    """It plans nothing; where the state tells of manifests, their folder is missed."""
+    time = "postedTime: {mode: fetch, deliver: [{name: file, jsonl: {path: out/time.jsonl}}]}"
+    project.settings(time)
+    assert project.run("validate").code == 0
+    assert project.run("plan").code == 0
+    project.settle(tags=[tag("ACME-1")])
+    shutil.rmtree(project.folder / "manifests")
+    refused = project.run("plan", "--format", "json")
+    assert (refused.code, refused.codes) == (8, ["missing-manifests"])
+
+
+def test_a_saved_plan_of_nothing_is_applied_as_often_as_one_likes(project: Project) -> None:
+    """It uses nothing up."""
+    project.settle(tags=[tag("ACME-1")])
+    assert project.run("plan", "--out", "saved.plan").code == 0
+    assert [project.run("apply", "saved.plan").code for _ in range(3)] == [0, 0, 0]

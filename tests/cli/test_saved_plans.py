@@ -30,20 +30,60 @@ def test_a_saved_plan_is_its_owners_and_shown_in_every_format(saved: Project) ->
         assert (shown.code, "TOUCHED-1" in shown.out, shown.err) == (0, True, ""), format
 
 
-def test_a_plan_goes_through_a_link_and_into_a_pipe(project: Project) -> None:
+def test_a_plan_goes_into_a_pipe(project: Project) -> None:
     """A file is replaced whole; whatever is no file stays what it is."""
     project.wants(tags=[tag("NEW-1")])
-    (project.folder / "kept").mkdir()
-    (project.folder / "link.json").symlink_to("kept/real.json")
     os.mkfifo(project.folder / "pipe")
-    assert project.run("plan", "--out", "link.json").code == 0
-    assert (project.folder / "link.json").is_symlink()
-    assert (project.folder / "kept" / "real.json").stat().st_mode & 0o777 == 0o600
     running = project.start("plan", "--out", "pipe")
     read = json.loads((project.folder / "pipe").read_bytes())
     assert ended(running).code == 0
     assert (read["format"], (project.folder / "pipe").is_fifo()) == ("syncengine.plan/v1", True)
     assert sorted(path.name for path in project.folder.iterdir() if "plan" in path.name) == []
+    shown = project.run("plan", "--out", "/dev/stdout", "--report", "json=report.json", "-q")
+    assert (shown.code, '"execution"' in shown.out) == (0, True)
+    assert (project.folder / "report.json").stat().st_mode & 0o777 == 0o644
+
+
+WRITES = {
+    "a plan": ("plan", "--out", "{place}"),
+    "a report": ("plan", "--report", "json={place}"),
+    "a report of an apply": ("apply", "-y", "--report", "json={place}"),
+    "an export": ("state", "export", "--out", "{place}"),
+    "manifests": ("fmt", "{place}"),
+}
+
+
+@pytest.mark.parametrize("command", WRITES.values(), ids=WRITES)
+@pytest.mark.parametrize("is_folder", [False, True], ids=["a link", "a folder that is a link"])
+def test_what_a_link_leads_to_is_not_overwritten(project: Project, command: tuple[str, ...], is_folder: bool) -> None:
+    """A link may have come with the repository: it says nothing of what the user wants to be written."""
+    project.wants(tags=[tag("NEW-1")])
+    place = "manifests/linked/kept.yaml" if is_folder else "manifests/linked.yaml"
+    kept = project.folder / "elsewhere" / "kept.yaml"
+    kept.parent.mkdir()
+    kept.write_text("tags:   []\n")
+    link = project.folder / "manifests" / ("linked" if is_folder else "linked.yaml")
+    link.symlink_to("../elsewhere" if is_folder else "../elsewhere/kept.yaml")
+    done = project.run(*(word.format(place=place) for word in command))
+    assert done.code in (1, 8), (done.out, done.err)
+    assert "is a link" in done.err, done.err
+    assert (kept.read_text(), link.is_symlink()) == ("tags:   []\n", True)
+    assert [path.name for path in kept.parent.iterdir()] == ["kept.yaml"]
+
+
+@pytest.mark.parametrize("linked", ["schemas", ".gitignore"])
+def test_neither_init_nor_schema_follows_a_link(project: Project, linked: str) -> None:
+    """What they lead to is as it was."""
+    (project.folder / "syncengine.yaml").unlink()
+    kept = project.folder / "kept"
+    kept.write_text("mine\n") if linked == ".gitignore" else kept.mkdir()
+    (project.folder / linked).symlink_to("kept")
+    assert project.run("init").code == 1
+    if linked == "schemas":
+        assert project.run("schema", "-o", "schemas").code == 1
+        assert list(kept.iterdir()) == []
+    else:
+        assert kept.read_text() == "mine\n"
 
 
 def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, service: Service) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from syncengine.setting_shapes import canonical_url
+
 from .program import Project, category, tag
-from .service import Json, Service
+from .service import Json, Service, serving
 
 HELD = {"tagCategories": [category("held")], "tags": [tag("HELD-1", category="held", keywords=["of it"])]}
 
@@ -148,3 +150,57 @@ def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
     held_before = held.run("plan", "--detailed-exitcode").code
     folder.chmod(0o700)
     assert (held_before, held.files()) == (0, before)
+
+
+def test_another_service_is_said_by_plan_and_refused_by_apply(held: Project, service: Service) -> None:
+    """The new one lacks all that is recorded, whatever its team is called; `state rebind` is how a service moves."""
+    held.wants(**HELD)
+    with serving() as other:
+        there = Project(held.folder, other.url)
+        planned = there.run("plan", "--out", "saved.plan", "--format", "json")
+        assert (planned.code, planned.codes) == (0, ["other-service"])
+        assert there.run("plan").out.startswith("warning[other-service]: the state is of ")
+        for arguments in (("apply", "-y"), ("apply", "saved.plan")):
+            refused = there.run(*arguments, "--format", "json")
+            assert (refused.code, refused.codes) == (7, ["other-service"]), refused.out
+        assert other.asked() == []
+        assert there.run("state", "rebind", "-y").code == 0
+        assert there.run("apply", "-y").code == 0
+
+
+def test_another_spelling_of_a_service_is_the_same_service(held: Project) -> None:
+    """A slash at the end, and letters of the host; the port that goes without saying has a test of its own."""
+    spelt = Project(held.folder, held.url.replace("http://127", "HTTP://127") + "/")
+    assert spelt.run("apply", "-y").code == 0
+    assert canonical_url("https://A.example:443/x/") == canonical_url("https://a.example/x") != "https://a.example"
+
+
+def test_another_team_is_said_by_plan(held: Project) -> None:
+    """As far as the project file says which it is; the network is not asked."""
+    held.settings(service=("team: Others",))
+    planned = held.run("plan", "--format", "json")
+    assert (planned.code, planned.codes) == (0, ["wrong-team"])
+
+
+def test_a_plan_without_a_state_says_so_first(project: Project) -> None:
+    """In its first line, and to machines: the path may be wrong."""
+    project.wants(tags=[tag("A-1")])
+    assert project.run("plan").out.startswith("warning[no-state]: no state at .syncengine/state.db yet: everything is")
+    assert project.run("plan", "--format", "json").codes == ["no-state"]
+    project.apply()
+    assert project.run("plan", "--format", "json").codes == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["postgresql:/x", "host=db dbname=state", "mongodb://h/x", "jo@db/state", "postgres:state", "http://h/state.db"],
+)
+def test_a_mistyped_url_of_a_state_is_no_path(project: Project, place: str) -> None:
+    """Nothing is made under that name, and what may be a password is not repeated."""
+    project.wants(tags=[tag("A-1")])
+    before = project.files()
+    for command in (("plan",), ("apply", "-y"), ("state", "list")):
+        refused = project.run(*command, environ={"SYNCENGINE_STATE": place})
+        assert (refused.code, "error[state-url]" in refused.err, place in refused.err) == (8, True, False), refused.err
+    assert project.files() == before
+    assert project.run("plan", environ={"SYNCENGINE_STATE": "./a=b@c.db"}).code == 0

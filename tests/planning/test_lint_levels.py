@@ -115,10 +115,10 @@ def test_a_line_that_removes_nothing(bench: Bench, level: str, severities: list[
 
 @pytest.mark.parametrize(("level", "severities"), LEVELS)
 def test_a_selection_of_nothing(bench: Bench, level: str, severities: list[str]) -> None:
-    """A target that is none."""
+    """A path that is none."""
     write(bench, "b.yaml", OTHER % "v1")
     set_to(bench, "nothing-selected", level)
-    planned = Twice(bench.project).same(scope=Scope(targets=("tag/Nobody",)))
+    planned = Twice(bench.project).same(scope=Scope(paths=("nowhere",)))
     assert told(planned) == [("nothing-selected", severity) for severity in severities]
 
 

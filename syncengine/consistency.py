@@ -1,0 +1,149 @@
+"""a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (engine.md §6).
+
+A plan file is input from outside. Planning again from what its calls aim at, over the recorded rows, must come to the
+very changes, calls, records and gate that the file shows. Places, reasons to leave, notes of what stays and the count
+of what is unchanged are words by which nothing is decided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from syncengine.aims import Aim, Note, Rules, Way
+from syncengine.diff import Diff
+from syncengine.gate import SAYS, Gate, approval_of, gate, losses_in
+from syncengine.leaves import Leave
+from syncengine.objections import objections
+from syncengine.plan import Plan, derived, reasserted, risk_of
+from syncengine.project_file import Limit
+from syncengine.resource import Key, Kind, Recorded
+from syncengine.saved_aim import aim_of, inconsistent
+
+FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
+"""Notes that follow from what is sent."""
+
+COUNTED = re.compile(r"([0-9]+) of ([0-9]+) (.+) \(limit [0-9.]+%?\)")
+SHRUNK = re.compile(r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources that .* made of it go) \(limit 25%\)")
+"""The reasons of a gate; how much there was of a source of data is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What is so now. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
+
+    rows: Mapping[Key, Recorded]
+    estate: Callable[[], Mapping[Key, Recorded]]
+    rules: Rules
+    limits: Mapping[str, Limit]
+    owns_activity_types: bool
+
+
+def prove(plan: Plan, now: Present) -> None:
+    """Nothing, if the plan would do what it shows; StalePlan (`plan-inconsistent`) if not."""
+    aimed = aim_of(plan, now.rows)
+    rows = reasserted(now.rows, aimed.wanted) if plan.reasserts else now.rows
+    _refuse_impossible(aimed, rows, now.rules)
+    first = plan.sweep is not None and (plan.sweep.first or not now.owns_activity_types)
+    basis = replace(plan.basis, swept_before=not first)
+    again, found = derived(aimed, rows, now.rows, basis, plan.reasserts, lambda _: plan.sweep is not None)
+    _compare_what_is_shown(plan, again)
+    _compare_what_is_done(plan, again, now.rows)
+    _compare_gates(plan, found, now)
+
+
+def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -> None:
+    for trouble in objections(aimed, rows):
+        raise inconsistent(f"{trouble.address}: {trouble.message}")
+    for key, leaving in aimed.leaving.items():
+        if leaving.way is Way.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
+            raise inconsistent(f"{key} cannot be deleted: service.endpoints.deleteTag is not configured")
+
+
+def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
+    for shown, true in zip(plan.changes, again.changes, strict=False):
+        if shown != true:
+            raise inconsistent(f"it shows another change of {shown.key} than its calls would make")
+    if len(plan.changes) != len(again.changes):
+        raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
+    kept = sum(note.kind == "kept" for note in plan.notes)
+    if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept) != plan.summary:
+        raise inconsistent("its summary counts other changes, or other requests, than it would make")
+    if _following(plan.notes) != _following(again.notes):
+        raise inconsistent("it keeps back a note of a field that the service does not take")
+
+
+def _following(notes: Iterable[Note]) -> list[Note]:
+    return sorted((replace(note, source=None) for note in notes if note.kind in FOLLOWING), key=repr)
+
+
+def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded]) -> None:
+    if plan.stages != again.stages or plan.wholes != again.wholes:
+        raise inconsistent("its calls are not those that make its changes")
+    if plan.sweep != again.sweep:
+        raise inconsistent("its sync session is not the one that makes its changes")
+    if _telling(plan.records, rows) != _telling(again.records, rows):
+        raise inconsistent("it would write other rows than its changes leave")
+    if unproven := [key for key in again.prior if key not in plan.prior]:
+        raise inconsistent(f"it does not say what {unproven[0]} was when it was made")
+
+
+def _telling(records: Iterable[Leave], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Leave]]:
+    """Records that say more than another place; the others must say just that, of rows that are there."""
+    told = []
+    for leave in records:
+        row = rows.get(leave.key)
+        if row is None:
+            raise inconsistent(f"it would write of {leave.key}, which is not recorded")
+        if leave.says_something(row):
+            told.append((leave.key, leave))
+        elif leave != Leave(key=leave.key, source=leave.source, protect=row.protect):
+            raise inconsistent(f"it would write another row of {leave.key} than its changes leave")
+    return sorted(told, key=lambda pair: (pair[0], repr(pair[1])))
+
+
+# --- the gate
+
+
+def _compare_gates(plan: Plan, found: Diff, now: Present) -> None:
+    """A gate that asks stays as strict as it was; one that asks nothing must ask nothing today either.
+
+    Totals and limits may be others today. How templates were laid out is not known here, so that what one template of
+    a source loses is judged by the plan alone.
+    """
+    today = _gate_today(plan, found, now)
+    shown, losses = plan.gate, losses_in(found.differences)
+    if today.tripped and not shown.tripped:
+        raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
+    basis = plan.basis
+    asked = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
+    if shown.approve != (asked if shown.tripped else None) or bool(shown.reasons) != shown.tripped:
+        raise inconsistent("its gate asks for another approval than its removals need")
+    counts = Counter(SAYS[loss.of] for loss in losses)
+    told = [_told(reason) for reason in shown.reasons]
+    true = [_told(reason) for reason in today.reasons]
+    if not all(reason in told for reason in true) or not all(_is_true(r, counts, true) for r in told):
+        raise inconsistent("the reasons of its gate are not those of its removals")
+
+
+def _gate_today(plan: Plan, found: Diff, now: Present) -> Gate:
+    sweep, losses = risk_of(plan.sweep), losses_in(found.differences)
+    if not losses and sweep is None:
+        return Gate()
+    basis = plan.basis
+    return gate(found.differences, now.estate(), now.limits, None, sweep=sweep, team=basis.team, lineage=basis.lineage)
+
+
+def _told(reason: str) -> str:
+    """A reason without its total and its limit, which may be others on another day."""
+    counted = COUNTED.fullmatch(reason)
+    return f"{counted[1]} {counted[3]}" if counted and counted[3] in SAYS.values() else reason
+
+
+def _is_true(reason: str, counts: Mapping[str, int], true: Iterable[str]) -> bool:
+    count, _, of = reason.partition(" ")
+    return reason in true or SHRUNK.fullmatch(reason) is not None or (of in counts and str(counts[of]) == count)

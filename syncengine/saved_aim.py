@@ -1,0 +1,210 @@
+"""a saved plan, the rows as they are now → what its calls and records aim at; pure (engine.md §6).
+
+What a plan would send is read backwards: whole upserts are what is wanted, deletions and releases are what leaves. What
+no call could make of these rows, or would do unseen, is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from syncengine.aims import Aim, Leaving, Way, may_be_held
+from syncengine.calls import Item, Step
+from syncengine.diff import Action, Change
+from syncengine.errors import StalePlan
+from syncengine.leaves import Leave
+from syncengine.plan import Plan
+from syncengine.policy import members_of
+from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
+
+INCONSISTENT = "plan-inconsistent"
+"""The code of a plan that shows one thing and would do another."""
+
+UPSERTS = frozenset({Step.CATEGORIES, Step.ACTIVITY_TYPES, Step.TAGS})
+TAG_DEPARTURES = frozenset({Step.KEYWORD_DELETES, Step.TAG_DELETES})
+WAYS: Mapping[tuple[Action, Kind], Way] = {
+    (Action.FORGET, Kind.TAG): Way.FORGET,
+    (Action.RETIRE, Kind.TAG): Way.RETIRE,
+    (Action.DELETE, Kind.TAG): Way.DELETE,
+    (Action.DELETE, Kind.CATEGORY): Way.DELETE,
+    (Action.DELETE, Kind.ACTIVITY_TYPE): Way.SWEEP,
+}
+OTHERWISE: Mapping[Status, Way] = {Status.RELEASED: Way.FORGET, Status.DELETED: Way.RETIRE}
+"""How a member leaves that a deletion may not reach, by what its row becomes."""
+
+
+def inconsistent(why: str) -> StalePlan:
+    return StalePlan(f"the plan file contradicts itself or the state: {why}; plan again", code=INCONSISTENT)
+
+
+def aim_of(plan: Plan, rows: Mapping[Key, Recorded]) -> Aim:
+    """The aim of a plan. `rows`: all that it touches, every member of categories that it deletes or renames, and every
+    activity type if it sweeps."""
+    return _Reading(plan, rows).aim
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One plan, read backwards. `records` are rows that would be written without a request, if they are there."""
+
+    plan: Plan
+    rows: Mapping[Key, Recorded]
+    aim: Aim = field(default_factory=Aim)
+    records: dict[Key, Leave] = field(init=False)
+    taken_over: dict[Key, Key] = field(init=False)
+
+    def __post_init__(self) -> None:
+        changes = self.plan.changes
+        items = (*self.plan.wholes.values(), *(item for call in self.plan.calls() for item in call.items))
+        if not all(item.leaves for item in items) or not all(stage.calls for stage in self.plan.stages):
+            raise inconsistent("a call changes nothing")
+        self.records = {leave.key: leave for leave in self.plan.records if leave.key in self.rows and not leave.former}
+        self.taken_over = {Key(c.key.kind, c.previously): c.key for c in changes if c.previously is not None}
+        self._read_wanted()
+        self._read_renames()
+        self._read_leaving()
+        self._read_cascades()
+        self._read_rest()
+
+    def _items(self, steps: frozenset[Step]) -> Iterator[Item]:
+        return (item for s in self.plan.stages if s.step in steps for call in s.calls for item in call.items)
+
+    # --- what is wanted
+
+    def _read_wanted(self) -> None:
+        upserts = self._upserts()
+        for key in self._order():
+            self.aim.wanted[key] = _resource(upserts[key]) if key in upserts else self._unsent(key)
+
+    def _upserts(self) -> dict[Key, Leave]:
+        items = (*self.plan.wholes.values(), *self._items(UPSERTS))
+        return {**self._staying(), **{item.key: item.leaves[0] for item in items}}
+
+    def _staying(self) -> dict[Key, Leave]:
+        """Activity types that a sweep keeps since they are wanted."""
+        uploads = self.plan.sweep.uploads if self.plan.sweep else ()
+        leaves = (item.leaves[0] for call in uploads for item in call.items)
+        return {leave.key: leave for leave in leaves if leave.status is Status.ACTIVE}
+
+    def _order(self) -> Iterator[Key]:
+        """All that is wanted, in an order that the changes and the uploads of a sweep agree with."""
+        staying = iter(self._staying())
+        met = set[Key]()
+        for change in self.plan.changes:
+            if (change.action, change.key.kind) in WAYS:
+                continue
+            while change.key.kind is Kind.ACTIVITY_TYPE and change.key not in met and (key := next(staying, None)):
+                met.add(key)
+                yield key
+            yield change.key
+        yield from staying
+        changed = {change.key for change in self.plan.changes}
+        yield from (key for key, leave in self.records.items() if key not in changed and not _releases(leave))
+
+    def _unsent(self, key: Key) -> Resource:
+        """A resource of which only the record is written."""
+        leave, row = self.records.get(key), self.rows.get(key)
+        if leave is None or row is None:
+            raise inconsistent(f"no call brings about what is shown of {key}")
+        kept = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
+        body = Body({**kept, **leave.fields}, row.body.keywords, row.body.metadata)
+        return _resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
+
+    def _read_renames(self) -> None:
+        for former, key in self.taken_over.items():
+            row = self.rows.get(former)
+            held = row is not None and may_be_held(row) and (key.kind is Kind.TAG or row.server_id is not None)
+            if not held or key not in self.aim.wanted or former in self.aim.wanted:
+                raise inconsistent(f"{former} cannot become {key}")
+            self.aim.renames[key] = (former,)
+
+    # --- what leaves
+
+    def _read_leaving(self) -> None:
+        needs = {item.key: item.needs[0] for item in self._items(TAG_DEPARTURES) if item.needs}
+        for change in self.plan.changes:
+            if way := WAYS.get((change.action, change.key.kind)):
+                self.aim.leaving[change.key] = self._leaving(change, way, needs.get(change.key))
+
+    def _leaving(self, change: Change, way: Way, needed: Key | None) -> Leaving:
+        row = self.rows.get(change.key)
+        if row is None or not may_be_held(row) or change.key in self.aim.wanted:
+            raise inconsistent(f"{change.key} cannot leave")
+        if row.protect:
+            raise inconsistent(f"{change.key} is protected")
+        way = Way.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
+        # The new name may be as it should be already, and a second former name stands in no change.
+        new = needed if needed in self.aim.wanted or needed in self.rows else None
+        if new in self.aim.wanted and new not in self.taken_over.values():
+            raise inconsistent(f"{new} takes the place of {change.key}, which is not shown")
+        by = change.cascade or self.taken_over.get(change.key, new)
+        return Leaving(replace(row, source=change.source), way, change.reason, by)
+
+    def _read_cascades(self) -> None:
+        """What goes with the categories that are deleted, and what must have left them before."""
+        going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
+        deletes = self._items(frozenset({Step.CATEGORY_DELETES}))
+        unsure = {(i.key, leave.key): leave.unsure for i in deletes for leave in i.leaves if leave.unsure is not None}
+        ids = Counter(row.server_id for row in going.values() if row.server_id)
+        for key, members in members_of(self.rows, going).items():
+            self.aim.movers[key] = []
+            is_twin = ids[going[key].server_id or ""] > 1
+            for member in members:
+                self._read_member(key, member, unsure.get((key, member.key)), is_twin)
+        for change in self.plan.changes:
+            gone = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
+            if gone is not None and all(leaving.row.key != change.key for leaving in gone):
+                raise inconsistent(f"{change.key} does not go with {change.cascade}")
+
+    def _read_member(self, category: Key, member: Recorded, unsure: Status | None, is_twin: bool) -> None:
+        key = member.key
+        if key in self.aim.wanted:
+            if str(category) in category_references(self.aim.wanted[key].body.fields):
+                raise inconsistent(f"{key} stays in {category}, and would be deleted with it")
+            self.aim.movers[category].append(key)
+            return
+        leaving = self.aim.leaving.get(key)
+        if leaving is None or leaving.way is not Way.CASCADE:
+            raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
+        may_stay = member.doubtful or is_twin or unsure is not None
+        otherwise = OTHERWISE.get(unsure) if unsure else None
+        taken = Leaving(leaving.row, Way.CASCADE, leaving.reason, category, may_stay, otherwise)
+        self.aim.cascades.setdefault(category, []).append(taken)
+        if key in self.taken_over:
+            self.aim.movers[category].append(self.taken_over[key])
+
+    # --- what stays as it is
+
+    def _read_rest(self) -> None:
+        """Activity types that a sweep keeps though nothing wants them, and rows that are let go without a change."""
+        if self.plan.sweep is not None:
+            types = (row for key, row in sorted(self.rows.items()) if key.kind is Kind.ACTIVITY_TYPE)
+            others = (row for row in types if row.key not in self.aim.wanted and row.key not in self.aim.leaving)
+            self.aim.held = [row for row in others if row.status is not Status.DELETED]
+        kept = {note.key for note in self.plan.notes if note.kind == "kept"}
+        for key, leave in self.records.items():
+            if leave.status is Status.RELEASED and key not in self.aim.leaving:
+                if key not in kept or key in self.aim.wanted:
+                    raise inconsistent(f"{key} would be let go, which is not shown")
+                self.aim.released.append(self.rows[key])
+
+
+def _releases(leave: Leave) -> bool:
+    return leave.status in (Status.RELEASED, Status.RETIRED)
+
+
+def _resource(leave: Leave) -> Resource:
+    if leave.source is None:
+        raise inconsistent(f"{leave.key} is declared nowhere")
+    if len(set(leave.keywords)) < len(leave.keywords):
+        raise inconsistent(f"{leave.key} has a keyword twice")
+    return Resource(
+        leave.key,
+        Body(leave.fields, leave.keywords, leave.metadata),
+        leave.source,
+        bool(leave.protect),
+    )

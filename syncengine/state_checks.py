@@ -1,0 +1,49 @@
+"""project, its state → warnings that a plan says first: no state yet, another service or team, an older commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from syncengine import commits
+from syncengine.errors import Diagnostic, Severity
+from syncengine.project import Project
+from syncengine.setting_shapes import canonical_url
+from syncengine.store.facts import Facts
+
+NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
+SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT})
+
+
+def of_another_service(facts: Facts, base_url: str) -> bool:
+    """Whether the state was applied to another service than this; another spelling of a URL is none."""
+    return facts.base_url is not None and canonical_url(facts.base_url) != canonical_url(base_url)
+
+
+def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists: bool) -> Iterator[Diagnostic]:
+    """What is to be known of the state before anything that a plan says; `commit` is the one that is planned."""
+    if not exists:
+        yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
+    if of_another_service(facts, project.base_url()):
+        of, cure = facts.base_url, "apply refuses until `state rebind` accepts that"
+        yield _warning(OTHER_SERVICE, f"the state is of {of}, and this plan is for {project.base_url()}: {cure}")
+    if None not in (project.service.team, facts.team) and project.service.team != facts.team:
+        of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
+        yield _warning(WRONG_TEAM, f"the state is of {of}, and service.team is {project.service.team!r}: {cure}")
+    if commit and facts.commit and commits.is_older(project.root, commit, facts.commit):
+        cure = "apply refuses it without --allow-older"
+        yield _warning(OLDER_COMMIT, f"{commit[:12]} is older than the last applied commit {facts.commit[:12]}: {cure}")
+
+
+def _warning(code: str, message: str) -> Diagnostic:
+    return Diagnostic(severity=Severity.WARNING, code=code, message=message)
+
+
+def _shown(project: Project) -> str:
+    """Where the state is, without a password; a file as it is seen from the project's folder."""
+    place = project.state
+    if "://" in place:
+        return re.sub(r"//[^/]*@", "//", place).partition("?")[0]
+    path = Path(place)
+    return path.relative_to(project.root).as_posix() if path.is_relative_to(project.root) else place

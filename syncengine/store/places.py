@@ -1,0 +1,46 @@
+"""What a state's path names → nothing, or why no state can be read there; standard library only.
+
+Whoever opens a state asks here first: what is not there begins as nothing, and nothing is taken for that by mistake.
+"""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from syncengine import commits
+from syncengine.errors import SyncengineError
+
+BESIDE = ("", "-journal", "-wal", "-shm")
+"""What SQLite reads with a database, and the database."""
+
+
+def refuse_no_state(path: Path) -> None:
+    """SyncengineError for what is there and can be no state: a lost link, a pipe, an empty file, a file under Git."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise _unfit(path, "is a link to a file that is not there") from None
+        return
+    except OSError:
+        return  # whoever opens it says why
+    if stat.S_ISDIR(found.st_mode):
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise _unfit(path, "is no regular file")
+    if found.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
+        raise _unfit(path, "is an empty file, which no state ever is: restore it, or remove it to begin a new state")
+    _refuse_committed(path)
+
+
+def _refuse_committed(path: Path) -> None:
+    """Who proposes a change could say by a state in the repository that all is as it should be."""
+    real = path.resolve()
+    if commits.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+        cure = f"`git rm --cached {real.name}` in its folder takes it out, and .gitignore keeps it out"
+        raise SyncengineError(f"state {path} is under Git, and is not believed: {cure}", code="state-in-git")
+
+
+def _unfit(path: Path, why: str) -> SyncengineError:
+    return SyncengineError(f"state {path} {why}", code="state-unreadable")

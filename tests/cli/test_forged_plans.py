@@ -1,0 +1,256 @@
+"""A saved plan comes from outside, and whoever writes one can compute its digest: it does what it shows, or nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from syncengine import guards
+from syncengine.errors import SyncengineError
+from syncengine.gate import Gate
+from syncengine.plan import Plan
+from syncengine.planner import options_of
+from syncengine.project import Project as Settings
+from syncengine.render.json import plan_document
+from syncengine.request import Request
+from syncengine.saved_plan import DIGEST, END, Execution, _digest, load, save
+from syncengine.store.state import State, open_state
+
+from .conftest import Estate
+from .program import Project, category, tag
+from .service import Service
+
+Place = tuple[str | int, ...]
+FAMILIES = (
+    ("active", "released", "retired", "deleted"),
+    ("+", "~", "-", "x", "o"),
+    ("applies", "create-only", "ignored", "kept"),
+    ("tags", "keyword deletes", "category deletes"),
+    ("upsertTags", "deleteTag"),
+)
+"""Texts of which one may stand where another does."""
+
+
+def rewritten(value: Any) -> Iterator[Any]:
+    """Every part of a JSON value in turn as something else: a leaf, a list without a member, turned round or doubled,
+    a mapping without a key."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield {name: each for name, each in value.items() if name != key}
+            for other in rewritten(inner):
+                yield {**value, key: other}
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield value[:index] + value[index + 1 :]
+            for other in rewritten(inner):
+                yield [*value[:index], other, *value[index + 1 :]]
+        yield value[::-1] if value != value[::-1] else [*value, *value] or [None]
+    else:
+        yield from (other for other in others(value) if (type(other), other) != (type(value), value))
+
+
+def others(value: Any) -> Iterator[Any]:
+    yield None
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        yield value + 1
+    elif isinstance(value, str):
+        yield value + "x"
+        yield from next((family for family in FAMILIES if value in family), ())
+    else:
+        yield "tags"
+        yield ["tag", "GAINS-1"]
+
+
+def sent_and_shown(plan: Plan) -> Any:
+    """All that a plan does and all that it says of that; no places, ids, times and words that decide nothing, nor what
+    is protected from now on: lifting that removes nothing, and what does is another plan with a gate of its own."""
+    execution = msgspec.to_builtins(Execution.of(replace(plan, basis=replace(plan.basis, id=""))))
+    execution.pop("prior")
+    said = execution["plan"]
+    harmless = {"notes", "diagnostics", "basis", "is_whole", "sources"}
+    kept = {name: part for name, part in said.items() if name not in harmless}
+    kept["summary"] = {name: count for name, count in kept["summary"].items() if name not in ("unchanged", "kept")}
+    kept["gate"] = {name: part for name, part in kept["gate"].items() if name != "reasons"}
+    records = [{**record, "protect": None, "source": None} for record in kept["records"]]
+    kept["records"] = sorted((r for r in records if any(part for name, part in r.items() if name != "key")), key=str)
+    return without({**execution, "plan": kept, "wholes": sorted(execution["wholes"])}, ("source", "reason", "protect"))
+
+
+def differing(true: Any, other: Any, place: str = "") -> Iterator[str]:
+    """Where two JSON values differ, and how."""
+    if isinstance(true, dict) and isinstance(other, dict) and true.keys() == other.keys():
+        for name in true:
+            yield from differing(true[name], other[name], f"{place}.{name}")
+    elif isinstance(true, list) and isinstance(other, list) and len(true) == len(other):
+        for index, (mine, theirs) in enumerate(zip(true, other, strict=True)):
+            yield from differing(mine, theirs, f"{place}.{index}")
+    elif true != other:
+        yield f"{place}: {true!r} is {other!r}"
+
+
+def without(value: Any, names: tuple[str, ...]) -> Any:
+    if isinstance(value, dict):
+        kept = {name: without(inner, names) for name, inner in value.items() if name not in names}
+        return {name: sorted(inner) if name == "keywords" else inner for name, inner in kept.items()}
+    return [without(inner, names) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
+    """The plan in a file, if an apply would begin to execute it."""
+    options = options_of(settings, Request("apply"))
+    try:
+        plan = load(file, plan_document)
+        guards.refuse_stale(plan, state, settings.base_url())
+        guards.refuse_inconsistent(plan, state, options.rules, options.limits)
+    except SyncengineError as error:
+        assert error.code in ("plan-file", "plan-inconsistent", "stale-plan", "other-service"), error
+        return None
+    return plan
+
+
+@pytest.fixture
+def planned(estate: Estate) -> Plan:
+    """A plan of every operation that there is, with a rename, a cascade and a sweep."""
+    plan = estate.project.plan()
+    assert {action for c in plan.changes for action in [c.action.word]} == {
+        "create",
+        "update",
+        "delete",
+        "retire",
+        "forget",
+    }
+    assert plan.gate.tripped
+    return plan
+
+
+def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
+    estate: Estate, planned: Plan, tmp_path: Path
+) -> None:
+    """The forger computes digest and id anew and shows what fits his plan; what is still taken does and shows the
+    same. Nearly all is refused."""
+    file = tmp_path / "forged.plan"
+    true = sent_and_shown(planned)
+    tried = taken = 0
+    harm: list[str] = []
+    settings = estate.project.loaded()
+    with open_state(settings.state, write=False) as state:
+        save(planned, plan_document, file)
+        assert is_accepted(settings, file, state), "the plan itself"
+        for forged in rewritten(json.loads(msgspec.json.encode(Execution.of(planned)))):
+            try:
+                plan = msgspec.convert(forged, Execution).restored()
+                save(plan, plan_document, file)
+            except (msgspec.ValidationError, TypeError, AttributeError):
+                continue  # nothing that an execution can be
+            tried += 1
+            if (accepted := is_accepted(settings, file, state)) is not None:
+                taken += 1
+                harm += list(differing(true, sent_and_shown(accepted)))
+    assert harm == []
+    assert tried > 1000
+    assert taken < tried / 2
+
+
+def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """The document for readers is rewritten, and the digest is right: none is accepted, none shown."""
+    file = tmp_path / "forged.plan"
+    save(planned, plan_document, file)
+    document = json.loads(file.read_bytes())
+    execution = file.read_bytes().partition(b',"execution":')[2].rpartition(DIGEST)[0]
+    shown = {name: part for name, part in document.items() if name not in ("execution", "digest")}
+    count = 0
+    settings = estate.project.loaded()
+    with open_state(settings.state, write=False) as state:
+        for forged in rewritten(deepcopy(shown)):
+            head = json.dumps(forged, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
+            content = head + b',"execution":' + execution
+            file.write_bytes(content + DIGEST + _digest(content).encode() + END)
+            assert is_accepted(settings, file, state) is None, forged
+            count += 1
+    assert count > 300
+
+
+@pytest.fixture
+def emptied(project: Project) -> Project:
+    """19 of 20 tags are to be retired."""
+    project.settings("policy: {tagRemoval: retire}")
+    project.settle(tags=[tag(f"T-{number:02}") for number in range(20)])
+    project.wants(tags=[tag("T-00")])
+    return project
+
+
+def forged(project: Project, plan: Plan) -> Any:
+    """What `apply` says of such a plan."""
+    save(plan, plan_document, project.folder / "forged.plan")
+    return project.run("apply", "forged.plan", "--format", "json")
+
+
+def test_a_gate_that_was_opened_in_the_file_is_judged_again(emptied: Project, service: Service) -> None:
+    """Nothing is sent, not even the question of which team it is."""
+    plan = emptied.plan()
+    asked = service.asked()
+    done = forged(emptied, replace(plan, gate=Gate()))
+    assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
+    milder = replace(plan.gate, reasons=tuple(reason.replace("19 of 20", "1 of 20") for reason in plan.gate.reasons))
+    assert (forged(emptied, replace(plan, gate=milder)).codes) == ["plan-inconsistent"]
+    assert service.asked() == asked
+
+
+def test_the_calls_of_one_plan_do_not_go_with_the_changes_of_another(emptied: Project, service: Service) -> None:
+    """One retirement shown, 38 requests inside."""
+    large = emptied.plan()
+    emptied.wants(tags=[tag(f"T-{number:02}") for number in range(19)])
+    small = emptied.plan()
+    asked = service.asked()
+    calls = replace(small, stages=large.stages, wholes=large.wholes, prior={**small.prior, **large.prior})
+    for plan in (calls, replace(calls, summary=large.summary), replace(small, stages=()), replace(large, prior={})):
+        done = forged(emptied, plan)
+        assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
+    assert service.asked() == asked
+
+
+def test_a_plan_that_was_loosened_in_the_project_file_keeps_its_gate(emptied: Project, service: Service) -> None:
+    """The stricter of the limits of then and those of today."""
+    assert emptied.run("plan", "--out", "saved.plan").code == 0
+    emptied.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
+    assert emptied.run("apply", "saved.plan").code == 4
+    emptied.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 100%}}")
+    emptied.wants(tags=[tag(f"T-{number:02}") for number in range(18)])
+    assert emptied.run("plan", "--out", "saved.plan").code == 0
+    emptied.settings("policy: {tagRemoval: retire, maxDeletes: {tags: 1}}")
+    done = emptied.run("apply", "saved.plan", "--format", "json")
+    assert (done.code, done.codes) == (5, ["plan-inconsistent"])
+    assert len(service.tags()) == 20
+
+
+def test_a_member_that_no_change_shows_keeps_its_category(project: Project, service: Service) -> None:
+    """Nor does one that the plan moves go first, or a protected one at all."""
+    project.settle(
+        tagCategories=[category("c"), category("d")], tags=[tag("IN-1", category="c"), tag("IN-2", category="c")]
+    )
+    project.wants(tagCategories=[category("d")], tags=[tag("IN-1", category="d")])
+    plan = project.plan()
+    approve = ("--approve-deletes", str(plan.gate.approve))
+    cascade = next(change for change in plan.changes if change.cascade is not None)
+    unseen = tuple(change for change in plan.changes if change is not cascade)
+    deletes = plan.stages[-1]
+    (call,) = deletes.calls
+    first = replace(deletes, calls=(replace(call, items=tuple(replace(item, needs=()) for item in call.items)),))
+    for other in (
+        replace(plan, changes=unseen),
+        replace(plan, stages=(*plan.stages[:-1], first)),
+        replace(plan, stages=plan.stages[::-1]),
+    ):
+        save(other, plan_document, project.folder / "forged.plan")
+        done = project.run("apply", "forged.plan", "--format", "json", *approve)
+        assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
+    assert sorted(service.tags()) == ["IN-1", "IN-2"]
