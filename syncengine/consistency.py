@@ -60,7 +60,7 @@ def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -
     for trouble in objections(aimed, rows):
         raise inconsistent(f"{trouble.address}: {trouble.message}")
     for key, leaving in aimed.leaving.items():
-        if leaving.way is Way.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
+        if leaving.own_way is Way.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
             raise inconsistent(f"{key} cannot be deleted: service.endpoints.deleteTag is not configured")
 
 

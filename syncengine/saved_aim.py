@@ -7,7 +7,7 @@ no call could make of these rows, or would do unseen, is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -33,8 +33,6 @@ WAYS: Mapping[tuple[Action, Kind], Way] = {
     (Action.DELETE, Kind.CATEGORY): Way.DELETE,
     (Action.DELETE, Kind.ACTIVITY_TYPE): Way.SWEEP,
 }
-OTHERWISE: Mapping[Status, Way] = {Status.RELEASED: Way.FORGET, Status.DELETED: Way.RETIRE}
-"""How a member leaves that a deletion may not reach, by what its row becomes."""
 
 
 def inconsistent(why: str) -> StalePlan:
@@ -56,6 +54,7 @@ class _Reading:
     aim: Aim = field(default_factory=Aim)
     records: dict[Key, Leave] = field(init=False)
     taken_over: dict[Key, Key] = field(init=False)
+    _deleted: frozenset[Key] = field(init=False)
 
     def __post_init__(self) -> None:
         changes = self.plan.changes
@@ -63,6 +62,7 @@ class _Reading:
         if not all(item.leaves for item in items) or not all(stage.calls for stage in self.plan.stages):
             raise inconsistent("a call changes nothing")
         self.records = {leave.key: leave for leave in self.plan.records if leave.key in self.rows and not leave.former}
+        self._deleted = frozenset(item.key for item in self._items(frozenset({Step.TAG_DELETES})))
         self.taken_over = {Key(c.key.kind, c.previously): c.key for c in changes if c.previously is not None}
         self._read_wanted()
         self._read_renames()
@@ -147,20 +147,29 @@ class _Reading:
     def _read_cascades(self) -> None:
         """What goes with the categories that are deleted, and what must have left them before."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
-        deletes = self._items(frozenset({Step.CATEGORY_DELETES}))
+        deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
+        needs = {item.key: frozenset(item.needs) for item in deletes}
         unsure = {(i.key, leave.key): leave.unsure for i in deletes for leave in i.leaves if leave.unsure is not None}
         ids = Counter(row.server_id for row in going.values() if row.server_id)
         for key, members in members_of(self.rows, going).items():
             self.aim.movers[key] = []
             is_twin = ids[going[key].server_id or ""] > 1
             for member in members:
-                self._read_member(key, member, unsure.get((key, member.key)), is_twin)
+                may_stay = member.doubtful or is_twin or (key, member.key) in unsure
+                way = self._way_out(member.key, needs.get(key, frozenset()), unsure.get((key, member.key)))
+                self._read_member(key, member, way if may_stay else None, may_stay=may_stay)
         for change in self.plan.changes:
             gone = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
             if gone is not None and all(leaving.row.key != change.key for leaving in gone):
                 raise inconsistent(f"{change.key} does not go with {change.cascade}")
 
-    def _read_member(self, category: Key, member: Recorded, unsure: Status | None, is_twin: bool) -> None:
+    def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> Way | None:
+        """How a member leaves that a deletion may not reach: by calls of its own, which the deletion needs, or none."""
+        if member in needs:
+            return Way.DELETE if member in self._deleted else Way.RETIRE
+        return Way.FORGET if unsure is Status.RELEASED else None
+
+    def _read_member(self, category: Key, member: Recorded, otherwise: Way | None, *, may_stay: bool) -> None:
         key = member.key
         if key in self.aim.wanted:
             if str(category) in category_references(self.aim.wanted[key].body.fields):
@@ -170,9 +179,8 @@ class _Reading:
         leaving = self.aim.leaving.get(key)
         if leaving is None or leaving.way is not Way.CASCADE:
             raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
-        may_stay = member.doubtful or is_twin or unsure is not None
-        otherwise = OTHERWISE.get(unsure) if unsure else None
         taken = Leaving(leaving.row, Way.CASCADE, leaving.reason, category, may_stay, otherwise)
+        self.aim.leaving[key] = taken
         self.aim.cascades.setdefault(category, []).append(taken)
         if key in self.taken_over:
             self.aim.movers[category].append(self.taken_over[key])

@@ -24,7 +24,7 @@ from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
 from syncengine.desired import Desired
 from syncengine.errors import Problems, StalePlan
-from syncengine.guards import refuse_stale
+from syncengine.guards import refuse_inconsistent, refuse_stale
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
@@ -363,6 +363,7 @@ class House:
             planned = self.planned(manifest, reassert=reassert)
         except Problems:
             return Ending(None)
+        refuse_inconsistent(planned, self.state, manifest.rules, LIMITS)  # no honest plan contradicts itself
         self._manifest = manifest
         return self._perform(planned, Clockwork(troubles, self.land))
 
