@@ -115,6 +115,7 @@ async def _wait_for_landing(run: Run, plan: Plan) -> bool:
     if not run.halted:
         run.remark(LANDING, reason)
     deferred, sweeps = landing.again()
+    run.tell(StageStarted("waiting", sum(len(call.items) for _, call in deferred)))
     for _, call in deferred:
         run.skipped(call.items, reason)
     if sweeps and plan.sweep is not None:

@@ -251,8 +251,8 @@ def _send_members(run: Run, category: Key, server_id: str) -> None:
     """The service knows the category by another id than we do: its members are sent again in this run."""
     rows = [row for row in run.ledger.members([category.name]) if row.status is Status.ACTIVE]
     run.ledger.doubt([row.key for row in rows])
-    message = f"{category} has another id than recorded ({server_id}): its {len(rows)} tags are sent again"
-    run.remark("category-id-changed", message)
+    again = f": its {len(rows)} tags are sent again" if rows else ""
+    run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
     for row in rows:
         leave = Leave(
             key=Key(Kind.TAG, row.key.name),
