@@ -16,8 +16,7 @@ from syncengine.aims import Aim, Note, Rules, may_be_held
 from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
-from syncengine.document.findings import suggestion
-from syncengine.errors import Diagnostic, Problems, Severity, Usage
+from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Gate, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
@@ -210,19 +209,8 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
     if not scope.selective:
         return
     known = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
-    addresses = [str(key) for key, _ in known]
     for name in scope.matching_nothing(known):
-        if name not in scope.paths:
-            kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
-            near = suggestion(name, addresses) or _of_another_kind(name, addresses)
-            raise Usage(f"{name} selects nothing{kind}{near}")
         yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
-
-
-def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
-    """The address that has this name, for one that was written without its kind."""
-    found = next((address for address in addresses if address.partition("/")[2] == name), None)
-    return f"; did you mean `{found}`?" if found else ""
 
 
 # --- reasserting (engine.md §7)

@@ -6,9 +6,10 @@ difference to the plan (engine.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -17,8 +18,9 @@ from syncengine import commits
 from syncengine.aims import Rules
 from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
+from syncengine.document.findings import suggestion
 from syncengine.emptied import refuse_emptied
-from syncengine.errors import Diagnostic
+from syncengine.errors import Diagnostic, Usage
 from syncengine.gate import Approval, counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
@@ -30,6 +32,7 @@ from syncengine.project_file import Level
 from syncengine.references import setting_problem
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
+from syncengine.scope import Scope
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state_checks import state_warnings
 from syncengine.store.facts import Facts, Recollection
@@ -227,6 +230,7 @@ class _Remembering:
 def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
+    _refuse_unmatched(how[0].scope, [str(key) for key in {**wanted.resources, **recorded}])
     refuse_emptied(wanted, recorded, how[1].sources)
     return plan(wanted, recorded, *how)
 
@@ -286,3 +290,18 @@ def _approvals_of(project: Project, request: Request) -> Iterator[Approval]:
     for text in project.approvals:
         line = project.approval_lines.get(text)
         yield Approval(text, "SYNCENGINE_APPROVE_DELETES" if line is None else project.config_name, line)
+
+
+def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
+    """A usage error for a pattern that names nothing, with the nearest address."""
+    for name in (*scope.targets, *scope.excludes):
+        if not any(fnmatchcase(address, name) for address in addresses):
+            kind = "" if "/" in name else " (an address is KIND/NAME: tag/, category/ or activity-type/)"
+            near = suggestion(name, addresses) or _of_another_kind(name, addresses)
+            raise Usage(f"{name} selects nothing{kind}{near}")
+
+
+def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
+    """The address that has this name, for one that was written without its kind."""
+    found = next((address for address in addresses if address.partition("/")[2] == name), None)
+    return f"; did you mean `{found}`?" if found else ""
