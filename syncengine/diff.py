@@ -320,7 +320,10 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
 
 
 def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Leave]:
-    """Members of a renamed category that this plan does not send are in the new one without a request."""
+    """Members of a renamed category are in the new one without a request of their own.
+
+    Also those that this plan sends: a run may end between the rename and their upserts.
+    """
     renamed = {
         formers[0].name: new.name
         for new, formers in aim.renames.items()
@@ -329,7 +332,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Lea
     if not renamed:
         return
     for key, row in recorded.items():
-        category = row.body.fields.get("category") if key.kind is Kind.TAG and key not in aim.wanted else None
+        category = row.body.fields.get("category") if key.kind is Kind.TAG else None
         if isinstance(category, str) and category in renamed:
             yield Leave(key=key, fields={"category": renamed[category]}, former=Key(Kind.CATEGORY, category))
 

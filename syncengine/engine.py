@@ -264,7 +264,7 @@ class Application:
         """A plan is used up only by a run that came to its end (engine.md §6)."""
         if self._chronicle.status is Status.COMPLETE:
             return "complete"
-        return "interrupted" if run.halt else "incomplete"
+        return "interrupted" if run.halt or run.landing.gave_up else "incomplete"
 
     def _exit_code(self, run: ApplyRun) -> ExitCode:
         if self._chronicle.status is Status.COMPLETE:

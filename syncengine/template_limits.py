@@ -10,8 +10,6 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-from jinja2 import Undefined
-
 MAX_STEPS = 5_000_000
 """Turns of loops and calls, all together, of one file."""
 STEPS_OF_BLOCK = 20_000_000
@@ -221,6 +219,8 @@ class Budget:
             self.walk(1 + len(value) // PARTS_OF_A_STEP)
             self.wrote(sum(map(len, value)) if is_written else 0)
             return 1 + len(value)
+        from jinja2 import Undefined  # half of what a plan without templates would take to start
+
         parts, depth, level = 0, 0, [value]
         while level:
             parts, depth = parts + len(level), depth + 1

@@ -113,6 +113,7 @@ async def _wait_for_landing(run: Run, plan: Plan) -> bool:
         return True
     reason = run.halted or f"{landing.why()}: repeat from {landing.when()} on"
     if not run.halted:
+        landing.gave_up = True
         run.remark(LANDING, reason)
     deferred, sweeps = landing.again()
     run.tell(StageStarted("waiting", sum(len(call.items) for _, call in deferred)))

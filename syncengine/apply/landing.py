@@ -59,7 +59,10 @@ class _Aims:
 
 
 class Landing:
-    """What waits in one run. `deferred` are the parts of calls that are to be sent last, with their stages."""
+    """What waits in one run. `deferred` are the parts of calls that are to be sent last, with their stages.
+
+    `gave_up`: there was no time to wait for all of it.
+    """
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class Landing:
         self.deferred: list[tuple[Step, Call]] = []
         self.defers_sweep = False
         self.question: Question | None = None
+        self.gave_up = False
         self.number = 1
         self._aims = _Aims(leaves, rows)
         self._questions = Questions(self._aims, id_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -106,6 +107,7 @@ def export_rows(given: Globals, out: str | None) -> int:
     output = Output(given, given.folder)
     try:
         with _reading(given) as opened:
+            _refuse_under_way(opened, given.project().service.landing)
             facts = opened.facts()
             head = exchange.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
             lines = exchange.written(head, opened.rows())
@@ -117,6 +119,16 @@ def export_rows(given: Globals, out: str | None) -> int:
     except SyncengineError as error:
         return output.refusal(error, "text")
     return ExitCode.DONE
+
+
+def _refuse_under_way(opened: State, bound: float) -> None:
+    """Rows alone do not say what a call may still make of them: whoever imported them would not wait for it."""
+    if left := opened.under_way(bound):
+        message = (
+            f"an earlier call may still be executed, which no export can carry: repeat in {math.ceil(left)} s;"
+            " after a run that was killed, `apply` first"
+        )
+        raise SyncengineError(message, code="landing")
 
 
 def _to_file(path: Path, lines: Iterable[str]) -> None:

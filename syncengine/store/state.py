@@ -225,6 +225,13 @@ class State:
             attempts.expire(connection, self._clock, bound)
             return attempts.outstanding(connection, self._clock, bound)
 
+    def under_way(self, bound: float) -> float:
+        """Seconds for which some call may still be executed; read without writing, also in a state of before."""
+        with self.database.transaction() as connection:
+            if tables.version(connection) < ARRIVED["attempts"]:
+                return 0.0
+            return max((late.left for late in attempts.outstanding(connection, self._clock, bound)), default=0.0)
+
     @contextmanager
     def together(self) -> Iterator[None]:
         """The verbs called within are one transaction: one write to the disk for what ended and what begins."""

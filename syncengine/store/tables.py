@@ -187,8 +187,8 @@ Append; never edit one that was released."""
 
 assert len(MIGRATIONS) + 1 == VERSION, "every migration raises the version by one"
 
-ARRIVED = {"generation": 3, "sources": 5}
-"""The first schemas that have these columns of `state_facts`."""
+ARRIVED = {"generation": 3, "sources": 5, "attempts": 6}
+"""The first schemas that have these columns of `state_facts`, and the table of attempts."""
 
 READABLE = 1
 """The oldest schema whose recorded rows read as they do now: a `plan`, which never migrates, is content with it."""

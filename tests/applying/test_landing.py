@@ -25,6 +25,7 @@ ONE = manifest(
     tag("moves", category="goes"),
     tag("cascades", "its words", category="goes"),
     tag("inside", category="stays"),
+    tag("goes-along", category="old"),
     tag("deleted", "its words"),
     tag("retired", "its words"),
     tag("renamed-before"),
@@ -41,6 +42,7 @@ OTHER = manifest(
     tag("edited", "first", "third", "cased", metadata={"Kept": "2", "New": "2"}, url="https://other.example"),
     tag("moves", category="comes"),
     tag("inside", category="stays"),
+    tag("goes-along", category="new"),
     tag("created", category="comes"),
     tag("retires", "its words"),
     tag("renamed", was="renamed-before"),
@@ -84,6 +86,21 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
     for instant, home in interrupted(how):
         assert home.apply(last).status is Status.COMPLETE, f"trouble at instant {instant}"
         ended(home, last, instant)
+
+
+@pytest.mark.parametrize("how", ["dies before", "dies after", "unavailable", "refused"])
+def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
+    """As they were, or without the rename: what was renamed is deleted then, and no tag goes with it unsaid."""
+    for last in (BACK, ONE):
+        for instant in count():
+            with house() as home:
+                assert home.apply(ONE).status is Status.COMPLETE
+                if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
+                    break
+                for _ in range(3):
+                    home.apply(last)
+                assert home.violations == [], f"trouble at instant {instant}"
+                ended(home, last, instant)
 
 
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late"])

@@ -70,7 +70,7 @@ def test_an_approval_is_named_where_it_was_found(project: Project, service: Serv
     if place == "file":
         project.settings("approvals:", "  - 1@00", f"  - {text}")
     by = {"option": "--approve-deletes", "variable": "SYNCENGINE_APPROVE_DELETES", "file": "syncengine.yaml"}[place]
-    line = 8 if place == "file" else None
+    line = 9 if place == "file" else None
     gate = project.run("plan", *words, "--format", "json", environ=environ).document["gate"]
     assert (gate["tripped"], gate["approved"]) == (False, {"by": by, "line": line})
     assert project.run("plan", *words, "--out", "saved.json", "--detailed-exitcode", environ=environ).code == 2

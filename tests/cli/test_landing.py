@@ -102,6 +102,8 @@ def test_who_cannot_wait_is_told_when_to_come_back(tmp_path: Path) -> None:
         assert "an earlier deleteTagCategory of category/acme may still be executed: repeat from " in done.out
         refused = project.run("state", "forget", "-y", "category/acme")
         assert (refused.code, "may still be executed" in refused.err) == (1, True)
+        exported = project.run("state", "export")
+        assert (exported.code, exported.out, "error[landing]" in exported.err) == (1, "", True)
 
 
 def test_a_gateway_that_gives_up_is_no_answer(tmp_path: Path) -> None:
@@ -121,4 +123,18 @@ def test_a_gateway_that_gives_up_is_no_answer(tmp_path: Path) -> None:
         service.land()
         assert ended(process).code == 0
         assert {item["name"]: item.get("url") for item in service.holds()["tags"]} == {"inside": None, "edited": None}
+        assert project.plan().changes == ()
+
+
+def test_a_saved_plan_that_could_not_wait_is_applied_again(tmp_path: Path) -> None:
+    """Nothing of it was sent: it is not used up."""
+    with serving() as service:
+        project = prepared(Project(tmp_path / "project", service.url))
+        project.settings(service=("landing: 10s", *DELETE_TAG))
+        project.settle(**WANTED)
+        killed(service, project, "deleteKeyword")
+        assert project.run("plan", "--out", "saved.json").code == 0
+        assert project.run("apply", "-y", "saved.json", "--lock-timeout", "0s").code == 3
+        service.land()
+        assert project.run("apply", "-y", "saved.json").code == 0
         assert project.plan().changes == ()
