@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 from dataclasses import asdict
 
 import orjson
 
+from syncengine.cli.streams import tell
 from syncengine.render.visible import visible
 from syncengine.service.trace import TRACE, Traced
 
@@ -26,7 +26,7 @@ class _Lines(logging.Handler):
             line = orjson.dumps({"level": "debug", "message": str(traced), **asdict(traced)}).decode()
         else:
             line = visible(f"debug: {traced}")
-        sys.stderr.write(line + "\n")
+        tell(line + "\n")
 
 
 def trace_requests(*, as_json: bool) -> None:
