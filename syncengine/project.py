@@ -18,6 +18,8 @@ from syncengine.secret_places import SecretPlaces, sqlite_files, sqlite_path
 from syncengine.setting_shapes import Reference
 
 FILE_NAME = "syncengine.yaml"
+MANIFESTS = "manifests"
+"""The folder that manifests are in where the project file does not say."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
 """The key that the embedded service accepts (product.md §5)."""

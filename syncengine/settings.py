@@ -23,6 +23,7 @@ from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project import (
     FILE_NAME,
     LIMITS,
+    MANIFESTS,
     SANDBOX,
     EndpointOverride,
     Policy,
@@ -147,10 +148,10 @@ class _Assembly:
 
     def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
         """Where they are; none in a project that only delivers posted time."""
-        usual = self.root / "manifests"
+        usual = self.root / MANIFESTS
         if settings.manifests is None and settings.posted_time is not None and not usual.exists():
             return ()
-        return tuple(self.root / name for name in settings.manifests or ("manifests",))
+        return tuple(self.root / name for name in settings.manifests or (MANIFESTS,))
 
     def _service(self, section: ServiceSection) -> Service:
         timeout = section.timeout or _SERVICE.timeout

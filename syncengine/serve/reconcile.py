@@ -10,13 +10,13 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.posted_time.pace import slept
-from syncengine.project import Project
+from syncengine.project import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.report import Outcome
@@ -83,7 +83,9 @@ class Reconciling:
         standing: Standing,
         stop: asyncio.Event,
     ) -> None:
-        self._project = project
+        # A project that only delivers time may get manifests while this runs.
+        manifests = project.manifests or (project.root / MANIFESTS,)
+        self._project = replace(project, manifests=manifests)
         self._base_url = base_url
         self._environ = environ
         self._log = log
