@@ -32,7 +32,7 @@ from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wire import objection
-from syncengine.project import Project
+from syncengine.project import MANIFESTS, Project
 from syncengine.references import located, secret_at
 from syncengine.setting_shapes import Reference
 
@@ -259,7 +259,8 @@ class _Building:
         """What a file is to this project already."""
         if self.project.config is not None and path == self.project.config.resolve():
             return "the project file"
-        if any(path.is_relative_to(manifests.resolve()) for manifests in self.project.manifests):
+        manifests = self.project.manifests or (self.project.root / MANIFESTS,)
+        if any(path.is_relative_to(folder.resolve()) for folder in manifests):
             return "among the manifests"
         state = self._state_file()
         is_state = state is not None and path.name.startswith(state.name) and path.parent == state.resolve().parent
