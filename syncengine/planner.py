@@ -6,9 +6,10 @@ difference to the plan (engine.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic
-from syncengine.gate import Approval, counted
+from syncengine.gate import Approval, Earlier, Loss, counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
@@ -27,6 +28,7 @@ from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.project import Project
 from syncengine.project_file import Level
+from syncengine.recent_losses import recent_losses
 from syncengine.references import setting_problem
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
@@ -205,7 +207,9 @@ class _Remembering:
             return found
 
         how = (self.options, self.basis)
-        return plan_since(settled, self.found.manifests, digests, self.cache, self.state, how, totals)
+        return plan_since(
+            settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
+        )
 
     def _remembered(self, name: str, since: Since, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
@@ -228,7 +232,12 @@ def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> 
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
     refuse_emptied(wanted, recorded, how[1].sources)
-    return plan(wanted, recorded, *how)
+    return plan(wanted, recorded, *how, recent=_recent(state, how[1]))
+
+
+def _recent(state: Recollection, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
+    """What runs took below the gate in the day before a plan was made, if anybody asks."""
+    return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
 
 def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
