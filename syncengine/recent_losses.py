@@ -67,12 +67,17 @@ def _change(removal: Removal) -> Change:
 
 
 def _is_gone(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it is not recorded any more; a part of a resource that left is no loss of its own."""
+    """Whether it is not recorded any more, or may be gone; a part of a resource that left is no loss of its own."""
     if row is None:
         return True
     if loss.of in LEAVES_AS.values():
-        return row.status is Status.DELETED or not is_ours(row)
-    return is_ours(row) and not _holds(row, loss)
+        return row.doubtful or not is_ours(row)
+    return is_ours(row) and (row.doubtful or not _holds(row, loss))
+
+
+def _is_counted(loss: Loss, row: Recorded | None) -> bool:
+    """Whether it is among what is ours all the same: a removal without a known end may not have happened."""
+    return row is not None and is_ours(row) and (loss.of in LEAVES_AS.values() or _holds(row, loss))
 
 
 def _holds(row: Recorded, loss: Loss) -> bool:
@@ -81,8 +86,3 @@ def _holds(row: Recorded, loss: Loss) -> bool:
         names = (loss.what, ALTERNATIVES.get(loss.what, loss.what))
         return any(body.fields.get(name) not in (None, "", ()) for name in names)
     return loss.what in (body.keywords if loss.of == "keywords" else body.metadata)
-
-
-def _is_counted(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it is among what is ours all the same: a deletion without a known end may not have happened."""
-    return row is not None and loss.of in LEAVES_AS.values() and is_ours(row)
