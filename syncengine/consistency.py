@@ -27,7 +27,9 @@ from syncengine.saved_aim import aim_of, inconsistent
 FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 """Notes that follow from what is sent."""
 
-COUNTED = re.compile(r"([0-9]+) of ([0-9]+) (.+) \(limit [0-9.]+%?\)")
+COUNTED = re.compile(
+    r"([0-9]{1,18}) of [0-9]+ (.+?)(?:, ([0-9]{1,18}) of them in runs since [0-9: -]{16} UTC)? \(limit [0-9.]+%?\)"
+)
 SHRUNK = re.compile(r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources that .* made of it go) \(limit 25%\)")
 """The reasons of a gate; how much there was of a source of data is not recorded."""
 
@@ -139,9 +141,11 @@ def _gate_today(plan: Plan, found: Diff, now: Present) -> Gate:
 
 
 def _told(reason: str) -> str:
-    """A reason without its total and its limit, which may be others on another day."""
+    """A reason without its total, its limit and what went before, which may be others on another day."""
     counted = COUNTED.fullmatch(reason)
-    return f"{counted[1]} {counted[3]}" if counted and counted[3] in SAYS.values() else reason
+    if counted is None or counted[2] not in SAYS.values():
+        return reason
+    return f"{int(counted[1]) - int(counted[3] or 0)} {counted[2]}"
 
 
 def _is_true(reason: str, counts: Mapping[str, int], true: Iterable[str]) -> bool:

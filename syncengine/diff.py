@@ -265,6 +265,12 @@ def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> Effect:
     return Effect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else Effect.APPLIES
 
 
+def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
+    """Whether the service loses what it held in a field of something that is there."""
+    change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
+    return change.clears and not _means_the_same(key.kind, change)
+
+
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """A field that is no longer said, or a flag said at last, without any difference to the service.
 

@@ -95,11 +95,7 @@ class Application:
             holder = Holder.here(request.command, self._around.environ)
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
-                if saved is not None:
-                    guards.refuse_stale(saved, state, project.base_url())
-                    options = options_of(project, request)
-                    guards.refuse_inconsistent(saved, state, options.rules, options.limits)
-                planned = saved or self._planned(state, found)
+                planned = self._proven(saved, state) if saved else self._planned(state, found)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()
@@ -121,6 +117,14 @@ class Application:
         )
         self._patience = max(0.0, wait - (machine_seconds() - began))
         return lease
+
+    def _proven(self, saved: Plan, state: State) -> Plan:
+        """The saved plan, if it fits the state; its gate counts what was taken away since it was made."""
+        project, request = self._project, self._request
+        options = options_of(project, request)
+        guards.refuse_stale(saved, state, project.base_url())
+        guards.refuse_inconsistent(saved, state, options.rules, options.limits)
+        return judged(guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request)
 
     def _planned(self, state: State, found: Checked | None) -> Plan:
         project, request = self._project, self._request

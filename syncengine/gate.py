@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,6 +77,14 @@ class Loss:
     what: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """When something was taken below the gate, and whether it is `counted` among what is ours all the same."""
+
+    at: float
+    counted: bool = False
+
+
 SAYS: Mapping[str, str] = {
     "categories": "categories deleted",
     "activityTypes": "activity types deleted",
@@ -106,23 +115,23 @@ def gate(
     lineage: str,
     totals_of_all: Callable[[], Mapping[str, int]] | None = None,
     sources: Iterable[SourceLoss] = (),
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`). `desired` None: which
-    template made what is unknown today, and only shares of whole sources are judged.
+    template made what is unknown today, and only shares of whole sources are judged. `recent`: what earlier
+    runs took below the gate, which counts in.
     """
     losses = losses_in(differences)
     if not losses and sweep is None:
         return Gate()
     totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
     counts = Counter(loss.of for loss in losses)
-    reasons = [
-        f"{count} of {totals[of]} {SAYS[of]} (limit {_limit_text(of, limits)})"
-        for of, count in counts.items()
-        if _trips(of, count, totals[of], limits)
-    ]
+    before = _before(recent(), losses)
+    shares = [_Share(of, count, totals[of], before[of]) for of, count in counts.items()]
+    reasons = [share.reason(limits) for share in shares if share.trips(limits)]
     if totals_of_all is None:
         renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
         of_resources = list(shrunk([loss for loss in losses if loss.key not in renamed], recorded, desired))
@@ -157,7 +166,7 @@ def shrunk(
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
     if not going:
         return
-    made = origins((row for row in recorded.values() if _is_ours(row) or row.key in going), desired or {}).by
+    made = origins((row for row in recorded.values() if is_ours(row) or row.key in going), desired or {}).by
     sources = {key: template.data for key in made if (template := template_of(recorded[key].source))}
     totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
     told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
@@ -204,16 +213,16 @@ LEAVES_AS: Mapping[Kind, str] = {
 
 def counted(rows: Iterable[Recorded]) -> Counter[str]:
     """How much there is of each thing that is ours now."""
-    return _sum(row for row in rows if _is_ours(row))
+    return _sum(row for row in rows if is_ours(row))
 
 
 def _totals(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
     """What is ours now, and whatever else is lost."""
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
-    return Counter(all_of_it) + _sum(row for row in going.values() if not _is_ours(row))
+    return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
 
 
-def _is_ours(row: Recorded) -> bool:
+def is_ours(row: Recorded) -> bool:
     return may_be_held(row) and row.status not in LEFT
 
 
@@ -229,12 +238,45 @@ def _sum(rows: Iterable[Recorded]) -> Counter[str]:
     return totals
 
 
-def _trips(of: str, count: int, total: int, limits: Mapping[str, Limit]) -> bool:
-    return of in ALWAYS_ASKS or count >= total or limits[of].is_exceeded(count, total)
+def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdict[str, list[Earlier]]:
+    """Recent losses by what they are counted as; what is taken again now is counted once."""
+    again = set(losses)
+    leaving = {loss.key for loss in again if loss.of in LEAVES_AS.values()}
+    found = defaultdict(list)
+    for loss, earlier in recent.items():
+        if loss not in again and loss.key not in leaving:
+            found[loss.of].append(earlier)
+    return found
 
 
-def _limit_text(of: str, limits: Mapping[str, Limit]) -> str:
-    return "0" if of in ALWAYS_ASKS else str(limits[of])
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """How many of `total` things go now, and which went before without an approval."""
+
+    of: str
+    count: int
+    total: int
+    before: Sequence[Earlier]
+
+    def trips(self, limits: Mapping[str, Limit]) -> bool:
+        if self.of in ALWAYS_ASKS or self.count >= self.total:
+            return True
+        return limits[self.of].is_exceeded(*self._with_earlier())
+
+    def reason(self, limits: Mapping[str, Limit]) -> str:
+        count, total = self._with_earlier()
+        limit = "0" if self.of in ALWAYS_ASKS else limits[self.of]
+        return f"{count} of {total} {SAYS[self.of]}{self._earlier()} (limit {limit})"
+
+    def _with_earlier(self) -> tuple[int, int]:
+        """What went before was there before."""
+        return self.count + len(self.before), self.total + sum(not each.counted for each in self.before)
+
+    def _earlier(self) -> str:
+        if not self.before:
+            return ""
+        first = datetime.fromtimestamp(min(each.at for each in self.before), UTC)
+        return f", {len(self.before)} of them in runs since {first:%Y-%m-%d %H:%M} UTC"
 
 
 def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:

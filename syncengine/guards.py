@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from syncengine import commits
 from syncengine.aims import Rules, may_be_held
 from syncengine.consistency import Present, prove
+from syncengine.diff import Change, Difference
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
-from syncengine.plan import Plan
+from syncengine.gate import gate
+from syncengine.plan import Plan, risk_of
 from syncengine.project_file import Limit
+from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.setting_shapes import canonical_url
 from syncengine.staleness import mismatches
@@ -87,6 +92,37 @@ def refuse_inconsistent(planned: Plan, state: State, rules: Rules, limits: Mappi
                 facts.owns_activity_types,
             ),
         )
+
+
+def with_recent_losses(planned: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
+    """A saved plan that asked for no approval when it was made, asking for one if others took away since.
+
+    It is no other plan for that: its removals are what they were, and an approval of them is good. One that has begun
+    is only finished.
+    """
+    if planned.gate.tripped or state.plan_began(planned.id):
+        return planned
+    recent = recent_losses(state, now) if planned.changes else {}
+    if not recent:
+        return planned
+    rows, basis = {row.key: row for row in state.rows()}, planned.basis
+    differences = [Difference(change, _row_of(change, rows)) for change in planned.changes]
+    today = gate(
+        differences,
+        rows,
+        limits,
+        None,
+        sweep=risk_of(planned.sweep),
+        team=basis.team,
+        lineage=basis.lineage,
+        recent=lambda: recent,
+    )
+    return replace(planned, gate=today)
+
+
+def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
+    former = Key(change.key.kind, change.previously) if change.previously else change.key
+    return rows.get(change.key) or rows.get(former)
 
 
 def _touched(planned: Plan, state: State) -> dict[Key, Recorded]:

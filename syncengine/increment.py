@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from syncengine.desired import Desired, ManifestSet
 from syncengine.document.findings import in_order
 from syncengine.errors import Diagnostic, Severity
-from syncengine.gate import SHRINKS, Gate
+from syncengine.gate import SHRINKS, Earlier, Gate, Loss
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
@@ -54,8 +54,12 @@ def plan_since(
     rows: Rows,
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Since | None:
-    """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows."""
+    """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows.
+
+    `recent`: as the gate takes it.
+    """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
     gone = settled.files.keys() - entries.keys()
@@ -81,7 +85,7 @@ def plan_since(
     if any(d.severity is Severity.ERROR for d in found):
         return None
     change = _Change(window, entries, tuple(in_order([*kept, *found])), _rows_of_sources(after))
-    return _planned(settled, change, rows.get(window.keys), how, totals)
+    return _planned(settled, change, rows.get(window.keys), how, totals, recent)
 
 
 class _Change(NamedTuple):
@@ -99,11 +103,12 @@ def _planned(
     recorded: Mapping[Key, Recorded],
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
+    recent: Callable[[], Mapping[Loss, Earlier]],
 ) -> Since:
     """The plan of the change, told as one of everything."""
     window, diagnostics = change.window, change.diagnostics
     wanted = Desired(window.wanted, {}, diagnostics)
-    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals)
+    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
     sources = {**settled.sources, **change.sources}
     unchanged = settled.desired - window.known + planned.summary.unchanged
     return Since(

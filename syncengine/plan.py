@@ -17,7 +17,7 @@ from syncengine.calls import Call, Item, Step, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.gate import Gate, SourceLoss, SweepRisk, gate
+from syncengine.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.policy import aim
@@ -133,10 +133,11 @@ def plan(
     options: Options,
     basis: Basis,
     totals: Callable[[], Mapping[str, int]] | None = None,
+    recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Plan:
     """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count what is recorded where `recorded` is a part of it (`gate.counted`).
+    `totals` count what is recorded where `recorded` is a part of it (`gate.counted`). `recent`: as the gate takes it.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -165,6 +166,7 @@ def plan(
             lineage=basis.lineage,
             totals_of_all=totals,
             sources=_shrunk_sources(desired, basis),
+            recent=recent,
         ),
         diagnostics=diagnostics,
         sources=desired.rows_of_sources(),

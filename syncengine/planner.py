@@ -6,10 +6,11 @@ difference to the plan (engine.md 2.8).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.document.findings import suggestion
 from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic, Usage
-from syncengine.gate import Approval, counted
+from syncengine.gate import Approval, Earlier, Loss, counted
 from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
@@ -29,6 +30,7 @@ from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import Basis, Options, Plan, plan
 from syncengine.project import Project
 from syncengine.project_file import Level
+from syncengine.recent_losses import recent_losses
 from syncengine.references import setting_problem
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
@@ -208,7 +210,9 @@ class _Remembering:
             return found
 
         how = (self.options, self.basis)
-        return plan_since(settled, self.found.manifests, digests, self.cache, self.state, how, totals)
+        return plan_since(
+            settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
+        )
 
     def _remembered(self, name: str, since: Since, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
@@ -232,7 +236,12 @@ def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> 
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**wanted.resources, **recorded}])
     refuse_emptied(wanted, recorded, how[1].sources)
-    return plan(wanted, recorded, *how)
+    return plan(wanted, recorded, *how, recent=_recent(state, how[1]))
+
+
+def _recent(state: Recollection, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
+    """What runs took below the gate in the day before a plan was made, if anybody asks."""
+    return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
 
 def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
+from syncengine.store.removals import Removal
 
 VERSION = 6
 """The schema of the tables (`tables.MIGRATIONS`)."""
@@ -56,4 +57,8 @@ class Recollection(Protocol):
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """The rows of these keys; a key that is not recorded is left out."""
+        ...
+
+    def removals(self, since: float) -> list[Removal]:
+        """Lines of runs of plans that may have taken something away since then, oldest first."""
         ...

@@ -17,6 +17,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.store.codec import COLUMNS, from_values
 from syncengine.store.facts import FACTS, VERSION, Facts, Recollection, facts_of
 from syncengine.store.places import refuse_no_state
+from syncengine.store.removals import QUERY, Removal, bounds, removal_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -56,6 +57,12 @@ class Glance:
                 query = f"{SELECT} WHERE r.kind = ? AND r.name IN ({', '.join('?' * len(piece))})"
                 found |= {row.key: row for row in self._found(query, [kind.value, *piece])}
         return found
+
+    def removals(self, since: float) -> list[Removal]:
+        if self._connection is None:
+            return []
+        with told(self._name):
+            return list(map(removal_of, self._connection.execute(QUERY, bounds(since))))
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

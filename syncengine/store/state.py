@@ -25,6 +25,7 @@ from syncengine.store.facts import Facts, facts_of
 from syncengine.store.history import HistoryEntry, Run
 from syncengine.store.journal import Failure, Intent, Settlement, Stamp
 from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.store.removals import QUERY, Removal, bounds, removal_of
 from syncengine.store.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
 __all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
@@ -95,6 +96,11 @@ class State:
         """The rows of these keys; a key that is not recorded is left out."""
         with self.database.transaction() as connection:
             return reading.fetch(connection, keys, reading.SEEN)
+
+    def removals(self, since: float) -> list[Removal]:
+        """Lines of runs of plans that may have taken something away since then, oldest first."""
+        with self.database.transaction() as connection:
+            return [removal_of(row) for row in connection.execute(sa.text(QUERY), bounds(since))]
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""

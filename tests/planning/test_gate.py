@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
 
-from syncengine.gate import Approval
-from syncengine.plan import Plan
+from syncengine.gate import Approval, Earlier, Loss
+from syncengine.plan import Plan, plan
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Recorded, Removal, Status
 from syncengine.scope import Scope
 
-from .estate import LIMITS, planned, row
+from .estate import LIMITS, How, ask, planned, row
 
 COUNTED = ("tags", "activityTypes", "keywords", "metadata", "fields")
 
@@ -296,3 +296,73 @@ def test_a_plan_tells_a_key_apart_from_its_parts() -> None:
     other = planned(declared(1), [row("tag/ACME-0", "x y")], limits=limits)
     assert one.gate.approve != other.gate.approve
     assert Key.parse("tag/a/b").name == "a/b"
+
+
+# --- what earlier runs took
+
+
+NOON = 43_200.0
+"""In words: 1970-01-01 12:00 UTC."""
+
+
+def tags_lost(*numbers: int) -> dict[Loss, Earlier]:
+    return {Loss("tags", Key.parse(f"tag/ACME-{n}")): Earlier(NOON + n) for n in numbers}
+
+
+def after(recent: Mapping[Loss, Earlier], manifest: str, recorded: Sequence[Recorded], **how: object) -> Plan:
+    """The plan of a state of which runs have just taken these things below the gate."""
+    asked = How(**how)
+    rows = {row.key: row for row in recorded}
+    return plan(ask(manifest), rows, asked.options, asked.basis, recent=lambda: recent)
+
+
+def test_what_went_below_the_gate_is_part_of_the_share() -> None:
+    """It was there before, so that it counts on both sides; the reason says how much and since when."""
+    unharmed = after({}, declared(19), [row(f"tag/ACME-{n}") for n in range(21)])
+    assert not unharmed.gate.tripped
+    judged = after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19))
+    assert judged.gate.reasons == (
+        "7 of 24 tags forgotten, retired or deleted, 5 of them in runs since 1970-01-01 12:00 UTC (limit 25%)",
+    )
+
+
+def test_an_approval_is_for_what_goes_now() -> None:
+    """What went before makes no other approval of the same removals."""
+    alone = plan_of(declared(17), tags(19), limits={"tags": Limit(count=0)})
+    assert after(tags_lost(19, 20, 21, 22, 23), declared(17), tags(19)).gate.approve == alone.gate.approve
+
+
+def test_what_is_taken_again_is_counted_once() -> None:
+    """A removal that was refused and is planned again."""
+    assert not after(tags_lost(6, 7), declared(6), tags(8)).gate.tripped
+    assert after(tags_lost(6, 7, 8), declared(6), tags(8)).gate.reasons[0].startswith("3 of 9 tags")
+
+
+def test_the_parts_of_what_leaves_now_are_no_losses_of_before() -> None:
+    """A keyword that went yesterday from a tag that goes today: the tag is the loss."""
+    key = Key.parse("tag/ACME-7")
+    recent = {Loss("keywords", key, word): Earlier(NOON) for word in "abcdefgh"}
+    recorded = [row(f"tag/ACME-{n}", "k") for n in range(8)]
+    keeping = declared(6, ", keywords: [k]") + "  - {name: ACME-6}\n"
+    assert not after(recent, keeping, recorded).gate.tripped
+    lost = {Loss("keywords", Key.parse("tag/ACME-5"), word): Earlier(NOON) for word in "abcdefghijklmnopq"}
+    assert after(lost, keeping, recorded).gate.reasons[0].startswith("18 of 33 keywords deleted, 17 of them in runs")
+
+
+def test_a_deletion_of_unknown_end_is_not_there_twice() -> None:
+    """It counts among what is recorded until it is known to be gone."""
+    recent = {Loss("tags", Key.parse("tag/ACME-7")): Earlier(NOON, counted=True)}
+    recorded = [*tags(7), row("tag/ACME-7", status=Status.DELETED, doubtful=True)]
+    judged = after(recent, declared(5), recorded, scope=Scope(excludes=("tag/ACME-7",)))
+    assert judged.gate.reasons[0].startswith("3 of 8 tags")
+
+
+def test_nobody_asks_what_went_before_where_nothing_goes() -> None:
+    """An addition costs no look at the journal."""
+
+    def asked() -> Mapping[Loss, Earlier]:
+        raise AssertionError("nothing goes")
+
+    asking = How()
+    rows = {row.key: row for row in tags(2)}
+    assert not plan(ask(declared(3)), rows, asking.options, asking.basis, recent=asked).gate.tripped

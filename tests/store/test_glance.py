@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import SyncengineError
+from syncengine.leaves import Leave
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
 from syncengine.store.facts import FACTS, Recollection
 from syncengine.store.glance import Glance, recollection
@@ -219,3 +220,40 @@ def test_every_writing_makes_another_generation(path: Path) -> None:
             met.append(state.facts().generation)
     assert None not in met
     assert len(set(met)) == len(met)
+
+
+def test_removals_read_alike(url: str) -> None:
+    """One query for SQLite, PostgreSQL and the short way: runs of plans, since then, that took something away."""
+    keeps, gone, loses = tag("KEEPS"), tag("GONE"), tag("LOSES%_'")
+    with applying(url, run(started=now())) as state:
+        applied(
+            state, "c1", whole(keeps), whole(gone), Leave(key=loses, keywords=("k",), fields={"url": "u"}, whole=True)
+        )
+        applied(state, "c2", Leave(key=loses, keywords_dropped=("k",)), Leave(key=loses, cleared=("url",)))
+        state.record([Leave(key=gone, status=Status.RELEASED), Leave(key=keeps, source=Source("elsewhere.yaml", 1))])
+        state.end_run("complete", {})
+        state.begin_run(run(2, started=now(), approvals=("1@ab",)))
+        applied(state, "c3", Leave(key=gone, status=Status.DELETED))
+        state.end_run("complete", {})
+        state.begin_run(run(3, started=now(), plan=None))  # adoption
+        state.put([Recorded(keeps, status=Status.RELEASED)])
+        state.end_run("complete", {})
+    with open_state(url, write=False) as state:
+        found = state.removals(0)
+        assert [(each.key, each.sent, each.approved) for each in found] == [
+            (loses, True, False),
+            (loses, True, False),
+            (gone, False, False),
+            (gone, True, True),
+        ]
+        assert found[0].detail.keywords_deleted == ("k",)
+        assert found[1].detail.fields == {"url": ("u", None)}
+        assert state.removals(found[-1].at + 1) == []
+    if "://" not in url:
+        with recollection(url, now) as glance:
+            assert (isinstance(glance, Glance), glance.removals(0)) == (True, found)
+
+
+def test_what_is_not_there_lost_nothing(path: Path) -> None:
+    with recollection(str(path), now) as found:
+        assert found.removals(0) == []

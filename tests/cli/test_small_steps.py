@@ -1,0 +1,228 @@
+"""A large loss in small steps is a large loss: what nobody approved in the last 24 hours is part of every share."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from .program import Ended, Project, activity_type, ended, tag
+from .service import Service
+
+DAY = 86_400
+RETIRES = "policy: {tagRemoval: retire}"
+DELAYED: dict[str, Any] = {"delay": 60}
+"""The request is processed, and its answer does not come while the test lasts."""
+
+NAMES = [f"T-{number:02}" for number in range(24)]
+
+
+def step(project: Project, numbers: range, *more: str) -> Ended:
+    """Apply what is wanted of these tags alone; nothing is approved but by `more`."""
+    targets = [word for number in numbers for word in ("--target", f"tag/{NAMES[number]}")]
+    return project.run("apply", "-y", "--format", "json", *targets, *more)
+
+
+def refused(done: Ended) -> tuple[str, str]:
+    """The reason of the gate, and the approval that it asks for."""
+    (message,) = [found["message"] for found in done.document["diagnostics"] if found["code"] == "gate"]
+    told = re.fullmatch(r"removals need an approval: (.*) \(--approve-deletes (.*)\)", message)
+    assert told, message
+    return told[1], told[2]
+
+
+@pytest.fixture
+def losing(project: Project) -> Project:
+    """24 tags are held, and a file lost them all but one, so that each selection of them is retired."""
+    project.settings(RETIRES)
+    project.settle(tags=[tag(name) for name in NAMES])
+    project.wants(tags=[tag(NAMES[-1])])
+    return project
+
+
+def pass_a_day(project: Project) -> None:
+    """All that is in the state was done a day earlier."""
+    with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection, connection:
+        connection.execute("UPDATE state_journal SET at = at - ?", (DAY,))
+        connection.execute("UPDATE state_runs SET started = started - ?, ended = ended - ?", (DAY, DAY))
+
+
+def test_a_loss_taken_bit_by_bit_trips_the_gate(losing: Project, service: Service) -> None:
+    """Each step removes less than 25 % of what is left; the third is told of all three, and nothing of it is sent."""
+    assert step(losing, range(3)).code == 0
+    assert step(losing, range(3, 6)).code == 0
+    planned = losing.run("plan", "--detailed-exitcode", "--target", "tag/T-06", "--format", "json")
+    done = step(losing, range(6, 8))
+    assert (planned.code, done.code) == (4, 4)
+    reason, approval = refused(done)
+    assert reason.startswith("8 of 24 tags forgotten, retired or deleted, 6 of them in runs since ")
+    assert reason.endswith(" UTC (limit 25%)")
+    assert (len(service.tags()), _held(service)) == (24, 18)
+    assert step(losing, range(6, 8), "--approve-deletes", approval).code == 0
+    assert _held(service) == 16
+
+
+def _held(service: Service) -> int:
+    """Tags that have keywords still: a retired one has none."""
+    return sum(bool(each["keywords"]) for each in service.holds()["tags"])
+
+
+def test_a_file_that_loses_a_little_more_each_time_trips_it_too(losing: Project) -> None:
+    """No selection: the manifests say it step by step."""
+    codes = []
+    for last in (21, 18, 15):
+        losing.wants(tags=[tag(name) for name in NAMES[:last]])
+        codes.append(losing.run("apply", "-y").code)
+    assert codes == [0, 0, 4]
+
+
+def test_a_day_later_it_counts_no_more(losing: Project) -> None:
+    """24 hours."""
+    assert step(losing, range(6)).code == 0
+    pass_a_day(losing)
+    assert step(losing, range(6, 10)).code == 0
+
+
+def test_what_was_approved_does_not_count(losing: Project) -> None:
+    """Twelve of 24 with an approval; then three of the twelve that are left."""
+    asked = step(losing, range(12))
+    assert asked.code == 4
+    assert step(losing, range(12), "--approve-deletes", refused(asked)[1]).code == 0
+    assert step(losing, range(12, 15)).code == 0
+
+
+def test_what_came_back_does_not_count(losing: Project) -> None:
+    """A mistake that was put right is no loss."""
+    assert step(losing, range(6)).code == 0
+    losing.wants(tags=[tag(name) for name in NAMES])
+    assert losing.run("apply", "-y").code == 0
+    losing.wants(tags=[tag(NAMES[-1])])
+    assert step(losing, range(6, 12)).code == 0
+
+
+def test_a_removal_that_was_refused_and_is_tried_again_counts_once(losing: Project, service: Service) -> None:
+    """Six of 24 are the limit, however often they are tried."""
+    service.fault("deleteKeyword", status=400, times=6)
+    assert step(losing, range(6)).code == 3
+    assert step(losing, range(6)).code == 0
+    assert step(losing, range(6, 7)).code == 4
+
+
+def test_an_approved_repeat_of_what_failed_makes_it_approved(losing: Project, service: Service) -> None:
+    """The last run that took it decides."""
+    service.fault("deleteKeyword", status=400, times=6)
+    assert step(losing, range(6)).code == 3
+    asked = step(losing, range(8))
+    assert step(losing, range(8), "--approve-deletes", refused(asked)[1]).code == 0
+    assert step(losing, range(8, 12)).code == 0
+
+
+def test_what_a_killed_run_took_counts(losing: Project, service: Service) -> None:
+    """Five of six are sent and answered, or without an answer; the run never came to its end."""
+    service.fault("deleteKeyword", after=4, times=None, **DELAYED)
+    targets = [word for number in range(6) for word in ("--target", f"tag/{NAMES[number]}")]
+    process = losing.start("apply", "-y", *targets)
+    service.wait_for("deleteKeyword", 5)
+    process.kill()
+    assert ended(process).code == -signal.SIGKILL
+    service.heal()
+    done = step(losing, range(6, 10))
+    assert done.code == 4
+    assert int(refused(done)[0].split()[0]) in (8, 9, 10)
+
+
+def test_forgetting_by_hand_hides_nothing_and_is_no_removal(losing: Project) -> None:
+    """`state forget` of a row: what a run took counts with it and without, and its own does not."""
+    assert step(losing, range(6)).code == 0
+    assert losing.run("state", "forget", *(f"tag/{name}" for name in NAMES[:6]), "-y").code == 0
+    assert step(losing, range(6, 7)).code == 4
+    pass_a_day(losing)
+    assert losing.run("state", "forget", *(f"tag/{name}" for name in NAMES[6:12]), "-y").code == 0
+    assert step(losing, range(12, 14)).code == 0
+
+
+def test_an_import_is_no_removal(losing: Project) -> None:
+    """It writes what a file says, and takes nothing from the service."""
+    exported = losing.run("state", "export")
+    lines = [json.loads(line) for line in exported.out.splitlines()]
+    released = [{**line, "status": "released"} if line.get("name") in NAMES[:10] else line for line in lines]
+    (losing.folder / "rows.jsonl").write_text("".join(json.dumps(line) + "\n" for line in released), encoding="utf-8")
+    done = losing.run("state", "import", "rows.jsonl", "-y")
+    assert done.code == 0, done.err
+    assert step(losing, range(10, 13)).code == 0
+
+
+PARTS = {
+    "keywords": ({"keywords": ["one", "two"], "excludeTagNameKeyword": True}, {"excludeTagNameKeyword": True}),
+    "metadata entries": ({"metadata": {"one": "1", "two": "2"}}, {}),
+    "fields": ({"url": "http://u", "externalId": "{}"}, {}),
+}
+
+
+@pytest.mark.parametrize("what", PARTS)
+def test_parts_of_what_stays_count_as_well(project: Project, what: str) -> None:
+    """Keywords, metadata and cleared fields: 50 %."""
+    with_parts, without = PARTS[what]
+    names = NAMES[:6]
+    project.settings("policy: {maxDeletes: {fields: 30%}}")
+    project.settle(
+        tags=[
+            tag(name, **{key: name if value == "{}" else value for key, value in with_parts.items()}) for name in names
+        ]
+    )
+    project.wants(tags=[tag(name, **without) for name in names])
+    first, second = step(project, range(2)), step(project, range(2, 4))
+    assert (first.code, second.code) == (0, 4), first.out
+    assert f" {what} " in refused(second)[0]
+    assert " of them in runs since " in refused(second)[0]
+
+
+def test_activity_types_count_as_well(project: Project) -> None:
+    """Sweep after sweep, two codes each. The first of a state asks anyway."""
+    for left in (11, 10):
+        project.settle(activityTypes=[activity_type(f"A{number}") for number in range(left)])
+    codes = []
+    for left in (8, 6):
+        project.wants(activityTypes=[activity_type(f"A{number}") for number in range(left)])
+        codes.append(project.run("apply", "-y").code)
+    assert codes == [0, 4]
+
+
+# --- saved plans
+
+
+def saved(project: Project, numbers: range, file: str) -> int:
+    targets = [word for number in numbers for word in ("--target", f"tag/{NAMES[number]}")]
+    return project.run("plan", "--out", file, *targets).code
+
+
+def test_plans_that_were_saved_together_are_no_way_round(losing: Project, service: Service) -> None:
+    """Each was below the gate when it was made: the second asks, and an approval of its removals is good for it."""
+    assert (saved(losing, range(6), "one.plan"), saved(losing, range(6, 9), "two.plan")) == (0, 0)
+    assert losing.run("apply", "one.plan").code == 0
+    done = losing.run("apply", "two.plan", "--format", "json")
+    assert (done.code, done.codes, _held(service)) == (4, ["gate"], 18)
+    assert losing.run("apply", "two.plan", "--approve-deletes", refused(done)[1]).code == 0
+    assert _held(service) == 15
+
+
+def test_a_plan_that_asked_for_what_went_before_asks_on_another_day_too(losing: Project) -> None:
+    """It is as strict as it was when somebody read it, and no other plan for that."""
+    assert step(losing, range(6)).code == 0
+    assert saved(losing, range(6, 9), "saved.plan") == 0
+    approve = json.loads((losing.folder / "saved.plan").read_bytes())["gate"]["approve"]
+    pass_a_day(losing)
+    assert losing.run("apply", "saved.plan", "--format", "json").codes == ["gate"]
+    assert losing.run("apply", "saved.plan", "--approve-deletes", approve).code == 0
+
+
+def test_a_saved_plan_is_not_stale_for_what_others_took(losing: Project) -> None:
+    """Less than the limit all the same."""
+    assert saved(losing, range(3), "saved.plan") == 0
+    assert step(losing, range(3, 6)).code == 0
+    assert losing.run("apply", "saved.plan").code == 0
