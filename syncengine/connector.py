@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import Any
 
 from syncengine import __version__
+from syncengine.database.trouble import TroubleKind
 from syncengine.errors import AuthFailed, SyncengineError
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.operations import (

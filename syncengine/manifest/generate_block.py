@@ -16,12 +16,12 @@ from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic
 from syncengine.manifest.generate_parts import Fields, Twice, Uncertain, fields_of, is_dynamic
 from syncengine.manifest.generate_shape import Generate
-from syncengine.manifest.records import Record
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
 from syncengine.template_limits import OutOfBounds
+from syncengine.templating.values import Record
 
 
 class Built(NamedTuple):

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.manifest.entries import Entry
-from syncengine.manifest.records import Record
 from syncengine.resource import Row, Source
+from syncengine.templating.values import Record
 
 SIZE = 16
 """Bytes of a row's digest."""

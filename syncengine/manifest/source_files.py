@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from syncengine.document.findings import Findings
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.manifest.records import SourceTrouble, kind_of, undivided
+from syncengine.manifest.records import SourceTrouble, kind_of
+from syncengine.templating.values import undivided
 
 Numbered = Iterator[tuple[int, Any]]
 

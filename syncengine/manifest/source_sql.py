@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from syncengine.database.url import sqlite_file
 from syncengine.errors import Problems
 from syncengine.manifest.records import SourceTrouble
 from syncengine.template_limits import MAX_MEMORY, memory_of
@@ -49,8 +50,6 @@ def sql_rows(
     most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows by their columns' names, numbered from 1, of a query that takes so many seconds and bytes at most."""
-    from syncengine.posted_time.databases import sqlite_file
-
     checked = check_query(query)
     file = sqlite_file(url)
     if file is None:
@@ -110,7 +109,7 @@ def _of_server(
     import sqlalchemy as sa
     from sqlalchemy import exc
 
-    from syncengine.posted_time.databases import open_engine
+    from syncengine.database.open import open_engine
 
     try:
         engine = open_engine(url, f"the source {name}")
@@ -142,8 +141,8 @@ def _of_server(
 
 def _words(error: Exception) -> str:
     """What keeps the database away, in our words; of a query that failed, in the server's."""
-    from syncengine.posted_time.sql_errors import cause, meaning
-    from syncengine.posted_time.verdict import TroubleKind
+    from syncengine.database.errors import cause, meaning
+    from syncengine.database.trouble import TroubleKind
 
     if meaning(error) in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):
         return cause(error)

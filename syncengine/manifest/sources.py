@@ -215,7 +215,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
 
 def variables_of(given: Given) -> Mapping[str, Any]:
     """`var` and `env`, each with what it says of a name that it has not."""
-    from syncengine.manifest.records import Named
+    from syncengine.templating.values import Named
 
     def no_variable(name: str) -> str:
         return f"there is no variable `{name}`{suggestion(name, given.variables)}"

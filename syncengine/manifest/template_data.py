@@ -12,8 +12,9 @@ from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_shape import ForEach, HttpFrom, Paging, SqlFrom
 from syncengine.manifest.given import Given
-from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.records import Records, SourceTrouble
 from syncengine.manifest.sources import distinct, read_source
+from syncengine.templating.values import Record
 
 KINDS = {
     ".csv": "csv",

@@ -16,13 +16,14 @@ from jinja2.parser import Parser
 from syncengine.document.findings import Findings
 from syncengine.document.text import decoded
 from syncengine.manifest.given import Given, OutsideProject
-from syncengine.manifest.records import Record, Records, SourceTrouble
+from syncengine.manifest.records import Records, SourceTrouble
 from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
 from syncengine.manifest.template_marks import Marking, mark_all
 from syncengine.manifest.template_places import Places, unmarked
 from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
 from syncengine.template_limits import MAX_CHARACTERS, TooMuch
+from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")

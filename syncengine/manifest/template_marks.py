@@ -15,11 +15,11 @@ from typing import Any, cast
 
 from jinja2 import nodes, pass_context
 
-from syncengine.manifest.records import Record
 from syncengine.manifest.template_costs import OF_A_TEXT, Filter, Spent
 from syncengine.manifest.templates import filtered
 from syncengine.resource import Row
 from syncengine.template_limits import TooMuch
+from syncengine.templating.values import Record
 
 MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"
 """Filters; no template can name them, so that none can write marks itself."""

@@ -29,7 +29,6 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from syncengine.document.findings import suggestion
-from syncengine.manifest.records import Named, Record
 from syncengine.manifest.template_costs import comparable, filters_of, tests_of
 from syncengine.manifest.template_filters import plain_text
 from syncengine.template_limits import (
@@ -45,6 +44,7 @@ from syncengine.template_limits import (
     size_of,
     steps_of,
 )
+from syncengine.templating.values import Named, Record
 
 MARKS = ("{{", "{%", "{#")
 SURPRISES = (

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from datetime import date, datetime, time
 from decimal import Decimal
-from pathlib import Path
 from types import NoneType
 from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs, quote
 
 import sqlalchemy as sa
-from sqlalchemy import event, exc
-from sqlalchemy.engine import make_url
-from sqlalchemy.pool import QueuePool
 
-from syncengine import DISTRIBUTION
-from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.posted_time.sql_errors import FAILURES, Silent, cause, meaning
+from syncengine.database.errors import FAILURES, Silent, cause, meaning
+from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
+from syncengine.database.trouble import TroubleKind
+from syncengine.database.url import sqlite_file
 from syncengine.posted_time.templates import RenderTrouble
-from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
-
-BUSY_SECONDS = 10.0
-"""How long another writer of a SQLite file is waited for."""
-
-CONNECT_SECONDS = 10
-"""How long a server may take to answer at all."""
-
-STATEMENT_SECONDS = 20
-"""How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
 
 PATIENCE_SECONDS = 30.0
 """How long a whole transaction may take. A server that is frozen obeys no limit of its own."""
@@ -43,18 +28,6 @@ MOST_SILENT = 4
 """So many threads may wait for a database that was given up; no more are begun."""
 
 T = TypeVar("T")
-
-EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
-"""Databases that say what a statement would do, without doing it: so a missing table is found at start."""
-
-
-def sqlite_file(url: str) -> Path | None:
-    """The file of a SQLite database; None for another URL."""
-    scheme, colon, rest = url.partition("://")
-    if not colon:
-        return Path(url)
-    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
-
 
 UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
 """What begins the call of a procedure, which no database explains."""
@@ -153,85 +126,13 @@ class Databases:
     def database(self, url: str, name: str, told: str) -> Database:
         """The database of a path or URL; Problems when there can be none."""
         if url not in self._opened:
-            waits = 0.0 if sqlite_file(url) is None else _busy_seconds(url)
+            waits = 0.0 if sqlite_file(url) is None else busy_seconds(url)
             self._opened[url] = Database(open_engine(url, name), told, PATIENCE_SECONDS + waits)
         return self._opened[url]
 
     def close(self) -> None:
         for database in self._opened.values():
             database.engine.dispose()
-
-
-def open_engine(url: str, name: str) -> sa.Engine:
-    """An engine for a path or URL; Problems, without its password, when there can be none. Nothing is created."""
-    file = sqlite_file(url)
-    if file is not None:
-        if not file.is_file():
-            raise _problem(f"the database of {name} is not there: {file}")
-        return _sqlite(file, _busy_seconds(url))
-    try:
-        parsed = make_url(url)
-        arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
-        if parsed.drivername in ("postgres", "postgresql"):
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
-        if engine.dialect.name == "postgresql":
-            event.listen(engine, "begin", _limit)
-        return engine
-    except exc.NoSuchModuleError:
-        raise _problem(
-            f"the URL of {name} begins with {parsed.drivername}://, for which nothing is installed: is it misspelt?"
-        ) from None
-    except (exc.ArgumentError, ValueError):
-        raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
-    except ImportError as missing:
-        driver = missing.name or parsed.drivername
-        line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
-        raise _problem(f"the database of {name} needs the driver {driver}, which is not installed{line}") from None
-
-
-def _problem(message: str) -> Problems:
-    return Problems([Diagnostic(severity=Severity.ERROR, code="bad-source", message=message)])
-
-
-def _busy_seconds(url: str) -> float:
-    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
-    given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
-    try:
-        return float(given)
-    except ValueError:
-        return BUSY_SECONDS
-
-
-def _sqlite(file: Path, busy_seconds: float) -> sa.Engine:
-    uri = f"file:{quote(str(file.absolute()))}?mode=rw"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
-    event.listen(engine, "connect", _prepare)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-    # A receipt that a power cut can take back would be answered with SUCCESS and lost; so would a row.
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-
-
-def _begin(connection: sa.Connection) -> None:
-    # Immediate: what the receipt is looked up in must be what it is written to.
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
-
-
-def _limit(connection: sa.Connection) -> None:
-    """Unless the URL or the server has a limit; for the transaction: a pooler may give the connection to others."""
-    connection.exec_driver_sql(
-        f"SELECT set_config('statement_timeout', '{STATEMENT_SECONDS}s', true)"
-        " WHERE current_setting('statement_timeout') = '0'"
-    )
 
 
 class Statement:

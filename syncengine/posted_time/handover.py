@@ -6,13 +6,13 @@ from asyncio import to_thread
 from functools import partial
 from typing import Any
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group
 from syncengine.posted_time.revisions import Step, doubtful, is_divided_otherwise
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
-from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.store.inbox import Entry, Inbox
 from syncengine.store.inbox_entries import DOUBTFUL, Status, sink_of

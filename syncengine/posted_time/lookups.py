@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from syncengine.database.errors import FAILURES, cause, is_down, meaning, sentence
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
-from syncengine.posted_time.sql_errors import FAILURES, cause, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 
 
 class Placeholder(dict[str, Any]):

@@ -14,12 +14,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine import delivery_file as file
+from syncengine.database.errors import FAILURES, USER, meaning
+from syncengine.database.trouble import TroubleKind
+from syncengine.database.url import sqlite_file
 from syncengine.delivery_shapes import USER as USERS_ZONE
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import in_order
 from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
-from syncengine.posted_time.databases import Database, Databases, Statement, sqlite_file
+from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.names import Scope, Shape
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
@@ -28,9 +31,7 @@ from syncengine.posted_time.sinks.contract import Sink
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import SqlSink, Words
-from syncengine.posted_time.sql_errors import FAILURES, USER, meaning
 from syncengine.posted_time.templates import Compiler, Json, Text
-from syncengine.posted_time.verdict import TroubleKind
 from syncengine.posted_time.wire import objection
 from syncengine.project import MANIFESTS, Project
 from syncengine.references import located, secret_at

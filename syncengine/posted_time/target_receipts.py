@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from syncengine.database.errors import FAILURES, meaning, sentence
+from syncengine.database.open import open_engine
+from syncengine.database.trouble import TroubleKind
 from syncengine.delivery_file import Sink, SqlSink
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.audit import Taken
-from syncengine.posted_time.databases import Database, open_engine
-from syncengine.posted_time.sql_errors import FAILURES, meaning, sentence
-from syncengine.posted_time.verdict import TroubleKind
+from syncengine.posted_time.databases import Database
 from syncengine.project import Project
 from syncengine.references import located, secret_at
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from syncengine.database.trouble import TroubleKind
+
 
 class Outcome(StrEnum):
     """What the service is told: SUCCESS, FAILURE, RETRIABLE_FAILURE."""
@@ -27,15 +29,6 @@ class Verdict:
     external_id: str | None = None
     is_final: bool = True
     detail: str | None = field(default=None, compare=False)
-
-
-class TroubleKind(StrEnum):
-    """What keeps a sink from taking anything."""
-
-    UNREACHABLE = "unreachable"
-    AUTHENTICATION = "authentication"
-    PERMISSIONS = "permissions"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

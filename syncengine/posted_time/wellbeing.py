@@ -18,8 +18,9 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 
 LONG_ENOUGH = 600.0
 """Seconds of well probes after which a sink that nobody posts to is believed."""

@@ -14,14 +14,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy import event, exc
+from sqlalchemy import exc
 from sqlalchemy.engine import make_url
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import StaticPool
 
 from syncengine import own_folder
+from syncengine.database.open import sqlite_engine
+from syncengine.database.url import sqlite_file
 from syncengine.store import tables
 from syncengine.store.facts import VERSION
 from syncengine.store.places import refuse_no_state
@@ -95,14 +96,10 @@ def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> D
 
 def sqlite_path(url: str) -> Path | None:
     """The file that a path or a `sqlite:///` URL names; None for another URL."""
-    scheme, colon, rest = url.partition("://")
-    if not colon:
-        return Path(url)
-    if not scheme.startswith("sqlite"):
-        return None
-    if not rest.strip("/") or rest == "/:memory:":
+    file = sqlite_file(url)
+    if file is not None and "://" in url and str(file) in (".", ":memory:"):
         raise UNSUPPORTED.error(url)
-    return Path(rest.removeprefix("/").partition("?")[0])
+    return file
 
 
 def _open_server(url: str, write: bool) -> Database:
@@ -177,15 +174,7 @@ def _open_copy(path: Path) -> Database:
 
 
 def _sqlite(path: Path, mode: str) -> sa.Engine:
-    uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
-    event.listen(engine, "connect", _synchronous)
-    event.listen(engine, "begin", _begin)
-    return engine
+    return sqlite_engine(path, mode, busy_seconds=BUSY_SECONDS, prepare=_synchronous, begin=_begin)
 
 
 def _synchronous(connection: sqlite3.Connection, _record: object) -> None:

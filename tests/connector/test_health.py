@@ -9,7 +9,8 @@ import orjson
 import pytest
 
 from syncengine.connector import ERROR_TYPES, HealthReporter, failure_of
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.client import Client
 from tests.cli.program import Project
 from tests.cli.service import Service

@@ -18,9 +18,9 @@ from syncengine.manifest.cache import ManifestCache, Packed
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.given import Given
 from syncengine.manifest.reading import NO_DEFAULTS, Reading
-from syncengine.manifest.records import Record
 from syncengine.manifest.reuse import row_digest
 from syncengine.resource import Row
+from syncengine.templating.values import Record
 
 BLOCKS = """\
 generate:

@@ -9,9 +9,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.templates import Variables
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.store.inbox import Inbox
 
 

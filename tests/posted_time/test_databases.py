@@ -13,11 +13,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from syncengine.database.errors import FAILURES, Silent, cause, is_down, meaning, sentence
+from syncengine.database.open import open_engine
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
-from syncengine.posted_time.databases import MOST_SILENT, Database, Silent, open_engine
+from syncengine.posted_time.databases import MOST_SILENT, Database
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
-from syncengine.posted_time.sql_errors import FAILURES, cause, is_down, meaning, sentence
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking

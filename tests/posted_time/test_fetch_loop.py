@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Event, Offered, Taken, Unusable, Waiting
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
-from syncengine.posted_time.verdict import Outcome, SinkTrouble, TroubleKind, Verdict
+from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
 from syncengine.service.client import Client, Conduct
 from syncengine.store.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving

@@ -10,10 +10,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Took
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import Words
-from syncengine.posted_time.verdict import TroubleKind
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
 BEFORE = b'{"id": "g0"}\n'

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from syncengine.database.open import open_engine
 from syncengine.delivery_names import LONGEST_OF_TAGS
 from syncengine.errors import Problems
-from syncengine.posted_time.databases import open_engine
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
 from syncengine.posted_time.receipts import all_of
 from syncengine.posted_time.shares import suffixes

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
 from syncengine.posted_time.routing import build, check
-from syncengine.posted_time.verdict import TroubleKind
 from syncengine.settings import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 

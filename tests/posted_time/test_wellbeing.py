@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Failed
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONG_ENOUGH, Wellbeing
 
 UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.templates import Variables
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 
 
 @dataclass(frozen=True, slots=True)

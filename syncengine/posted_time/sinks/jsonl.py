@@ -20,10 +20,11 @@ from typing import Any
 
 import orjson
 
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, Variables, plain
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import document, reference
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})

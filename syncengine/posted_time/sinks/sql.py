@@ -14,12 +14,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import exc
 
+from syncengine.database.errors import FAILURES, USER, Silent, cause, is_down, meaning, sentence
+from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
-from syncengine.posted_time.sql_errors import FAILURES, USER, Silent, cause, is_down, meaning, sentence
 from syncengine.posted_time.templates import Json, Text, Variables, plain
-from syncengine.posted_time.verdict import SinkTrouble, TroubleKind
+from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import reference
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from sqlalchemy import exc
 
-from syncengine.posted_time.verdict import TroubleKind
+from syncengine.database.trouble import TroubleKind
 
 USER = None
 """Not trouble: what was posted does not fit."""

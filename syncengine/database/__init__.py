@@ -1,0 +1,1 @@
+"""Databases by path or URL: opening them, and what their errors mean."""

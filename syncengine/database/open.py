@@ -1,0 +1,115 @@
+"""A database's path or URL → an engine. Nothing is created, and no connection is made before it is used.
+
+States, sinks and sources open here; each keeps its own policy: migrations, threads and time-outs, reading only.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qs, quote
+
+import sqlalchemy as sa
+from sqlalchemy import event, exc
+from sqlalchemy.engine import make_url
+from sqlalchemy.pool import QueuePool
+
+from syncengine import DISTRIBUTION
+from syncengine.database.url import sqlite_file
+from syncengine.errors import Diagnostic, Problems, Severity
+
+BUSY_SECONDS = 10.0
+"""How long another writer of a SQLite file is waited for."""
+
+CONNECT_SECONDS = 10
+"""How long a server may take to answer at all."""
+
+STATEMENT_SECONDS = 20
+"""How long a server may take for one statement: whoever holds a lock on its tables must not hold us."""
+
+EXPLAIN = frozenset({"sqlite", "postgresql", "mysql", "mariadb"})
+"""Databases that say what a statement would do, without doing it: so a missing table is found at start."""
+
+
+def open_engine(url: str, name: str) -> sa.Engine:
+    """An engine for a path or URL; Problems, without its password, when there can be none. Nothing is created."""
+    file = sqlite_file(url)
+    if file is not None:
+        if not file.is_file():
+            raise _problem(f"the database of {name} is not there: {file}")
+        return sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
+    try:
+        parsed = make_url(url)
+        arguments = {"connect_timeout": CONNECT_SECONDS} if parsed.get_backend_name() in EXPLAIN else {}
+        if parsed.drivername in ("postgres", "postgresql"):
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        engine = sa.create_engine(parsed, pool_pre_ping=True, pool_recycle=1800, connect_args=arguments)
+        if engine.dialect.name == "postgresql":
+            event.listen(engine, "begin", _limit_statements)
+        return engine
+    except exc.NoSuchModuleError:
+        raise _problem(
+            f"the URL of {name} begins with {parsed.drivername}://, for which nothing is installed: is it misspelt?"
+        ) from None
+    except (exc.ArgumentError, ValueError):
+        raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None
+    except ImportError as missing:
+        driver = missing.name or parsed.drivername
+        line = f": pip install '{DISTRIBUTION}[postgresql]'" if parsed.get_driver_name() == "psycopg" else ""
+        raise _problem(f"the database of {name} needs the driver {driver}, which is not installed{line}") from None
+
+
+def _problem(message: str) -> Problems:
+    return Problems([Diagnostic(severity=Severity.ERROR, code="bad-source", message=message)])
+
+
+def busy_seconds(url: str) -> float:
+    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
+    given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
+    try:
+        return float(given)
+    except ValueError:
+        return BUSY_SECONDS
+
+
+def sqlite_engine(
+    file: Path,
+    mode: str,
+    *,
+    busy_seconds: float,
+    prepare: Callable[[sqlite3.Connection, object], None],
+    begin: Callable[[sa.Connection], None],
+) -> sa.Engine:
+    """An engine for a file of SQLite, whose driver begins no transaction by itself. `mode` is `ro` or `rw`.
+
+    `prepare` is called with each new connection and its record, `begin` where a transaction begins.
+    """
+    uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
+
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+    event.listen(engine, "connect", prepare)
+    event.listen(engine, "begin", begin)
+    return engine
+
+
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    # A receipt that a power cut can take back would be answered with SUCCESS and lost; so would a row.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin(connection: sa.Connection) -> None:
+    # Immediate: what the receipt is looked up in must be what it is written to.
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+def _limit_statements(connection: sa.Connection) -> None:
+    """Unless the URL or the server has a limit; for the transaction: a pooler may give the connection to others."""
+    connection.exec_driver_sql(
+        f"SELECT set_config('statement_timeout', '{STATEMENT_SECONDS}s', true)"
+        " WHERE current_setting('statement_timeout') = '0'"
+    )

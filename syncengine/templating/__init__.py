@@ -1,0 +1,1 @@
+"""Templates in a sandbox, with their filters and budgets, for manifests and for deliveries."""

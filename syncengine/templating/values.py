@@ -1,0 +1,45 @@
+"""Names that templates look up, each with the sentence that is said where one is missing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from syncengine.document.findings import suggestion
+from syncengine.document.nodes import quoted
+from syncengine.resource import Row
+
+
+class Record(dict[str, Any]):
+    """The values of a row by their names; `row` is where they stand."""
+
+    __slots__ = ("row",)
+
+    def __init__(self, values: Any, row: Row) -> None:
+        super().__init__(values)
+        self.row = row
+
+    def missing(self, name: str) -> str:
+        whole = undivided(self)
+        hint = suggestion(name, self) or (f"; it has one column{whole}" if whole else "")
+        return f"there is no `{name}` in {self.row.file}{hint}"
+
+
+def undivided(names: Collection[str]) -> str:
+    """What is behind "one column", where the whole first line was taken for its name."""
+    only = next(iter(names)) if len(names) == 1 else ""
+    mark = next((mark for mark in ";\t|," if mark in only), None)
+    return f", {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""
+
+
+class Named(dict[str, Any]):
+    """`var` and `env`."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, values: Any, why: Any) -> None:
+        super().__init__(values)
+        self.why = why
+
+    def missing(self, name: str) -> str:
+        return str(self.why(name))
