@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
@@ -9,18 +10,14 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, field
 
 from syncengine.delivery_shapes import (
-    Callback,
     Condition,
     File,
     Headers,
     JsonTemplate,
-    Listen,
-    Newline,
     Params,
     SinkName,
     Statuses,
     Template,
-    TimeZone,
     WrittenFile,
     one_of,
     one_of_schema,
@@ -44,8 +41,64 @@ from syncengine.setting_shapes import (
     UrlPath,
     WebUrl,
     or_off,
+    parsed,
     web_url,
+    web_url_trouble,
 )
+
+USER = "user"
+"""The zone of whoever posted."""
+
+_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
+_PORT = "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+
+
+def listen(text: str) -> tuple[str, int] | None:
+    """Host and port."""
+    match = _LISTEN.fullmatch(text)
+    return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
+
+
+def newline(text: str) -> str | None:
+    """What ends a line: text like `<br>`, or carriage returns and line feeds."""
+    return text if re.sub(r"[\r\n]", "", text).isprintable() and len(text) <= 20 else None
+
+
+def time_zone(text: str) -> str | None:
+    from zoneinfo import ZoneInfo
+
+    if text == USER:
+        return text
+    try:
+        return ZoneInfo(text).key
+    except (ValueError, OSError, KeyError):  # KeyError: there is no such zone
+        return None
+
+
+def callback(text: str) -> str | None:
+    return None if web_url_trouble(text) else text
+
+
+Listen = Annotated[
+    tuple[str, int],
+    Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
+    JsonSchema({"type": "string", "pattern": f"^(?=.*:{_PORT}$){_LISTEN.pattern}$"}),
+]
+Newline = Annotated[
+    str,
+    Reads(parsed(newline, 'what ends a line, like "\\r\\n" or <br>')),
+    JsonSchema({"type": "string", "maxLength": 20}),
+]
+TimeZone = Annotated[
+    str,
+    Reads(parsed(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
+    JsonSchema({"type": "string"}),
+]
+Callback = Annotated[
+    str,
+    Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
+    JsonSchema(WEB_URL_SCHEMA),
+]
 
 
 class Mode(StrEnum):

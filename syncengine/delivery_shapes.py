@@ -18,16 +18,11 @@ from syncengine.document.tables import model_reader
 from syncengine.document.values import Reader, called, identity, is_text, prose, refused, whole_number
 from syncengine.setting_shapes import (
     USE_REFERENCE,
-    WEB_URL_SCHEMA,
     Reference,
     filled_path,
     parsed,
     reference,
-    web_url_trouble,
 )
-
-USER = "user"
-"""The zone of whoever posted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +40,6 @@ Json = Any
 _SINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_LISTEN = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9.-]+):([0-9]{1,5})")
-_PORT = "0*([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
 _SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|api-?key", re.IGNORECASE)
 _FLAGS = {"true": True, "false": False}
 
@@ -181,32 +174,6 @@ def plain_name(name: str) -> Reader:
     return read
 
 
-def listen(text: str) -> tuple[str, int] | None:
-    """Host and port."""
-    match = _LISTEN.fullmatch(text)
-    return (match[1].strip("[]"), int(match[2])) if match and int(match[2]) <= 65535 else None
-
-
-def newline(text: str) -> str | None:
-    """What ends a line: text like `<br>`, or carriage returns and line feeds."""
-    return text if re.sub(r"[\r\n]", "", text).isprintable() and len(text) <= 20 else None
-
-
-def time_zone(text: str) -> str | None:
-    from zoneinfo import ZoneInfo
-
-    if text == USER:
-        return text
-    try:
-        return ZoneInfo(text).key
-    except (ValueError, OSError, KeyError):  # KeyError: there is no such zone
-        return None
-
-
-def callback(text: str) -> str | None:
-    return None if web_url_trouble(text) else text
-
-
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
     """A mapping in which exactly one of `kinds` is given."""
     shown = _listed(kinds)
@@ -270,26 +237,6 @@ Statuses = Annotated[
     JsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
 ]
 SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})]
-Listen = Annotated[
-    tuple[str, int],
-    Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
-    JsonSchema({"type": "string", "pattern": f"^(?=.*:{_PORT}$){_LISTEN.pattern}$"}),
-]
-Newline = Annotated[
-    str,
-    Reads(parsed(newline, 'what ends a line, like "\\r\\n" or <br>')),
-    JsonSchema({"type": "string", "maxLength": 20}),
-]
-TimeZone = Annotated[
-    str,
-    Reads(parsed(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
-    JsonSchema({"type": "string"}),
-]
-Callback = Annotated[
-    str,
-    Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
-    JsonSchema(WEB_URL_SCHEMA),
-]
 _PATH = parsed(filled_path, "a path")
 _FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
 File = Annotated[str, Reads(_PATH), _FILLED]

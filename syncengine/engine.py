@@ -21,7 +21,7 @@ from syncengine.chronicle import Chronicle
 from syncengine.clock import machine_seconds
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
 from syncengine.project import Project
 from syncengine.report import Report, Status

@@ -13,7 +13,8 @@ from syncengine.consistency import Present, prove
 from syncengine.diff import Change, Difference
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.gate import gate
-from syncengine.plan import Plan, risk_of
+from syncengine.plan import risk_of
+from syncengine.plan_model import Plan
 from syncengine.project_file import Limit
 from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded

@@ -23,7 +23,8 @@ from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.neighbours import visible_pairs
 from syncengine.manifest.records import SourceUse
 from syncengine.origins import template_of
-from syncengine.plan import Basis, Options, Plan, Summary, plan
+from syncengine.plan import plan
+from syncengine.plan_model import Basis, Options, Plan, Summary
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.settings import levelled
 

@@ -9,122 +9,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, Note, Rules, may_be_held
-from syncengine.calls import Call, Item, Step, whole_tag
+from syncengine.aims import Aim, may_be_held
+from syncengine.calls import Item, Step, whole_tag
 from syncengine.desired import Desired
 from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
 from syncengine.leaves import Leave
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
+from syncengine.plan_model import Basis, Options, Plan, Summary
 from syncengine.policy import aim
-from syncengine.project_file import Level, Limit, Ownership
+from syncengine.project_file import Ownership
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.scope import Scope
 from syncengine.settings import levelled
 from syncengine.stages import Numbering, Stage, stages_of
 from syncengine.store.codec import digest
 from syncengine.sweep import Sweep, is_type, sweep_of
-
-
-class Summary(Struct, frozen=True, gc=False):
-    """Counts of a plan. `keyword_adds` are those on tags that exist; `requests` leaves teamInfo aside."""
-
-    create: int = 0
-    update: int = 0
-    delete: int = 0
-    retire: int = 0
-    forget: int = 0
-    unchanged: int = 0
-    keyword_adds: int = 0
-    keyword_deletes: int = 0
-    metadata_deletes: int = 0
-    cascaded_tags: int = 0
-    kept: int = 0
-    requests: int = 0
-
-
-class Basis(Struct, frozen=True, gc=False):
-    """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply.
-
-    `settles`: what is known to be settled once all of it is applied, if anything is (`planner`). `sources`: the rows
-    that each source of data had when it was applied last.
-    """
-
-    id: str
-    created: str
-    base_url: str
-    team: str | None = None
-    lineage: str = ""
-    commit: str | None = None
-    swept_before: bool = False
-    settles: str | None = None
-    sources: Mapping[str, int] = field(default_factory=dict)
-
-
-class Options(Struct, frozen=True, gc=False):
-    """How to plan. `sweep`: complete a sync session in any case; `reassert`: send all that is desired again."""
-
-    rules: Rules
-    limits: Mapping[str, Limit]
-    scope: Scope = field(default_factory=Scope)
-    sweep: bool = False
-    reassert: bool = False
-    levels: Mapping[str, Level] = field(default_factory=dict)
-
-
-class Plan(Struct, frozen=True, gc=False):
-    """Everything an apply needs.
-
-    `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
-    touch, in case one of them finds no tag. `prior` digests the rows that the plan stands on. `sources`: the rows that
-    each source of data has, by its identity; `is_whole`: all of what they make is planned.
-    """
-
-    basis: Basis
-    summary: Summary
-    gate: Gate
-    sweep: Sweep | None
-    changes: tuple[Change, ...]
-    notes: tuple[Note, ...]
-    stages: tuple[Stage, ...]
-    records: tuple[Leave, ...] = ()
-    wholes: Mapping[Key, Item] = field(default_factory=dict)
-    prior: Mapping[Key, str] = field(default_factory=dict)
-    reasserts: bool = False
-    diagnostics: tuple[Diagnostic, ...] = ()
-    sources: Mapping[str, int] = field(default_factory=dict)
-    is_whole: bool = False
-
-    @property
-    def id(self) -> str:
-        return self.basis.id
-
-    @property
-    def changes_something(self) -> bool:
-        """Whether an apply does more than write down what is already so."""
-        return bool(self.changes or self.sweep)
-
-    @property
-    def sends_something(self) -> bool:
-        return self.summary.requests > 0
-
-    def calls(self) -> Iterator[Call]:
-        """Every call, the sweep's behind the stages."""
-        for stage in self.stages:
-            yield from stage.calls
-        if self.sweep is not None:
-            yield from (*self.sweep.uploads, self.sweep.complete)
-
-    def leaves(self) -> Iterator[Leave]:
-        """All that will be true once everything is acknowledged."""
-        yield from self.records
-        for call in self.calls():
-            for item in call.items:
-                yield from item.leaves
 
 
 def plan(

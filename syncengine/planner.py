@@ -27,7 +27,8 @@ from syncengine.increment import Since, plan_since
 from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.objections import REMOVED_UNKNOWN
-from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.plan import plan
+from syncengine.plan_model import Basis, Options, Plan
 from syncengine.project import Project
 from syncengine.project_file import Level
 from syncengine.recent_losses import recent_losses

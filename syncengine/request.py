@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.scope import Scope
 
 

@@ -17,7 +17,7 @@ from syncengine.calls import Item, Step
 from syncengine.diff import Action, Change
 from syncengine.errors import StalePlan
 from syncengine.leaves import Leave
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from syncengine.calls import Item
 from syncengine.collection import no_collection
 from syncengine.errors import SyncengineError
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.resource import Key
 from syncengine.saved_aim import inconsistent
 from syncengine.whole_file import write_whole

@@ -12,7 +12,7 @@ from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiti
 from syncengine.apply.run import FLUSH_AT, Run, category_of, leaves_of
 from syncengine.calls import Call, Item, Step
 from syncengine.diff import Action
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation

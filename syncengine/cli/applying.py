@@ -26,7 +26,7 @@ from syncengine.cli.streams import discard_stdout, tell
 from syncengine.collection import rare_collection
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.project import Project
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of

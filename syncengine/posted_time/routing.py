@@ -17,7 +17,7 @@ from syncengine import delivery_file as file
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
 from syncengine.database.url import sqlite_file
-from syncengine.delivery_shapes import USER as USERS_ZONE
+from syncengine.delivery_file import USER as USERS_ZONE
 from syncengine.delivery_shapes import Written
 from syncengine.document.findings import in_order
 from syncengine.errors import Problems

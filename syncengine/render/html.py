@@ -9,7 +9,7 @@ from textwrap import dedent
 
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.plan import Plan, Summary
+from syncengine.plan_model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import PLAIN, Look, Tone

@@ -17,7 +17,7 @@ from syncengine.aims import Note
 from syncengine.diff import Change, FieldChange
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.plan import Plan, Summary
+from syncengine.plan_model import Plan, Summary
 from syncengine.render.look import PLAIN, Look
 from syncengine.report import CallError, Report, Result, Session
 from syncengine.resource import Source

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.plan import Plan, Summary
+from syncengine.plan_model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Row, Section

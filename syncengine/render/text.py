@@ -8,7 +8,7 @@ from itertools import chain
 
 from syncengine.diff import Action
 from syncengine.gate import Gate
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.rows import Fold, Row, Section

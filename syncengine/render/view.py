@@ -15,7 +15,7 @@ from syncengine.aims import Note
 from syncengine.diff import Action, Change
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.render import difference
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone

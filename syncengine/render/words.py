@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from syncengine.diff import Action
-from syncengine.plan import Summary
+from syncengine.plan_model import Summary
 from syncengine.render.visible import file_name
 from syncengine.resource import Kind, Source
 

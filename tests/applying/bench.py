@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from syncengine.engine import Application, Applied
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
 from syncengine.project import Project
 from syncengine.report import Outcome, Result

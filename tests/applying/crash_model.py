@@ -25,7 +25,8 @@ from syncengine.chronicle import Chronicle
 from syncengine.desired import Desired
 from syncengine.errors import Problems, StalePlan
 from syncengine.guards import refuse_inconsistent, refuse_stale
-from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.plan import plan
+from syncengine.plan_model import Basis, Options, Plan
 from syncengine.project_file import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types

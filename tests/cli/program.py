@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
 from syncengine.project import Project as Settings
 from syncengine.request import Request, Surroundings

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from syncengine import guards
 from syncengine.errors import SyncengineError
 from syncengine.gate import Gate
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.planner import options_of
 from syncengine.project import Project as Settings
 from syncengine.render.json import plan_document

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.calls import Call, Item, Step
 from syncengine.leaves import Leave, intended, settled
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.resource import Key, Kind, Recorded, Status
 
 from .estate import NOTHING, Manifests, Rows, ask, planned

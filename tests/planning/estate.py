@@ -18,7 +18,8 @@ from syncengine.errors import Problems, Severity
 from syncengine.leaves import Leave
 from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import ManifestFile
-from syncengine.plan import Basis, Options, Plan, plan
+from syncengine.plan import plan
+from syncengine.plan_model import Basis, Options, Plan
 from syncengine.project import Policy
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status

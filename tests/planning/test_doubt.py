@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.calls import Step
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.resource import Key, Kind, Recorded, Source, Status
 from syncengine.store.codec import digest
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.render.formats import PLAN_FORMATS
 from syncengine.render.look import PLAIN
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status

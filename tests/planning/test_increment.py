@@ -20,7 +20,7 @@ from syncengine.desired import manifest_set
 from syncengine.engine import Application
 from syncengine.increment import plan_since
 from syncengine.manifest.cache import ManifestCache, Settled
-from syncengine.plan import Basis, Plan
+from syncengine.plan_model import Basis, Plan
 from syncengine.planner import CACHE_FOLDER, make_plan, options_of
 from syncengine.request import Request, Surroundings
 from syncengine.sandbox.app import running_sandbox

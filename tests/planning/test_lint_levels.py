@@ -11,7 +11,7 @@ import pytest
 from syncengine.errors import Problems
 from syncengine.manifest.lints import LINTS
 from syncengine.objections import LINTS as PLANNING_LINTS
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.sandbox.app import running_sandbox
 from syncengine.scope import Scope
 from syncengine.settings import LINTS as SETTING_LINTS

@@ -17,7 +17,7 @@ from syncengine.diff import Action
 from syncengine.errors import Problems
 from syncengine.gate import Loss, losses_of
 from syncengine.leaves import Leave
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.policy import aim
 from syncengine.resource import Key, Kind, Status
 from syncengine.scope import Scope

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import asdict
 
 from syncengine.calls import OPERATION_OF, Step
-from syncengine.plan import Plan, narrowed
+from syncengine.plan import narrowed
+from syncengine.plan_model import Plan
 from syncengine.resource import Key, Kind, Removal, Status
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Problems
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
 from syncengine.project import Project
 from syncengine.request import Request, Surroundings

@@ -9,7 +9,7 @@ from syncengine.calls import Call
 from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
 from syncengine.gate import Approval, Gate
-from syncengine.plan import Basis, Plan, Summary
+from syncengine.plan_model import Basis, Plan, Summary
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
 from syncengine.sweep import Sweep

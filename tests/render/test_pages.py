@@ -10,7 +10,7 @@ import pytest
 
 from syncengine.diff import Action, Change
 from syncengine.errors import GateTripped
-from syncengine.plan import Plan
+from syncengine.plan_model import Plan
 from syncengine.render.html import plan_html
 from syncengine.render.look import Look
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
