@@ -280,7 +280,7 @@ class Application:
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
-        """A path that is never found may be wrong (docs/planning.md 4.7); a cancel's 404: the session is over."""
+        """A path never found may be wrong (docs/planning.md 4.7); 404 for a cancel says that the session is over."""
         for operation, statuses in client.traffic.statuses.items():
             if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
                 message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"

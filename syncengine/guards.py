@@ -39,7 +39,7 @@ def refuse_ungated(planned: Plan) -> None:
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
-    """The older of two pipelines must not win (docs/planning.md 1.7). A warning where Git does not know which it is."""
+    """The older of two pipelines must not win (docs/planning.md 1.7). A warning if Git cannot tell which is older."""
     if commit is None or facts.commit is None:
         return None
     older = commits.is_older(root, commit, facts.commit)

@@ -19,7 +19,7 @@ class Sweep(Struct, frozen=True, gc=False):
     """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
     `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
-    tags that must have let go of a code before (docs/planning.md 3.4). `first`: no sweep of this state was approved.
+    tags that must have let go of a code before (docs/planning.md 3.4). `first`: none of this state was approved before.
     """
 
     known: tuple[str, ...]

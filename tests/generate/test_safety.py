@@ -1,4 +1,4 @@
-"""A source that fails, or has no rows where it had, is never read as "delete everything" (docs/planning.md 2.7)."""
+"""A source that fails, or yields nothing where it had rows, is never read as "delete all" (docs/planning.md 2.7)."""
 
 from __future__ import annotations
 
