@@ -30,7 +30,7 @@ class Item(Struct, frozen=True, gc=False, kw_only=True):
 
     `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
     is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing
-    tag may not add it by itself. `needs` are keys whose own calls must be true before this is sent (engine.md 4.2).
+    tag may not add it by itself. `needs` are keys whose calls must be true before this is sent (docs/planning.md 4.2).
     """
 
     leaves: tuple[Leave, ...]
@@ -56,9 +56,9 @@ class Call(Struct, frozen=True, gc=False):
 
 
 class Step(StrEnum):
-    """The stages of a plan, in their order (engine.md 4.1).
+    """The stages of a plan, in their order (docs/planning.md 4.1).
 
-    Keyword variants are deletes of a keyword that the service may take for a wanted one (engine.md 2.3): they go
+    Keyword variants are deletes of a keyword that the service may take for a wanted one (docs/planning.md 2.3): they go
     before the upsert that adds the wanted one again.
     """
 

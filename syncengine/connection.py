@@ -82,7 +82,7 @@ def _no_team(answer: Answer, path: str) -> str:
 
 
 def check_team(team: str, project: Project, known: str | None) -> None:
-    """WrongTeam unless it is the one that is expected, and the one that the state is of, if any (engine.md 1.6)."""
+    """WrongTeam unless it is the one that is expected, and the state's own, if it has one (docs/planning.md 1.6)."""
     if project.service.team not in (None, team):
         raise WrongTeam(f"the key belongs to team {team!r}, and service.team is {project.service.team!r}")
     if known not in (None, team):
@@ -113,7 +113,7 @@ def _known_team(project: Project) -> str | None:
 
 
 def prove_lease(state: State, timeout: float) -> None:
-    """A call is sent only while the lease outlives it (engine.md 1.5)."""
+    """A call is sent only while the lease outlives it (docs/planning.md 1.5)."""
     if state.lease is None or state.lease.remaining() <= timeout:
         raise LockLost("the lock was lost: another run may hold the state; nothing more is sent")
 

@@ -1,7 +1,7 @@
-"""This connector, as the service knows it: registration, and health as users see it (specification §2.6, §2.7).
+"""This connector, as the service knows it: registration, and health as users see it (docs/interface.md 2.6, 2.7).
 
 The secrets of a registration's answer are dropped where it is read: nothing of the interface takes them
-(specification §5), so nothing here, in a log or in a file ever holds them.
+(docs/interface.md 5), so nothing here, in a log or in a file ever holds them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOT_REGISTERED = "the connector could not be registered"
 
 
 class ErrorType(StrEnum):
-    """What is wrong with the connected system (specification §2.7)."""
+    """What is wrong with the connected system (docs/interface.md 2.7)."""
 
     UNKNOWN = "UNKNOWN"
     UNREACHABLE = "TARGET_UNREACHABLE"
@@ -86,7 +86,7 @@ def registration(now: float, connector_type: str) -> dict[str, object]:
 
 
 def environment() -> dict[str, str]:
-    """Facts of this runtime, all as text. The specification's other keys are those of another runtime."""
+    """Facts of this runtime, all as text. The interface's other keys are those of another runtime."""
     return {
         "clientOs": platform.platform(terse=True),
         "clientArchitecture": platform.machine(),

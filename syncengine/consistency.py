@@ -1,4 +1,4 @@
-"""a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (engine.md §6).
+"""a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (docs/planning.md 6).
 
 A plan file is input from outside. Planning again from what its calls aim at, over the recorded rows, must come to the
 very changes, calls, records and gate that the file shows. Places, reasons to leave, notes of what stays and the count

@@ -98,14 +98,14 @@ UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
     Kind.CATEGORY: frozenset(),
     Kind.ACTIVITY_TYPE: frozenset(),
 }
-"""Fields that the service keeps when they are emptied (specification §2.1)."""
+"""Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
 
 CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
     Kind.TAG: frozenset(),
     Kind.CATEGORY: frozenset(),
     Kind.ACTIVITY_TYPE: frozenset({"label", "enableIfNew"}),
 }
-"""Fields that only count when the service sees the resource for the first time (service-facts §2)."""
+"""Fields that only count when the service sees the resource for the first time (docs/service.md §2)."""
 
 UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.TAG, "visibility"): "PUBLIC",
@@ -132,7 +132,7 @@ LEAVES_AS: Mapping[Way, Action] = {
 
 
 def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
-    """Compare the aim with what is recorded (engine.md 2.2, 2.3, 2.5)."""
+    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5)."""
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)

@@ -64,7 +64,7 @@ def reason_of(error: SyncengineError) -> str:
 
 
 class Application:
-    """One apply. `execute` always ends in a report (engine.md 4.11)."""
+    """One apply. `execute` always ends in a report (docs/planning.md 4.11)."""
 
     def __init__(self, project: Project, request: Request, around: Surroundings, serving: Serving) -> None:
         self._project = project
@@ -233,7 +233,7 @@ class Application:
             raise
 
     def _check_team(self, team: str, state: State) -> None:
-        """The key must belong to the team that is expected and that the state is of (engine.md 1.6)."""
+        """The key must belong to the team that is expected and that the state is of (docs/planning.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
         if (facts.team, facts.base_url) != (team, base_url):
@@ -265,7 +265,7 @@ class Application:
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)
 
     def _outcome(self, run: ApplyRun) -> str:
-        """A plan is used up only by a run that came to its end (engine.md §6)."""
+        """A plan is used up only by a run that came to its end (docs/planning.md 6)."""
         if self._chronicle.status is Status.COMPLETE:
             return "complete"
         return "interrupted" if run.halt or run.landing.gave_up else "incomplete"
@@ -280,7 +280,7 @@ class Application:
         return ExitCode.INTERRUPTED if run.stop.is_set() else ExitCode.INCOMPLETE
 
     def _remark_missing_paths(self, client: Client) -> None:
-        """A path that is never found may be wrong (engine.md 4.7); 404 for a cancel says that the session is over."""
+        """A path never found may be wrong (docs/planning.md 4.7); 404 for a cancel says that the session is over."""
         for operation, statuses in client.traffic.statuses.items():
             if statuses == {404} and operation != CANCEL_SYNC_SESSION.id:
                 message = f"{operation} only ever answered 404: is its path {client.path(OPERATIONS[operation])} right?"

@@ -53,7 +53,7 @@ class Gate(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class SweepRisk:
-    """What makes a sweep ask: it is the `first` of its state, or it uploads nothing (engine.md 3.4, 3.6)."""
+    """What makes a sweep ask: it is the `first` of its state, or it uploads nothing (docs/planning.md 3.4, 3.6)."""
 
     first: bool
     empty: bool
@@ -94,7 +94,7 @@ SAYS: Mapping[str, str] = {
     "fields": "fields cleared",
     "opened": "tags made public that were private",
 }
-"""What is counted, in the plan's words. Categories and opened tags always ask (engine.md §5)."""
+"""What is counted, in the plan's words. Categories and opened tags always ask (docs/planning.md 5)."""
 
 ALWAYS_ASKS = frozenset({"categories", "opened"})
 
@@ -152,7 +152,7 @@ def gate(
 
 
 SHRINKS = Limit(percent=25)
-"""How much of what came from one source, or from one template of it, may go (engine.md 2.7)."""
+"""How much of what came from one source, or from one template of it, may go (docs/planning.md 2.7)."""
 
 
 def shrunk(
@@ -280,7 +280,7 @@ class _Share:
 
 
 def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:
-    """COUNT@HASH over team, lineage and the sorted losses: no ids, times, lines or additions (engine.md §5)."""
+    """COUNT@HASH over team, lineage and the sorted losses: no ids, times, lines or additions (docs/planning.md 5)."""
     lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
     if sweeps:
         lines.append(SWEPT)

@@ -25,7 +25,7 @@ from syncengine.store.state import Facts, State, open_state
 
 
 def refuse_new_state(url: str) -> None:
-    """In CI a state that is not there is a mistake more often than a beginning (engine.md §7)."""
+    """In CI a state that is not there is a mistake more often than a beginning (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
             message = "there is no state yet, and this is a CI job: --new-state begins one"
@@ -33,14 +33,14 @@ def refuse_new_state(url: str) -> None:
 
 
 def refuse_ungated(planned: Plan) -> None:
-    """Removals that nobody approved (engine.md §5)."""
+    """Removals that nobody approved (docs/planning.md 5)."""
     if planned.gate.is_closed:
         reasons = "; ".join(planned.gate.reasons)
         raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {planned.gate.approve})")
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
-    """The older of two pipelines must not win (engine.md 1.7). A warning where Git does not know which is older."""
+    """The older of two pipelines must not win (docs/planning.md 1.7). A warning if Git cannot tell which is older."""
     if commit is None or facts.commit is None:
         return None
     older = commits.is_older(root, commit, facts.commit)
@@ -53,14 +53,14 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
 
 
 def refuse_other_service(facts: Facts, base_url: str) -> None:
-    """What one service holds says nothing of another (engine.md 1.6)."""
+    """What one service holds says nothing of another (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
         message = f"the state is of {facts.base_url}, and the project's service is {base_url}"
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
 
 
 def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
-    """A saved plan fits one state, once (engine.md §6)."""
+    """A saved plan fits one state, once (docs/planning.md 6)."""
     facts = state.facts()
     if planned.changes_something and state.plan_ended(planned.id):
         raise StalePlan(f"plan {planned.id} was already applied", code="plan-used")
@@ -77,7 +77,7 @@ def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
 
 
 def refuse_inconsistent(planned: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
-    """A saved plan that shows one thing and would do another (engine.md §6).
+    """A saved plan that shows one thing and would do another (docs/planning.md 6).
 
     One that has begun was proven then, against rows that it has changed since; its id stands for its content.
     """

@@ -2,8 +2,8 @@
 
 What settled manifests and unchanged rows say is known: nothing. So a plan of the tags whose declaration changed is the
 plan of all, as long as what changed cannot reach others: no category or activity type comes, goes or differs, no rename
-and no line of `removed` is involved, and no name or keyword meets one in another file (engine.md 2.8). Reads files and
-the cache; the judgement is pure.
+and no line of `removed` is involved, and no name or keyword meets one in another file (docs/planning.md 2.8). Reads
+files and the cache; the judgement is pure.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _uses(reads: Iterable[Read]) -> Iterator[SourceUse]:
 
 
 def _is_made_less(before: Sequence[Read], after: Sequence[Read]) -> bool:
-    """Whether more than one thing that was made of data goes: whether too much of it, the whole tells (engine.md 2.7).
+    """Whether more than one thing made of data goes: whether too much of it, the whole tells (docs/planning.md 2.7).
 
     What stands for a share is what the state records of a template, which is not asked for here.
     """

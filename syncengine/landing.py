@@ -1,7 +1,7 @@
 """Calls that the service may still execute, recorded rows → what their late execution would disturb; pure.
 
 A call whose sender was killed, or got no answer that says what became of it, may be executed later than calls that were
-sent after it (engine.md 1.8). A late call that agrees with what is aimed at does no harm.
+sent after it (docs/planning.md 1.8). A late call that agrees with what is aimed at does no harm.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _takes_or_adds(late: Leave, aim: Recorded) -> bool:
     body = aim.body
     if not set(late.keywords) <= set(body.keywords) or not body.metadata.keys().isdisjoint(late.metadata_dropped):
         return True
-    # The service may take a keyword for another one that differs by case or Unicode form (engine.md 2.3).
+    # The service may take a keyword for another one that differs by case or Unicode form (docs/planning.md 2.3).
     dropped = set(map(folded, late.keywords_dropped))
     return bool(dropped) and not dropped.isdisjoint(map(folded, body.keywords))
 

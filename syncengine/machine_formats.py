@@ -1,4 +1,4 @@
-"""What machines read of us: the models of plans, reports and diagnostics as JSON (product.md §7). Data only.
+"""What machines read of us: the models of plans, reports and diagnostics as JSON (docs/formats.md §7). Data only.
 
 They are the contract's shape, for schemas and their readers; more may always be added, so nothing is forbidden here.
 """

@@ -118,7 +118,7 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
         yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
 
 
-# --- reasserting (engine.md §7)
+# --- reasserting (docs/planning.md 7)
 
 
 def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
@@ -194,7 +194,7 @@ def _counts(changes: Sequence[Change]) -> dict[str, int]:
 def _prior(
     recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Leave], sweep: Sweep | None
 ) -> dict[Key, str]:
-    """Digests of the rows that are touched; of every activity type if the plan sweeps (engine.md §6)."""
+    """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
     touched = {change.key: None for change in changes}
     touched |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
     touched |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}

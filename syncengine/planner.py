@@ -1,7 +1,7 @@
 """project, state → plan: of what changed since the last settled one, or of everything.
 
-Reads manifests, cache and state, and needs no service (engine.md 2.6). Whether the short way is taken makes no
-difference to the plan (engine.md 2.8).
+Reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Whether the short way is taken makes no
+difference to the plan (docs/planning.md 2.8).
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def options_of(project: Project, request: Request) -> Options:
 
 
 def judged(planned: Plan, project: Project, request: Request) -> Plan:
-    """The plan with its gate judged by every approval at hand (engine.md §5). A saved plan holds no judgement."""
+    """The plan with its gate judged by every approval at hand (docs/planning.md 5). A saved plan holds no judgement."""
     return replace(planned, gate=planned.gate.judged(_approvals_of(project, request)))
 
 

@@ -42,7 +42,7 @@ class _Judgement:
         self.aim.notes.append(Note(row.key, kind, message, row.source))
 
     def keep(self, row: Recorded, message: str) -> None:
-        """Leave a row on the service, say so once, and count it as released from now on (engine.md 2.5)."""
+        """Leave a row on the service, say so once, and count it as released from now on (docs/planning.md 2.5)."""
         if row.status is not Status.RELEASED:
             self.note(row, "kept", message)
             self.aim.released.append(row)
@@ -55,7 +55,7 @@ def aim(
     rules: Rules,
     scope: Scope,
 ) -> Aim:
-    """Decide what a plan may do (engine.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    """Decide what a plan may do (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
     judgement = _Judgement(recorded, desired, removed, rules, scope)
     _find_renames(judgement)
     _choose_wanted(judgement)
@@ -116,7 +116,7 @@ def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
 
 
 def _bring_needed_categories(j: _Judgement) -> None:
-    """A selected tag brings the category that the service does not know yet (engine.md 2.1)."""
+    """A selected tag brings the category that the service does not know yet (docs/planning.md 2.1)."""
     for resource in list(j.aim.wanted.values()):
         name = resource.body.fields.get("category")
         if isinstance(name, str) and name:

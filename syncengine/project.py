@@ -22,7 +22,7 @@ MANIFESTS = "manifests"
 """The folder that manifests are in where the project file does not say."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
-"""The key that the embedded service accepts (product.md §5)."""
+"""The key that the embedded service accepts (docs/formats.md §5)."""
 LIMITS = {
     "tags": Limit(percent=25),
     "activityTypes": Limit(percent=25),
@@ -30,7 +30,7 @@ LIMITS = {
     "metadata": Limit(percent=50),
     "fields": Limit(percent=50),
 }
-"""engine.md §5."""
+"""docs/planning.md 5."""
 
 
 @dataclass(frozen=True, slots=True)

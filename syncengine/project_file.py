@@ -1,4 +1,4 @@
-"""The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (product.md §4).
+"""The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/formats.md §4).
 
 Readers and the JSON Schema come from here; `settings` makes a project of what they read. Nothing here echoes a value
 that might be a secret.
@@ -59,7 +59,7 @@ class Limit:
     percent: float | None = None
 
     def is_exceeded(self, count: int, total: int) -> bool:
-        """Whether `count` of `total` is too many. A share trips from two on (engine.md §5)."""
+        """Whether `count` of `total` is too many. A share trips from two on (docs/planning.md 5)."""
         if self.percent is not None:
             return count >= 2 and count * 100 > self.percent * total
         return self.count is not None and count > self.count

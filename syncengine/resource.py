@@ -57,8 +57,8 @@ class Source(NamedTuple):
 class Body(Struct, frozen=True, gc=False):
     """What the service is asked to hold of one resource.
 
-    `fields` uses the specification's names, save that a tag's `category` is the externalId of a category
-    and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (engine.md 2.3):
+    `fields` uses the interface's names, save that a tag's `category` is the externalId of a category
+    and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (docs/planning.md 2.3):
     the declared ones, without repeats and in their order, and the tag's name unless it is excluded.
     A category's keywords are an ordinary field. Only what was declared is present.
     """

@@ -1,4 +1,4 @@
-"""a saved plan, the rows as they are now → what its calls and records aim at; pure (engine.md §6).
+"""a saved plan, the rows as they are now → what its calls and records aim at; pure (docs/planning.md 6).
 
 What a plan would send is read backwards: whole upserts are what is wanted, deletions and releases are what leaves. What
 no call could make of these rows, or would do unseen, is refused.

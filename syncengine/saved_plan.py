@@ -1,8 +1,8 @@
-"""plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (engine.md §6).
+"""plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (docs/planning.md 6).
 
-The file is the machine format of product.md §7 with two more members: `execution` holds the calls, what they leave, and
-the digests of the rows that they stand on; `digest` is over the whole file before it. A digest proves no author: what
-a file says is held against the state when it is applied (`consistency`).
+The file is the machine format of docs/formats.md §7 with two more members: `execution` holds the calls, what they
+leave, and the digests of the rows that they stand on; `digest` is over the whole file before it. A digest proves no
+author: what a file says is held against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Saved(msgspec.Struct):
 
 
 def save(plan: Plan, shown: Callable[[Plan], Mapping[str, object]], path: Path) -> Plan:
-    """Write `plan` beside what is `shown` of it, readable by its owner alone (engine.md 1.4).
+    """Write `plan` beside what is `shown` of it, readable by its owner alone (docs/planning.md 1.4).
 
     The plan as it was written: its id ends in a digest of its content, so that no other plan can pass for it.
     """

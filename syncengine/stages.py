@@ -54,7 +54,7 @@ def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
 
 
 def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
-    """Where many tags only gain keywords, put them on batch upserts (engine.md 2.2)."""
+    """Where many tags only gain keywords, put them on batch upserts (docs/planning.md 2.2)."""
     adds = {item.key for step, item in needed if step is Step.KEYWORD_ADDS}
     if len(adds) < RIDE_ALONG:
         return needed

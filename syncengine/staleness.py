@@ -1,4 +1,4 @@
-"""a saved plan, the rows as they are now → what keeps it from being applied; pure (engine.md §6)."""
+"""a saved plan, the rows as they are now → what keeps it from being applied; pure (docs/planning.md 6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Mismatch(NamedTuple):
 
 
 def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Recorded]) -> list[Mismatch]:
-    """What keeps a saved plan from being applied to the state as it is now (engine.md §6).
+    """What keeps a saved plan from being applied to the state as it is now (docs/planning.md 6).
 
     `rows` are the touched ones as they are now; `groups` are rows that must all be known to the plan: activity types
     if it sweeps, members of the categories that it deletes. What this plan wrote itself, in a run that was

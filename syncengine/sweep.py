@@ -1,4 +1,4 @@
-"""what is wanted, what leaves → the sync session that makes it so, if one is to be completed (engine.md §3); pure."""
+"""what is wanted, what leaves → the sync session that makes it so, if there is to be one (docs/planning.md 3); pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sweep(Struct, frozen=True, gc=False):
     """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
     `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
-    tags that must have let go of a code before (engine.md 3.4). `first`: no sweep of this state was approved before.
+    tags that must have let go of a code before (docs/planning.md 3.4). `first`: none of this state was approved before.
     """
 
     known: tuple[str, ...]
@@ -72,7 +72,7 @@ def _held(row: Recorded) -> Item:
 
 
 def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
-    """Wanted tags whose rows carry a code that goes, or may do so (engine.md 3.4)."""
+    """Wanted tags whose rows carry a code that goes, or may do so (docs/planning.md 3.4)."""
     going = set(codes)
     if not going:
         return ()

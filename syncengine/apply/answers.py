@@ -1,4 +1,4 @@
-"""answer of one call → what it means for each of its items; pure (engine.md 4.3, 4.4, 4.6, 4.9)."""
+"""answer of one call → what it means for each of its items; pure (docs/planning.md 4.3, 4.4, 4.6, 4.9)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _item_errors(data: object) -> dict[int, str] | None:
 
 
 def _words(answer: Answer) -> str:
-    """The service's words in an error body of unknown shape (service-facts §1)."""
+    """The service's words in an error body of unknown shape (docs/service.md §1)."""
     if isinstance(answer.data, dict):
         for name in ("message", "errorDescription", "error", "detail", "description"):
             if isinstance(words := answer.data.get(name), str) and words:

@@ -1,4 +1,4 @@
-"""plan → effects, through a service and a ledger, told as events. The stages of engine.md 4.1, in order."""
+"""plan → effects, through a service and a ledger, told as events. The stages of docs/planning.md 4.1, in order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncengine.sweep import Sweep
 Job = Callable[[], Awaitable[None]]
 
 LANDING = "landing"
-"""The code of a run that could not wait until an earlier call had landed (engine.md 1.8)."""
+"""The code of a run that could not wait until an earlier call had landed (docs/planning.md 1.8)."""
 
 TICK = 0.01
 """Seconds added to a wait: clocks of two kinds measure it."""
@@ -164,7 +164,7 @@ async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settle
 
 
 def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
-    """Whether an interrupted run of the same plan got this call acknowledged (engine.md §6)."""
+    """Whether an interrupted run of the same plan got this call acknowledged (docs/planning.md 6)."""
     if call.id not in settled:
         return False
     for leave in leaves_of(call.items):
@@ -207,7 +207,7 @@ async def _send_single(run: Run, operation: Operation, call: str, item: Item, wh
 
 
 def _ready(run: Run, step: Step, call: Call) -> list[Item]:
-    """The items whose needs are true (engine.md 4.2); others wait for what may land, or are skipped with the reason."""
+    """The items whose needs are true (docs/planning.md 4.2); others wait for what may land, or are skipped."""
     if reason := run.halted:
         run.skipped(call.items, reason)
         return []
@@ -262,7 +262,7 @@ async def concurrently(count: int, jobs: Iterator[Job]) -> None:
 
 
 async def _send_strays(run: Run, plan: Plan) -> None:
-    """Members of categories whose ids changed, save those that the plan sends anyway (engine.md 4.8)."""
+    """Members of categories whose ids changed, save those that the plan sends anyway (docs/planning.md 4.8)."""
     strays, run.strays = run.strays, {}
     planned = {
         leave.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for leave in leaves_of(call.items)
@@ -271,7 +271,7 @@ async def _send_strays(run: Run, plan: Plan) -> None:
 
 
 async def _send_repairs(run: Run, step: Step) -> None:
-    """Desired tags that were not there as recorded are sent whole in the same run (engine.md 4.7)."""
+    """Desired tags that were not there as recorded are sent whole in the same run (docs/planning.md 4.7)."""
     repairs, run.repairs = run.repairs, {}
     await _send_more(run, f"repair {step.value}", list(repairs.values()))
 

@@ -1,4 +1,4 @@
-"""Sending batches: full ones first, halved where the service refuses one as a whole (engine.md 4.3 to 4.8)."""
+"""Sending batches: full ones first, halved where the service refuses one as a whole (docs/planning.md 4.3 to 4.8)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def _halve(run: Run, operation: Operation, call: str, items: Sequence[Item
             await deliver(run, operation, call, part)
 
 
-# --- 402 (engine.md 4.6)
+# --- 402 (docs/planning.md 4.6)
 
 
 async def _find_plan_limit(run: Run, call: str, items: Sequence[Item], error: CallError) -> None:
@@ -142,7 +142,7 @@ def _without_new(run: Run, call: str, items: Sequence[Item]) -> list[Item]:
     return [item for item in items if not item.new]
 
 
-# --- categories (engine.md 4.8)
+# --- categories (docs/planning.md 4.8)
 
 
 def _conclude_categories(run: Run, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""Calls that may still be executed → what of this run waits for them, and for how long (engine.md 1.8)."""
+"""Calls that may still be executed → what of this run waits for them, and for how long (docs/planning.md 1.8)."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Service(Protocol):
 
 
 class Ledger(Protocol):
-    """What applying needs of the state (engine.md 1.2)."""
+    """What applying needs of the state (docs/planning.md 1.2)."""
 
     def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
@@ -147,7 +147,7 @@ class Run:
     service's ids, `former_ids` also those of categories whose deletion or rename may not have happened. `blocked`:
     keys of which some call was not applied, with the reason. `plan_limit`: the service's words once it refused a new
     tag alone with 402. `offenders` and `resends` count, for each operation, items that were refused alone and batches
-    that were sent again without named items. `repairs`: tags to send whole at the end of the stage (engine.md 4.7).
+    that were sent again without named items. `repairs`: tags to send whole after the stage (docs/planning.md 4.7).
     `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
     answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
     `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
@@ -230,7 +230,7 @@ class Run:
                 self.halt = f"stopped after {self.failures} failures (--max-errors)"
         return self.halt
 
-    # What became of items. A failed item keeps its row and its doubt (engine.md 1.2).
+    # What became of items. A failed item keeps its row and its doubt (docs/planning.md 1.2).
 
     def applied(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Acknowledged."""
@@ -260,12 +260,12 @@ class Run:
             self.tell(ItemEnded(leave.key, outcome, error, leave.source))
 
     def stop_unauthorized(self, message: str) -> None:
-        """401 stops at once (engine.md 4.6)."""
+        """401 stops at once (docs/planning.md 4.6)."""
         self.unauthorized = True
         self.halt = f"authentication failed: {message}"
 
     async def key_is_refused(self) -> bool:
-        """Whether a 403 is about the key: teamInfo is refused too (engine.md 4.6)."""
+        """Whether a 403 is about the key: teamInfo is refused too (docs/planning.md 4.6)."""
         answer = await self.service.call(TEAM_INFO)
         return answer.status in (401, 403)
 

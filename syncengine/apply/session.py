@@ -1,4 +1,4 @@
-"""The sweep: one sync session that is completed only when all that stays was acknowledged in it (engine.md §3)."""
+"""The sweep: one sync session, completed only when all that stays was acknowledged in it (docs/planning.md 3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRIES = 3
 """Sessions for one sweep: the first, and two more when one is gone."""
 
 LOST = frozenset({400, 404})
-"""What a dead session answers (service-facts §2)."""
+"""What a dead session answers (docs/service.md §2)."""
 
 
 class End(Enum):
@@ -62,7 +62,7 @@ class _Session:
 
 
 async def cancel_left_open(run: Run) -> None:
-    """Cancel sessions of runs that died; a cancel that fails blocks nothing (engine.md 3.6)."""
+    """Cancel sessions of runs that died; a cancel that fails blocks nothing (docs/planning.md 3.6)."""
     for session in run.ledger.open_sessions():
         await _cancel(run, session)
 
@@ -193,7 +193,7 @@ async def _halve(run: Run, session: _Session, call: str, items: Sequence[Item], 
 
 
 async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
-    """Complete. Nothing is concluded from a 400 or 404: the session is gone, whatever became of it (engine.md 3.5)."""
+    """Complete. From a 400 or 404 nothing is concluded but that the session is gone (docs/planning.md 3.5)."""
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
     call, items = session.call(sweep.complete.id), sweep.complete.items

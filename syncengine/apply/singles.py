@@ -1,4 +1,4 @@
-"""Sending calls of one resource each: keyword and metadata deletes, keyword adds, deletions (engine.md 4.7)."""
+"""Sending calls of one resource each: keyword and metadata deletes, keyword adds, deletions (docs/planning.md 4.7)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ PUBLISHED = (
     "TARGET_PERMISSIONS_FAILURE",
     "TARGET_SUBSCRIPTION_FAILURE",
 )
-"""The interface's own names of them (specification §2.7); UNKNOWN is the same."""
+"""The interface's own names of them (docs/interface.md 2.7); UNKNOWN is the same."""
 
 
 @click.group(cls=Group)

@@ -118,7 +118,7 @@ async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) ->
 
 
 def _remember(project: Project, name: str) -> None:
-    """A fetch registers a fetch client by itself (specification §4)."""
+    """A fetch registers a fetch client by itself (docs/interface.md 4)."""
     from syncengine.store.mechanism import Mechanism, registered, remember
 
     mechanism = Mechanism(name, project.base_url())

@@ -170,7 +170,7 @@ def _content(path: Path) -> bytes:
 
 
 def _refuse_other_team(opened: State, team: str | None) -> None:
-    """What one team's service holds says nothing of another's (engine.md 1.6)."""
+    """What one team's service holds says nothing of another's (docs/planning.md 1.6)."""
     own = opened.facts().team
     if None not in (own, team) and own != team:
         raise WrongTeam(f"the file is of team {team!r}, and the state of {own!r}")

@@ -28,7 +28,7 @@ def writing(project: Project, command: str) -> Iterator[State]:
 def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
     """A run of the history, ended with the counts that are put into what is yielded; left by an exception: dead.
 
-    It applies no commit, so that it says nothing of which commit is the last applied one (engine.md 1.7).
+    It applies no commit, so that it says nothing of which commit is the last applied one (docs/planning.md 1.7).
     """
     around, holder = Surroundings(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}

@@ -54,7 +54,7 @@ class Documents:
 def read(data: bytes, findings: Findings) -> Documents:
     """Everything that the file says; what is wrong with it goes to the findings.
 
-    `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (engine.md 2.9).
+    `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (docs/planning.md 2.9).
     """
     if len(data) > MAX_BYTES:
         findings.at("file-too-large", 1, 1, f"the file is larger than {MAX_BYTES // 1024 // 1024} MB; split it")

@@ -1,8 +1,8 @@
 """What planning remembers between runs: readings of files by their digest, and what the last settled plan stood on.
 
 It may be lost, stale, damaged or in use by another run at any time: whatever goes wrong here reads as "not known", and
-nothing is ever concluded from it that its digests do not prove (engine.md 2.8). Content addressed, SQLite, stdlib only,
-since it is opened by every plan.
+nothing is ever concluded from it that its digests do not prove (docs/planning.md 2.8). Content addressed, in SQLite,
+stdlib only, since it is opened by every plan.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _category_only(values: Mapping[str, Any]) -> Body:
 
 
 def _tag_body(key: Key, values: Mapping[str, Any]) -> Body:
-    """engine.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
+    """docs/planning.md 2.3: effective keywords; 2.4: whether the name is excluded is always explicit."""
     name, excluded = key.name, values.get("excludeTagNameKeyword", False)
     keywords: tuple[str, ...] = values.get("keywords", ())
     if not excluded and name not in keywords:

@@ -75,7 +75,7 @@ class Found:
 def find(
     paths: Sequence[Path], root: Path, given: Given | None = None, secrets: Collection[Path] = frozenset()
 ) -> Found:
-    """The manifests at and below `paths`, of a project in the folder `root` (product.md §2).
+    """The manifests at and below `paths`, of a project in the folder `root` (docs/formats.md §2).
 
     What holds `secrets` is none: what a manifest says is shown.
     """

@@ -1,6 +1,6 @@
 """A generating manifest → the digest of all that it depends on: data, variables, templates. Reads them.
 
-Databases and services are asked; of files the bytes are enough (engine.md 2.8).
+Databases and services are asked; of files the bytes are enough (docs/planning.md 2.8).
 """
 
 from __future__ import annotations

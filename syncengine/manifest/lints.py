@@ -1,4 +1,4 @@
-"""Suspicions about what manifests declare (engine.md 2.9), each with a code that the project file can set. Pure.
+"""Suspicions about what manifests declare (docs/planning.md 2.9), each with a code that the project file can set. Pure.
 
 Every check costs the same for the millionth tag as for the first.
 """

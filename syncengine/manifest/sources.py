@@ -1,6 +1,6 @@
 """Where rows come from, as a manifest says it → all rows of it, once a run. Reads files, databases, services.
 
-A source that cannot be read is trouble, never an empty list (engine.md 2.7).
+A source that cannot be read is trouble, never an empty list (docs/planning.md 2.7).
 """
 
 from __future__ import annotations

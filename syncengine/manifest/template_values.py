@@ -1,4 +1,4 @@
-"""Templates in scalars → one function for all of a block, and each of them alone. Compiled once (product.md §3)."""
+"""Templates in scalars → one function for all of a block, and each of them; compiled once (docs/formats.md §3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the service lists as posted, against what the sinks took: groups and receipts → what is missing on which side.
 
-Pure. Of the statuses that a listed group may have the specification shows PENDING alone (§3): a group is posted there
+Pure. Of the statuses that a listed group may have docs/interface.md 2.5 shows PENDING alone: a group is posted there
 when it is listed as anything else, unless we refused it. What is not listed as SUCCESS is told one by one, with what is
 known of it here. A sink with a condition takes only some groups: it lacks one only where the inbox knows that it was
 to have it.
@@ -15,7 +15,7 @@ from syncengine.posted_time.shares import suffixes, tag_of
 from syncengine.store.inbox_entries import sink_of
 
 PENDING, SUCCESS = "PENDING", "SUCCESS"
-"""Stored statuses: the one that the specification shows, and the one of what was posted (service-facts §2)."""
+"""Stored statuses: the one that the interface shows, and the one of what was posted (docs/service.md §2)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ Charged: {{ duration.seconds | duration }}
 """
 """What is told where the project has no template.
 
-The service's ADD_SUMMARY_TO_NARRATIVE (specification §2.6) decides whether it ends in a summary; it does where the
+The service's ADD_SUMMARY_TO_NARRATIVE (docs/interface.md 2.6) decides whether it ends in a summary; it does where the
 connector was never registered, and where that setting is not named.
 """
 

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass
 
 HOLD_SECONDS = 60.0
-"""How long the service holds a fetch open at most (specification §8)."""
+"""How long the service holds a fetch open at most (docs/interface.md 8)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A group as the inbox has it, offered again → what is to be done; pure.
 
-The rules of product.md §8: delivered once per sink however often it is offered; offered with another content it is its
-next revision, unless a sink has the first: then it is a conflict for a person.
+The rules of docs/posted-time.md 1: delivered once per sink however often it is offered; offered with another content it
+is its next revision, unless a sink has the first: then it is a conflict for a person.
 """
 
 from __future__ import annotations

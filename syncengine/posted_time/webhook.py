@@ -3,7 +3,7 @@
 The key is compared before anything else of a call is looked at, in constant time; until then nothing of it is stored,
 shown or logged. 2xx only after every sink accepted; 400 with the sentence for the user who posted where it is refused
 for good; 503 for trouble, and 408 for a call that does not come to its end, so that the service calls again; 401 for a
-wrong key (service-facts §2).
+wrong key (docs/service.md §2).
 """
 
 from __future__ import annotations

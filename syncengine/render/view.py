@@ -208,7 +208,7 @@ FIRST_SWEEP = "It is the first sync session of this state: approving it means th
 
 
 def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Section]:
-    """Deleting activity types is a destructive act on the whole team, and stands by itself (engine.md 3.1)."""
+    """Deleting activity types is a destructive act on the whole team, and stands by itself (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
     rows = [_row(change, difference.reason(change), _theme(change, ())) for change in deletes]
@@ -237,7 +237,7 @@ UNKNOWN_TAGS = "any tag of it made outside this project"
 
 
 def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section]:
-    """Each deleted category with the tags that go with it (engine.md 2.2)."""
+    """Each deleted category with the tags that go with it (docs/planning.md 2.2)."""
     cascades = _cascades(changes)
     deleted = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
     rows = [row for change in deleted for row in _category_rows(change, cascades.pop(change.key, []), fold)]

@@ -1,4 +1,4 @@
-"""The service's rules for activity types and sync sessions (specification §3, service-facts §2). Pure."""
+"""The service's rules for activity types and sync sessions (docs/interface.md 3, docs/service.md §2). Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _updated(before: ActivityType, given: Json) -> ActivityType:
 
 
 def complete(draft: Draft, asked: Asked) -> Answer:
-    """Deletes every activity type last created or updated before the session's start (specification §3).
+    """Deletes every activity type last created or updated before the session's start (docs/interface.md 3).
 
     What was taken since then stays, within the session or not; nothing is left if nothing was taken.
     """

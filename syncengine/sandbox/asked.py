@@ -117,9 +117,9 @@ def items(draft: Draft, asked: Asked, name: str) -> list[Any]:
 
 
 def each(draft: Draft, asked: Asked, name: str, rule: Callable[[Draft, Any, Asked], None]) -> Answer:
-    """A batch whose items fail one by one (specification 7.1).
+    """A batch whose items fail one by one (docs/interface.md 7.1).
 
-    A service that answers 400 for them (service-facts §1) has applied nothing of the batch.
+    A service that answers 400 for them (docs/service.md §1) has applied nothing of the batch.
     """
     refused: dict[int, str] = {}
     for index, item in enumerate(items(draft, asked, name)):

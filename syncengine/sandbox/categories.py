@@ -1,4 +1,4 @@
-"""The service's rules for tag categories (specification 2.2, service-facts §1). Pure."""
+"""The service's rules for tag categories (docs/interface.md 2.2, docs/service.md §1). Pure."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def shown(category: Category) -> Json:
 
 
 def delete_category(draft: Draft, asked: Asked) -> Answer:
-    """Takes every tag that is still in it along (service-facts §1)."""
+    """Takes every tag that is still in it along (docs/service.md §1)."""
     external_id = required(checked(asked.body, {"externalId": TEXT}), "externalId")
     id_ = draft.category_ids.get(external_id)
     if id_ is None:

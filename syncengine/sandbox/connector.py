@@ -1,4 +1,4 @@
-"""The service's rules for connectors: registration and reported failures (specification 2.6, 2.7). Pure."""
+"""The service's rules for connectors: registration and reported failures (docs/interface.md 2.6, 2.7). Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def message(health: Mapping[str, Any] | None) -> str | None:
 
 
 def register(draft: Draft, asked: Asked) -> Answer:
-    """Credentials are new each time, and are not kept: nothing of the interface takes them (specification 5.4)."""
+    """Credentials are new each time, and are not kept: nothing of the interface takes them (docs/interface.md 5.4)."""
     known = draft.connection.connector or {"serviceId": asked.new_id()}
     given = checked(asked.body, _REGISTRATION)
     connector = {"serviceId": known["serviceId"], **given, "registered": asked.now}

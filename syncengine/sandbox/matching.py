@@ -1,6 +1,6 @@
-"""Texts of time rows → the tags whose keywords stand in them (specification 2.1). Pure.
+"""Texts of time rows → the tags whose keywords stand in them (docs/interface.md 2.1). Pure.
 
-Where the specification leaves it open, more is found rather than less: upper and lower case are alike, and a keyword
+Where the interface leaves it open, more is found rather than less: upper and lower case are alike, and a keyword
 may be a part of a word, as the lints of manifests assume when they warn of one that catches others' time.
 """
 

@@ -1,4 +1,4 @@
-"""The service's rules for how posted time reaches a connector: fetch or webhook, not both (specification §3). Pure."""
+"""The service's rules for how posted time comes: by fetch or webhook, not by both (docs/interface.md 3). Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def register_fetch(draft: Draft, _asked: Asked) -> Answer:
 
 
 def register_fetch_implicitly(draft: Draft) -> None:
-    """A fetch without earlier registration turns recording on (specification §4, fetch rule 3)."""
+    """A fetch without earlier registration turns recording on (docs/interface.md 4, fetch rule 3)."""
     no_webhook(draft)
     if draft.connection.mechanism is None:
         _connected(draft, replace(draft.connection, mechanism=FETCH))
@@ -60,7 +60,7 @@ def _of_the_team(draft: Draft, connection: Connection) -> Connection:
 
 
 def no_webhook(draft: Draft) -> None:
-    """What only a fetch client may ask for (service-facts §1)."""
+    """What only a fetch client may ask for (docs/service.md §1)."""
     if draft.connection.mechanism == WEBHOOK:
         raise Refused(409, "the team has a webhook: unsubscribe it before posted time is fetched")
 

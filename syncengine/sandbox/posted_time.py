@@ -1,4 +1,4 @@
-"""The service's rules for posted time groups: offered, acknowledged, listed (specification §3, §4). Pure."""
+"""The service's rules for posted time groups: offered, acknowledged, listed (docs/interface.md 3, 4). Pure."""
 
 from __future__ import annotations
 
@@ -105,5 +105,5 @@ def acknowledged(posted: PostedTime, told: Told, chosen: Settings) -> PostedTime
 
 
 def shown(posted: PostedTime) -> Json:
-    """The group as it goes out: its stored status is PENDING until it is a success (specification 2.5)."""
+    """The group as it goes out: its stored status is PENDING until it is a success (docs/interface.md 2.5)."""
     return {**posted.group, "status": "SUCCESS" if posted.state == "success" else "PENDING"}

@@ -1,4 +1,4 @@
-"""Posting time as a user does: what was said of it, and the world → whole time groups (specification 2.5). Pure."""
+"""Posting time as a user does: what was said of it, and the world → whole time groups (docs/interface.md 2.5). Pure."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
 def composed(draft: Draft, given: Any, asked: Asked) -> Json:
     """A whole group: what is not said is filled in, and what is said to be null is left out of it.
 
-    Inside tags, rows and users a null stays, as a service sends one for an empty title (service-facts §2).
+    Inside tags, rows and users a null stays, as a service sends one for an empty title (docs/service.md §2).
     """
     said = checked(given, _SHAPES)
     offset = said.get("tzOffsetMins", 0)
@@ -180,7 +180,7 @@ def _seconds(row: Mapping[str, Any]) -> int:
 
 
 def _tag(draft: Draft, given: Any) -> Json:
-    """With what the service knows of it: the external id is sent when time is posted (specification 2.1)."""
+    """With what the service knows of it: the external id is sent when time is posted (docs/interface.md 2.1)."""
     if not isinstance(given, dict):
         raise Refused(400, "tags: an object is expected")
     tag = draft.tags.get(str(given.get("name")))
@@ -191,7 +191,7 @@ def _tag(draft: Draft, given: Any) -> Json:
 
 
 def _activity_type(draft: Draft, said: Json, tags: list[Json]) -> Json | None:
-    """The one that was chosen, else the default of the tag (specification 2.1)."""
+    """The one that was chosen, else the default of the tag (docs/interface.md 2.1)."""
     chosen = said.get("activityType")
     if chosen is None:
         tag = draft.tags.get(str(tags[0].get("name"))) if tags else None

@@ -39,7 +39,7 @@ async def body_of(request: Request) -> bytes:
 
 
 def parsed(raw: bytes) -> Any:
-    """The body as JSON; no body is an empty object (service-facts §1)."""
+    """The body as JSON; no body is an empty object (docs/service.md §1)."""
     try:
         return orjson.loads(raw) if raw.strip() else {}
     except orjson.JSONDecodeError as error:

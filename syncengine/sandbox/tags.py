@@ -1,4 +1,4 @@
-"""The service's rules for tags (specification 2.1, service-facts §2). Pure."""
+"""The service's rules for tags (docs/interface.md 2.1, docs/service.md §2). Pure."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def _upsert(draft: Draft, item: Any, _asked: Asked) -> None:
 
 
 def _fields(before: Tag, given: Json) -> Json:
-    """An empty value clears, but an empty description is ignored (specification 2.1)."""
+    """An empty value clears, but an empty description is ignored (docs/interface.md 2.1)."""
     said = {name: value for name, value in given.items() if name in FIELDS and (value or name != "description")}
     merged = {**before.fields, **said}
     return {**DEFAULTS, **{name: value for name, value in merged.items() if value not in ("", [])}}
 
 
 def _keywords(name: str, given: Json) -> frozenset[str]:
-    """What is added: excluding the name leaves a name that is already a keyword where it is (specification 2.1)."""
+    """What is added: excluding the name leaves a name that is already a keyword where it is (docs/interface.md 2.1)."""
     added = frozenset(given.get("additionalKeywords", ()))
     return added if given.get("excludeTagNameKeyword") else added | {name}
 
@@ -117,7 +117,7 @@ def delete_keyword(draft: Draft, asked: Asked) -> Answer:
 
 
 def delete_metadata(draft: Draft, asked: Asked) -> Answer:
-    """Done also when a name is already gone (service-facts §1)."""
+    """Done also when a name is already gone (docs/service.md §1)."""
     given = checked(asked.body, {"tagName": TEXT, "metadataNames": TEXTS})
     tag, gone = _named(draft, required(given, "tagName")), set(required(given, "metadataNames"))
     kept = {name: value for name, value in tag.metadata.items() if name not in gone}

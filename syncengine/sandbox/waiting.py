@@ -39,7 +39,7 @@ def seconds_until_due(sandbox: Sandbox) -> float | None:
 
 
 class Hold:
-    """Holds a fetch open until there is posted time, for a while at most (specification §4, fetch rule 1)."""
+    """Holds a fetch open until there is posted time, for a while at most (docs/interface.md 4, fetch rule 1)."""
 
     def __init__(self, sandbox: Sandbox, bell: Bell, stopping: asyncio.Event) -> None:
         self._sandbox, self._bell, self._stopping = sandbox, bell, stopping

@@ -20,7 +20,7 @@ CONNECTION = "connection"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`fields` holds what is set, by the specification's names; a cleared field is absent."""
+    """`fields` holds what is set, by the interface's names; a cleared field is absent."""
 
     name: str
     fields: Mapping[str, Any]
@@ -95,10 +95,10 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class PostedTime:
-    """A time group. `group` is what was posted, by the specification's names; `number` the order of posting.
+    """A time group. `group` is what was posted, by the interface's names; `number` the order of posting.
 
-    `recorded`: somebody fetched, or had a webhook, when it was posted (specification §3). `state` is posted, offered,
-    success, failed or retrying; `due` the instant from which it is offered, None when it is not offered any more;
+    `recorded`: somebody fetched, or had a webhook, when it was posted (docs/interface.md 3). `state` is posted,
+    offered, success, failed or retrying; `due` the instant from which it is offered, None when it is offered no more;
     `offers` the instants at which it was, `calls` how often the webhook was tried since it was posted.
     """
 

@@ -1,4 +1,4 @@
-"""The sinks, checked every minute; what is new of them is told to the service, once (service-facts §2)."""
+"""The sinks, checked every minute; what is new of them is told to the service, once (docs/service.md §2)."""
 
 from __future__ import annotations
 

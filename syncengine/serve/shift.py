@@ -227,7 +227,7 @@ class _Delivering:
             self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; it is tried again")
 
     async def _renewing(self) -> None:
-        """Register again before the service's id of us expires (specification §2.6), or where it went wrong."""
+        """Register again before the service's id of us expires (docs/interface.md 2.6), or where it went wrong."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
             left = self._renew_at - self._shift.log.now()

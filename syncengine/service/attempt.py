@@ -196,5 +196,5 @@ class Attempts:
         )
 
     def shown(self, text: str) -> str:
-        """What came as it may be shown, without the key (engine.md 4.11)."""
+        """What came as it may be shown, without the key (docs/planning.md 4.11)."""
         return tidy(without(self._key(), text))

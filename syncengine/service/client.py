@@ -85,7 +85,7 @@ class Client:
         await self._attempts.departures.over()
 
     def shown(self, text: str) -> str:
-        """What came as it may be shown, without the key (engine.md 4.11)."""
+        """What came as it may be shown, without the key (docs/planning.md 4.11)."""
         return self._attempts.shown(text)
 
     async def call(
@@ -118,7 +118,7 @@ class Client:
         return answer
 
     async def _find_out_whether_down(self, operation: Operation) -> None:
-        """One call's trouble is the whole service's when teamInfo does not get through either (engine.md 4.5)."""
+        """One call's trouble is the whole service's if teamInfo does not get through either (docs/planning.md 4.5)."""
         if operation is TEAM_INFO:
             self.down = True
         elif not self._conduct.stop.is_set():

@@ -12,7 +12,7 @@ PATIENCE_SECONDS = 300.0
 
 
 class KeySource(Protocol):
-    """Gives the API key; `fresh` reads it again (engine.md 4.6: a key in a file is read again on 401)."""
+    """Gives the API key; `fresh` reads it again (docs/planning.md 4.6: a key in a file is read again on 401)."""
 
     def __call__(self, *, fresh: bool = False) -> str: ...
 
@@ -29,9 +29,9 @@ class Conduct:
 
     `patience` is for all attempts of a call, the first of which may take its own time. `attempts` 1: nothing is
     repeated, which is left to the caller. `breaks` False: trouble of one call is no reason not to make the next, as in
-    a process that outlives an outage. Once `stop` is set nothing is repeated (engine.md 4.10); once `abandon` is set
-    nothing is sent, and no answer is waited for. `before_send` is asked before each attempt and raises when nothing
-    may be sent (engine.md 1.5). `on_retry` hears the operation, why, and the seconds until the repeat.
+    a process that outlives an outage. Once `stop` is set nothing is repeated (docs/planning.md 4.10); once `abandon` is
+    set nothing is sent, and no answer is waited for. `before_send` is asked before each attempt and raises when nothing
+    may be sent (docs/planning.md 1.5). `on_retry` hears the operation, why, and the seconds until the repeat.
     """
 
     timeout: float = 30.0

@@ -1,11 +1,11 @@
-"""The table of operations: method, path and limits of each (specification §4, service-facts §1). Data only."""
+"""The table of operations: method, path and limits of each (docs/interface.md 4, docs/service.md §1). Data only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 BATCH_LIMIT = 2000
-"""Items in one batch call, at most (service-facts §2)."""
+"""Items in one batch call, at most (docs/service.md §2)."""
 
 LARGEST = 16 * 1024 * 1024
 LARGEST_LIST = 64 * 1024 * 1024

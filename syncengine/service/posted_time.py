@@ -1,4 +1,4 @@
-"""Posted time on the wire (specification §4): limits → query, verdict → body, answer → groups; all pages of a list."""
+"""Posted time on the wire (docs/interface.md 4): limits → query, verdict → body, answer → groups; pages of a list."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Unanswered(SyncengineError):
 
 
 def fetch_query(limit: int | None) -> dict[str, int] | None:
-    """At least one group is asked for; a usage error otherwise (specification §4)."""
+    """At least one group is asked for; a usage error otherwise (docs/interface.md 4)."""
     if limit is not None and limit < 1:
         raise Usage(f"a fetch takes a limit of 1 or more, not {limit}")
     return None if limit is None else {"limit": limit}
@@ -121,7 +121,7 @@ async def listed(
 ) -> AsyncIterator[Group]:
     """All groups that the service lists, newest first, each once, in pages of at most `page`.
 
-    Several groups may share one submission time (specification §4), so that the next page begins at the last one's
+    Several groups may share one submission time (docs/interface.md 4), so that the next page begins at the last one's
     instant, and what was seen is dropped. A page that one instant fills is asked for again as large as may be; where
     that is not enough, `hidden` is told the instant, since no question brings the rest of its groups.
     """

@@ -1,7 +1,7 @@
-"""What one planned item looks like on the wire (specification §2, §4): item → JSON value; pure.
+"""What one planned item looks like on the wire (docs/interface.md 2, 4): item → JSON value; pure.
 
 Only what was declared is sent, and what was declared once and is gone is sent as an explicit empty
-(engine.md 2.4); a tag's description and timestamps cannot be cleared and are left out.
+(docs/planning.md 2.4); a tag's description and timestamps cannot be cleared and are left out.
 """
 
 from __future__ import annotations

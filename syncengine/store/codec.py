@@ -126,7 +126,7 @@ def frozen(value: Any) -> Value:
 
 
 def digest(row: Recorded | None) -> str:
-    """What a saved plan stands on (engine.md 6): equal for rows that mean the same, whoever wrote them last."""
+    """What a saved plan stands on (docs/planning.md 6): equal for rows that mean the same, whoever wrote them last."""
     if row is None:
         return ABSENT
     body = row.body

@@ -118,7 +118,7 @@ def _line(row: Recorded) -> _Line:
 
 
 def _row(line: _Line) -> Recorded:
-    """Nobody knows what happened since it was written, so what is held is doubtful (engine.md §7)."""
+    """Nobody knows what happened since it was written, so what is held is doubtful (docs/planning.md 7)."""
     source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
     return Recorded(
         Key.parse(line.address),

@@ -1,4 +1,4 @@
-"""What the journal and the runs tell: runs, a resource's history, what a saved plan already did (engine.md 1.3, 6)."""
+"""What journal and runs tell: runs, a resource's history, what a saved plan already did (docs/planning.md 1.3, 6)."""
 
 from __future__ import annotations
 

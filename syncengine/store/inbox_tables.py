@@ -1,4 +1,4 @@
-"""The tables of the inbox, in the state's database (product.md §8). Data only.
+"""The tables of the inbox, in the state's database (docs/posted-time.md 1). Data only.
 
 Seconds since epoch throughout. What the service sent is kept as JSON until it is reduced.
 """

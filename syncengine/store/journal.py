@@ -1,7 +1,7 @@
 """The two verbs of the journal, and its lesser ones: each writes rows and appends lines in the caller's transaction.
 
 What a verb makes of a row is `leaves.intended` and `leaves.settled`; here is only how that reaches the tables in
-batches: one SELECT a piece of keys, one statement a table (engine.md 1.2).
+batches: one SELECT a piece of keys, one statement a table (docs/planning.md 1.2).
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def _takes(leave: Leave, row: Recorded) -> bool:
 
 
 def _renamed(row: Recorded, leave: Leave, rows: Rows) -> Recorded:
-    """A renamed category goes on under its former id (engine.md 2.2)."""
+    """A renamed category goes on under its former id (docs/planning.md 2.2)."""
     former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
 

@@ -1,4 +1,4 @@
-"""The lock of a state: a lease with a heartbeat, and the epoch that every writer proves (engine.md 1.5)."""
+"""The lock of a state: a lease with a heartbeat, and the epoch that every writer proves (docs/planning.md 1.5)."""
 
 from __future__ import annotations
 

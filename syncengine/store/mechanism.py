@@ -1,6 +1,6 @@
 """Which way of delivering posted time this state registered last, fetch or webhook, and for whom. Reads and writes.
 
-The service cannot be asked (specification §4), and ending somebody else's webhook would lose that one's time: only
+The service cannot be asked (docs/interface.md 4), and ending somebody else's webhook would lose that one's time: only
 what was registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
 """
 

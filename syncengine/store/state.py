@@ -123,7 +123,7 @@ class State:
             return journal.paths(connection)
 
     def plan_ended(self, plan_id: str) -> bool:
-        """Whether a run of this plan ran to its end: it is used up (engine.md 6)."""
+        """Whether a run of this plan ran to its end: it is used up (docs/planning.md 6)."""
         with self.database.transaction() as connection:
             return history.plan_ended(connection, plan_id)
 
@@ -281,7 +281,7 @@ class State:
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
     def doubt_all(self) -> int:
-        """Doubt every row that the service is to hold (engine.md 7); what was deleted stays deleted."""
+        """Doubt every row that the service is to hold (docs/planning.md 7); what was deleted stays deleted."""
         held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
@@ -356,7 +356,7 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
-        """A transaction that proves the lock's epoch before anything else (engine.md 1.5)."""
+        """A transaction that proves the lock's epoch before anything else (docs/planning.md 1.5)."""
         if self._shared is not None:
             yield self._shared
             return
@@ -382,7 +382,7 @@ class State:
         connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))
 
     def _mark_applied(self, connection: sa.Connection) -> None:
-        """From the first intent on, an older commit must not win over this run's (engine.md 1.7)."""
+        """From the first intent on, an older commit must not win over this run's (docs/planning.md 1.7)."""
         commit = self._current().commit
         if commit is not None:
             connection.execute(sa.update(FACTS).values(revision=commit))

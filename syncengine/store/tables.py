@@ -1,4 +1,4 @@
-"""The tables of a state, and how a state of an older schema becomes one of this (engine.md 1.4).
+"""The tables of a state, and how a state of an older schema becomes one of this (docs/planning.md 1.4).
 
 One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code point in both. Names begin with
 `state_`, so that a team's database may hold a state beside other things.

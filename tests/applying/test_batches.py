@@ -1,4 +1,4 @@
-"""What becomes of the items of a batch (engine.md 4.3, 4.4, 4.6)."""
+"""What becomes of the items of a batch (docs/planning.md 4.3, 4.4, 4.6)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_batch_that_is_refused_as_a_whole_is_halved_until_the_offender_stands_
 
 
 def test_categories_are_all_or_nothing_so_a_refused_batch_is_halved(bench: Bench, picky: Picky) -> None:
-    """service-facts §1: nothing of a refused batch of categories was applied."""
+    """docs/service.md §1: nothing of a refused batch of categories was applied."""
 
     def refuses(operation: str, body: Any) -> Refusal | None:
         bad = operation == "upsertTagCategories" and any(c["externalId"] == "C-0003" for c in body["tagCategories"])
@@ -190,7 +190,7 @@ def test_401_stops_at_once(bench: Bench) -> None:
 
 
 def test_a_key_that_is_refused_at_the_start_sends_nothing(bench: Bench) -> None:
-    """teamInfo is asked before the first write (engine.md 1.6)."""
+    """teamInfo is asked before the first write (docs/planning.md 1.6)."""
     bench.environ["SYNCENGINE_API_KEY"] = "wrong-key"
     bench.wants(tags=[tag("T-0001")])
     ended = bench.apply()

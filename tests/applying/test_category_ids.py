@@ -1,4 +1,4 @@
-"""The ids that the service gives to categories (engine.md 4.8)."""
+"""The ids that the service gives to categories (docs/planning.md 4.8)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_category_missing_from_the_answer_is_doubtful_and_its_tags_wait(bench:
 
 
 def test_an_empty_answer_gives_no_id(bench: Bench) -> None:
-    """Empty where a list is expected leaves the outcome unknown (engine.md 4.9)."""
+    """Empty where a list is expected leaves the outcome unknown (docs/planning.md 4.9)."""
     bench.wants(tagCategories=[category("untold")])
     bench.sandbox.fault("upsertTagCategories", status=200, body="", apply=True)
     ended = bench.apply()

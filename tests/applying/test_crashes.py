@@ -1,4 +1,4 @@
-"""The crash model as a property: whatever happens on the way, the end is what the manifests say (house.md)."""
+"""The crash model (docs/architecture.md, rule 8): whatever happens on the way, the end is what the manifests say."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def walk(history: list[Step]) -> None:
 
 
 def _resume(home: House, ending: Ending, step: Step) -> None:
-    """The saved plan of a run that was killed may be applied again, and is then done (engine.md §6)."""
+    """The saved plan of a run that was killed may be applied again, and is then done (docs/planning.md 6)."""
     resumed = home.resume(ending)
     STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:

@@ -116,7 +116,7 @@ def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
 
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> None:
-    """It is not stale, sends what was not acknowledged, and reports all of its changes as applied (engine.md §6)."""
+    """It is not stale, sends what was not acknowledged, and reports all changes as applied (docs/planning.md 6)."""
     for instant, home, ending in deaths(how):
         resumed = home.resume(ending)
         assert resumed is not None, f"stale after death at instant {instant}"

@@ -1,4 +1,4 @@
-"""404 on each kind of call, and repairs in the same run (engine.md 4.7)."""
+"""404 on each kind of call, and repairs in the same run (docs/planning.md 4.7)."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_category_that_is_already_gone_is_settled(bench: Bench) -> None:
 
 
 def test_a_deleted_tag_that_is_already_gone_is_settled(bench: Bench) -> None:
-    """deleteTag is outside the specification, and safe to repeat all the same."""
+    """deleteTag is outside the interface, and safe to repeat all the same."""
     bench.settings("policy: {tagRemoval: delete}", service=("endpoints: {deleteTag: {path: /tag/delete}}",))
     bench.settle(tags=[tag("LEAVES-1"), tag("STAYS-1")])
     bench.sandbox.person_deletes("tag", "LEAVES-1")

@@ -1,4 +1,4 @@
-"""Stages, batches, and what waits for what (engine.md 4.1, 4.2)."""
+"""Stages, batches, and what waits for what (docs/planning.md 4.1, 4.2)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_many_keyword_gains_ride_on_batch_upserts(bench: Bench) -> None:
 
 
 def test_what_changes_nothing_sends_nothing(bench: Bench) -> None:
-    """Not even the question for the team (engine.md 1.6)."""
+    """Not even the question for the team (docs/planning.md 1.6)."""
     bench.settle(tags=[tag("RESTS-1")])
     ended = bench.apply()
     assert (ended.exit_code, ended.requests) == (0, [])

@@ -1,4 +1,4 @@
-"""What stops a run, what its answers are worth, and what it reports (engine.md 4.5, 4.9 to 4.11)."""
+"""What stops a run, what its answers are worth, and what it reports (docs/planning.md 4.5, 4.9 to 4.11)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_answer_that_is_not_what_the_interface_says_is_no_success(bench: Benc
 
 @pytest.mark.parametrize(("status", "body"), [(200, {}), (200, ""), (204, "")])
 def test_success_without_words_is_success(bench: Bench, status: int, body: object) -> None:
-    """200 with {}, 200 with an empty body, and 204 are accepted for a batch of tags (service-facts §1)."""
+    """200 with {}, 200 with an empty body, and 204 are accepted for a batch of tags (docs/service.md §1)."""
     bench.sandbox.fault("upsertTags", status=status, body=body, apply=True)
     bench.wants(tags=[tag("T-0001")])
     assert bench.apply().exit_code == 0

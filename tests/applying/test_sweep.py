@@ -1,4 +1,4 @@
-"""The sweep: a sync session that is completed only when all that stays was acknowledged in it (engine.md §3)."""
+"""The sweep: a sync session that is completed only when all that stays was acknowledged in it (docs/planning.md 3)."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_a_refusal_of_the_session_s_own_calls_ends_without_a_deletion(swept: Ben
 
 
 def test_a_session_without_an_id_is_no_session(swept: Bench) -> None:
-    """Empty where an id is expected is not success (engine.md 4.9)."""
+    """Empty where an id is expected is not success (docs/planning.md 4.9)."""
     swept.sandbox.fault("startSyncSession", status=200, body={})
     ended = swept.apply()
     assert (ended.exit_code, ended.order()) == (3, ["startSyncSession"])
@@ -253,7 +253,7 @@ def test_a_completion_without_any_answer_is_doubtful(swept: Bench, processed: bo
 
 
 def test_an_answer_from_a_gateway_is_no_completion(swept: Bench) -> None:
-    """HTML with status 200 (engine.md 4.9)."""
+    """HTML with status 200 (docs/planning.md 4.9)."""
     swept.sandbox.fault("completeSyncSession", status=200, body="<html>Welcome</html>")
     ended = swept.apply()
     assert (ended.exit_code, ended.not_applied()) == (3, {"activity-type/A900": "unknown"})

@@ -1,4 +1,4 @@
-"""Two applies of one state at once, as real processes (engine.md 1.5)."""
+"""Two applies of one state at once, as real processes (docs/planning.md 1.5)."""
 
 from __future__ import annotations
 

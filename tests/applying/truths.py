@@ -1,4 +1,4 @@
-"""What must be true of service and state, at every instant and at the end (house.md: the crash model)."""
+"""What is true of service and state at every instant and at the end: the crash model (docs/architecture.md, rule 8)."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_a_user_posts_time_and_watches_it_arrive(console: Console) -> None:
 
 
 def test_time_is_posted_where_the_user_is(console: Console) -> None:
-    """Specification 2.5: offset and zone of the user, as the browser knows them."""
+    """docs/interface.md 2.5: offset and zone of the user, as the browser knows them."""
     console.browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
     console.open()
     console.press("Post time")
@@ -83,7 +83,7 @@ def test_time_is_posted_where_the_user_is(console: Console) -> None:
 
 
 def test_a_refusal_shows_its_sentence(console: Console) -> None:
-    """Specification 7.2: the message is for the user."""
+    """docs/interface.md 7.2: the message is for the user."""
     console.ask("/postedtime/registerfetchclient")
     console.open()
     console.press("Post time")
@@ -109,7 +109,7 @@ def test_a_duration_that_cannot_be_read_is_said_beside_its_field(console: Consol
 
 
 def test_a_reported_failure_shows_while_it_lasts(console: Console) -> None:
-    """Specification 2.7: shown to team members until it is cleared."""
+    """docs/interface.md 2.7: shown to team members until it is cleared."""
     console.open()
     assert console.text("#health") == ""
     console.ask("/healthcheck/failure/notify", {"errorType": "TARGET_UNREACHABLE", "userErrorMessage": "Ask Ann."})

@@ -67,7 +67,7 @@ class Estate:
     def assert_ended_undisturbed(self) -> None:
         """The service holds what an undisturbed apply leaves, the state knows it, and there is nothing left to do.
 
-        Only a departed row may go on being doubted: that is a superset of what is held (engine.md 1.2).
+        Only a departed row may go on being doubted: that is a superset of what is held (docs/planning.md 1.2).
         """
         assert self.service.holds() == self.settled.held
         assert _present(self.project.rows()) == _present(self.settled.recorded)

@@ -55,7 +55,7 @@ WRITES = (
 )
 
 DELETES_TAGS = ("endpoints: {deleteTag: {path: /tag/delete}}",)
-"""The operation outside the specification must be configured (engine.md 2.2)."""
+"""The operation outside the interface must be configured (docs/planning.md 2.2)."""
 
 
 def prepared(project: Project) -> Project:

@@ -1,4 +1,4 @@
-"""Every exit code of product.md §6, and what is said with it."""
+"""Every exit code of docs/formats.md §6, and what is said with it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_an_approval_is_named_where_it_was_found(project: Project, service: Serv
 
 
 def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Service) -> None:
-    """Completing the first session may delete what this project never knew (engine.md 3.6)."""
+    """Completing the first session may delete what this project never knew (docs/planning.md 3.6)."""
     project.settle(activityTypes=[activity_type("A100"), activity_type("A200")])
     project.wants(activityTypes=[activity_type("A100")])
     done = project.run("apply", "-y", "--format", "json")
@@ -92,7 +92,7 @@ def test_4_is_a_first_sweep_that_nobody_approved(project: Project, service: Serv
 
 
 def test_4_is_a_new_state_in_a_job(project: Project) -> None:
-    """A runner without its state would send everything again (engine.md §7)."""
+    """A runner without its state would send everything again (docs/planning.md 7)."""
     project.wants(tags=[tag("NEW-1")])
     refused = project.run("apply", "-y", environ={"CI": "true"})
     assert (refused.code, "--new-state" in refused.err) == (4, True)
@@ -112,7 +112,7 @@ def _commit(folder: Path, message: str) -> str:
 
 
 def test_5_is_an_older_commit_than_the_last_applied_one(project: Project, service: Service) -> None:
-    """The older of two pipelines must not win, unless it is meant (engine.md 1.7)."""
+    """The older of two pipelines must not win, unless it is meant (docs/planning.md 1.7)."""
     (project.folder / ".gitignore").write_text(".syncengine/\n")
     _git(project.folder, "init")
     project.wants(tags=[tag("FIRST-1")])
@@ -154,7 +154,7 @@ def test_7_is_a_key_that_the_service_refuses(project: Project, service: Service)
 
 
 def test_7_is_another_team_than_the_states(project: Project, service: Service) -> None:
-    """A key of another team would take its tags for ours (engine.md 1.6)."""
+    """A key of another team would take its tags for ours (docs/planning.md 1.6)."""
     project.settle(tags=[tag("HELD-1")])
     service.choose(teamName="Somebody else")
     project.wants(tags=[tag("HELD-1"), tag("NEW-1")])
@@ -178,7 +178,7 @@ def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
 
 @pytest.mark.parametrize("missing", ["baseUrl", "SYNCENGINE_API_KEY"])
 def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Project, missing: str) -> None:
-    """Never a silent sandbox (product.md §4)."""
+    """Never a silent sandbox (docs/formats.md §4)."""
     project.wants(tags=[tag("NEW-1")])
     file = project.folder / "syncengine.yaml"
     file.write_text(

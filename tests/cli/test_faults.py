@@ -36,7 +36,7 @@ def test_an_undisturbed_apply_uses_every_operation(estate: Estate) -> None:
 
 @pytest.mark.parametrize("kind", RETRIED)
 def test_what_may_be_repeated_is_repeated_within_the_run(estate: Estate, kind: str) -> None:
-    """One bad moment of every operation costs nobody a second run (engine.md 4.5)."""
+    """One bad moment of every operation costs nobody a second run (docs/planning.md 4.5)."""
     for operation in WRITES:
         estate.service.fault(operation, **ONCE[kind])
     done = estate.project.apply()
@@ -54,13 +54,13 @@ def _assert_made_good(estate: Estate, kind: str, operation: str) -> None:
 
 @pytest.mark.parametrize("operation", MISREAD)
 def test_an_answer_of_a_gateway_is_no_success(estate: Estate, operation: str) -> None:
-    """What became of the call is unknown; the next run makes sure (engine.md 4.9)."""
+    """What became of the call is unknown; the next run makes sure (docs/planning.md 4.9)."""
     _assert_made_good(estate, "html", operation)
 
 
 @pytest.mark.parametrize("operation", REFUSING)
 def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation: str) -> None:
-    """A refusal keeps the row as it may be, so that the difference is seen again (engine.md 4.3, 4.4)."""
+    """A refusal keeps the row as it may be, so that the difference is seen again (docs/planning.md 4.3, 4.4)."""
     _assert_made_good(estate, "refused", operation)
 
 
@@ -74,7 +74,7 @@ def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation
     ],
 )
 def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate, kind: str, operation: str) -> None:
-    """State saved, exit 3, and the next run brings the rest about (product.md §6)."""
+    """State saved, exit 3, and the next run brings the rest about (docs/formats.md §6)."""
     estate.service.fault(operation, **{**ONCE[kind], "times": None})
     done = estate.project.apply()
     assert (done.code, done.document["status"]) == (3, "incomplete")
@@ -84,7 +84,7 @@ def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate,
 
 @pytest.mark.parametrize("kind", ["cut-after", "refused"])
 def test_a_cancel_that_fails_blocks_nothing(estate: Estate, kind: str) -> None:
-    """The item that kept the session from completing is the trouble, not the cancel (engine.md 3.4, 3.6)."""
+    """The item that kept the session from completing is the trouble, not the cancel (docs/planning.md 3.4, 3.6)."""
     refusal = [{"index": 0, "errorDescription": "not today"}]
     estate.service.fault("uploadActivityTypes", after=1, itemErrors=refusal)
     estate.service.fault("cancelSyncSession", **ONCE[kind])

@@ -47,7 +47,7 @@ PATHS: list[tuple[tuple[str, ...], int, str]] = [
 
 @pytest.mark.parametrize(("arguments", "code", "format"), PATHS)
 def test_every_path_prints_one_document(project: Project, arguments: tuple[str, ...], code: int, format: str) -> None:
-    """Whatever happens, a machine reads what became of it (product.md §5)."""
+    """Whatever happens, a machine reads what became of it (docs/formats.md §5)."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
     done = project.run(*arguments, "--format", "json")
     assert (done.code, _fits(done)) == (code, f"syncengine.{format}/v1")
@@ -67,7 +67,7 @@ def test_bad_manifests_print_one_document(project: Project, command: str, format
 
 
 def test_an_incomplete_apply_prints_one_document_and_writes_every_report(project: Project, service: Service) -> None:
-    """Reports are written on every path (engine.md 4.11)."""
+    """Reports are written on every path (docs/planning.md 4.11)."""
     service.fault("upsertTags", status=503, headers=AT_ONCE, times=None)
     project.wants(tags=[tag("NEW-1")])
     formats = ("json", "markdown", "text", "junit", "sarif", "github", "gitlab")

@@ -87,7 +87,7 @@ def test_neither_init_nor_schema_follows_a_link(project: Project, linked: str) -
 
 
 def test_a_saved_plan_is_applied_once_and_reads_no_manifest(saved: Project, service: Service) -> None:
-    """No question is asked, and the second time it is used up (engine.md §6)."""
+    """No question is asked, and the second time it is used up (docs/planning.md 6)."""
     saved.wants(tags=[{"broken": True}])
     assert saved.run("apply", "saved.plan").code == 0
     assert [held.get("description") for held in service.holds()["tags"]] == [None, "planned"]

@@ -10,10 +10,10 @@ from .service import AT_ONCE, KEY, Service
 
 @pytest.mark.parametrize("status", [400, 401, 503])
 def test_a_service_that_repeats_the_key_does_not_make_it_known(project: Project, service: Service, status: int) -> None:
-    """Not in messages, reports, history or state, and not with -v either (engine.md 4.11)."""
+    """Not in messages, reports, history or state, and not with -v either (docs/planning.md 4.11)."""
     service.fault("upsertTags", status=status, headers=AT_ONCE, times=None, body={"message": f"bad key {KEY}"})
     project.wants(tags=[tag("NEW-1")])
-    done = project.run("apply", "-y", "-v", "--report", "json=report.json", "--report", "markdown=report.md")
+    done = project.run("apply", "-y", "-v", "--report", "json=report.json", "--report", "markdown=REPORT.md")
     assert done.code == (7 if status == 401 else 3)
     assert "bad key ***" in done.out + done.err
     assert [name for name, content in project.files().items() if KEY.encode() in content] == []
@@ -29,7 +29,7 @@ def test_neither_plan_nor_log_nor_state_holds_the_key(project: Project) -> None:
 
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
 def test_a_key_in_the_project_file_is_refused_without_being_shown(project: Project, command: str) -> None:
-    """It would be in the history of Git for ever (product.md §4)."""
+    """It would be in the history of Git for ever (docs/formats.md §4)."""
     file = project.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("{env: SYNCENGINE_API_KEY}", KEY))
     project.wants(tags=[tag("NEW-1")])

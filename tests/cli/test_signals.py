@@ -48,7 +48,7 @@ def test_a_killed_apply_is_made_good_by_the_next(estate: Estate, operation: str,
     ("number", "operation"), [(signal.SIGINT, "upsertTags"), (signal.SIGTERM, "upsertTagCategories")]
 )
 def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signals, operation: str) -> None:
-    """The answer in flight is awaited, nothing new is sent, the lock is released, exit 130 (engine.md 4.10)."""
+    """The answer in flight is awaited, nothing new is sent, the lock is released, exit 130 (docs/planning.md 4.10)."""
     estate.service.fault(operation, delay=0.5)
     process = estate.project.start_apply()
     estate.service.wait_for(operation)
@@ -61,7 +61,7 @@ def test_an_interrupted_apply_stops_cleanly(estate: Estate, number: signal.Signa
 
 
 def test_an_interrupted_session_is_cancelled(estate: Estate) -> None:
-    """A cancel is the one thing that is still sent (engine.md 4.10)."""
+    """A cancel is the one thing that is still sent (docs/planning.md 4.10)."""
     estate.service.fault("uploadActivityTypes", after=1, delay=0.5)
     process = estate.project.start_apply()
     estate.service.wait_for("uploadActivityTypes", 2)

@@ -29,7 +29,7 @@ def test_rows_are_listed_and_shown(held: Project) -> None:
 
 
 def test_history_tells_runs_and_what_happened_to_one_resource(held: Project) -> None:
-    """With the run and the source line (engine.md 1.3)."""
+    """With the run and the source line (docs/planning.md 1.3)."""
     entries = held.run("state", "history", "tag/HELD-1", "--format", "json").document["entries"]
     assert [entry["outcome"] for entry in entries]
     assert "manifests/all.yaml" in held.run("state", "history", "tag/HELD-1").out
@@ -122,7 +122,7 @@ def test_a_lock_by_hand_holds_until_it_is_unlocked_by_its_id(held: Project) -> N
 
 
 def test_a_renamed_team_is_accepted_by_rebind(held: Project, service: Service) -> None:
-    """Only by a person who says so (engine.md 1.6)."""
+    """Only by a person who says so (docs/planning.md 1.6)."""
     service.choose(teamName="Renamed")
     assert held.run("state", "rebind").code == 64
     assert held.run("state", "rebind", "-y", "--format", "json").document["team"] == "Renamed"
@@ -142,7 +142,7 @@ def test_a_broken_state_file_is_named(held: Project, service: Service, command: 
 
 
 def test_a_plan_leaves_a_read_only_state_as_it_is(held: Project) -> None:
-    """It takes no lock, migrates nothing and writes no file beside it (engine.md 1.4, 1.5)."""
+    """It takes no lock, migrates nothing and writes no file beside it (docs/planning.md 1.4, 1.5)."""
     folder = held.folder / ".syncengine"
     (folder / "state.db").chmod(0o400)
     folder.chmod(0o500)

@@ -1,4 +1,4 @@
-"""Health: what is reported, of which type, and that it is said once (service-facts §2)."""
+"""Health: what is reported, of which type, and that it is said once (docs/service.md §2)."""
 
 from __future__ import annotations
 

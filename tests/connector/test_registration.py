@@ -42,7 +42,7 @@ def registered(*script: Reply) -> Any:
 
 
 def test_the_request_says_what_this_runtime_is() -> None:
-    """Every field of the specification's request, in its type: milliseconds, an offset, facts as text."""
+    """Every field of docs/interface.md 2.6, in its type: milliseconds, an offset, facts as text."""
     _, body = registered(saying(ANSWER))
     assert set(body) == {
         "environment",

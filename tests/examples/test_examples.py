@@ -37,7 +37,7 @@ def _of_file(path: Path, section: str) -> Iterator[Declared]:
 
 
 def effective_keywords(tag: Declared) -> set[str]:
-    """Folded, since keywords that differ only by case match the same text (engine.md 2.3)."""
+    """Folded, since keywords that differ only by case match the same text (docs/planning.md 2.3)."""
     name = [] if tag.get("excludeTagNameKeyword") else [tag["name"]]
     return {keyword.casefold() for keyword in [*tag["keywords"], *name]}
 

@@ -1,4 +1,4 @@
-"""A source that fails, or yields nothing where it had rows, is never read as "delete everything" (engine.md 2.7)."""
+"""A source that fails, or yields nothing where it had rows, is never read as "delete all" (docs/planning.md 2.7)."""
 
 from __future__ import annotations
 

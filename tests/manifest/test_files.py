@@ -20,7 +20,7 @@ def codes(root: Path) -> list[tuple[str, str | None]]:
 
 def test_manifests_are_found_at_any_depth_and_in_order(tmp_path: Path) -> None:
     """YAML and JSON; hidden files and folders, and files of other kinds, are not looked at."""
-    files = ["b.yaml", "a/z.yml", "a/b/c.json", "a/.hidden.yaml", ".git/x.yaml", "read.md"]
+    files = ["b.yaml", "a/z.yml", "a/b/c.json", "a/.hidden.yaml", ".git/x.yaml", "README.md"]
     write(tmp_path, {f"manifests/{name}": "" for name in files})
     assert names(tmp_path, "manifests") == ["manifests/a/b/c.json", "manifests/a/z.yml", "manifests/b.yaml"]
 

@@ -58,7 +58,7 @@ def test_an_escape_outside_of_double_quotes_is_text(tmp_path: Path) -> None:
 
 
 def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
-    """Save `excludeTagNameKeyword`, which is always explicit (engine.md 2.4)."""
+    """Save `excludeTagNameKeyword`, which is always explicit (docs/planning.md 2.4)."""
     text = "tags: [{name: abc}]\nactivityTypes: [{code: x, label: y}]\ntagCategories: [{externalId: z}]\n"
     bodies = {key.name: r.body for key, r in loaded(tmp_path, {"manifests/m.yaml": text}).resources.items()}
     assert bodies["abc"].fields == {"excludeTagNameKeyword": False}
@@ -78,7 +78,7 @@ def test_only_what_was_declared_is_in_a_body(tmp_path: Path) -> None:
     ],
 )
 def test_keywords_are_effective(fields: str, keywords: tuple[str, ...], tmp_path: Path) -> None:
-    """The declared ones without repeats, and the name unless it is excluded or there (engine.md 2.3)."""
+    """The declared ones without repeats, and the name unless it is excluded or there (docs/planning.md 2.3)."""
     desired = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n  - name: Name\n    {fields}\n"})
     assert tag(desired, "Name").body.keywords == keywords
 
@@ -150,7 +150,7 @@ def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
-    """Or where its dash stands, which is the same line (product.md §3)."""
+    """Or where its dash stands, which is the same line (docs/formats.md §3)."""
     text = "tags:\n  - name: one\n  -\n    managedBy: x\n    name: two\n  - &a\n    {\n    name: six}\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]

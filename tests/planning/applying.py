@@ -1,7 +1,7 @@
-"""What an apply makes of recorded rows, without a service: the fold of leaves that house.md calls the idea.
+"""What an apply makes of recorded rows, without a service: the fold that docs/architecture.md calls the idea.
 
-Everything here follows engine.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and nothing is
-sent whose needs were not applied.
+Everything here follows docs/planning.md 1.2 and 4.2: `intended` before a call, `settled` after its answer, and nothing
+is sent whose needs were not applied.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _stage_calls(plan: Plan, *, before_sweep: bool) -> Iterator[Call]:
 
 
 def _sweep(apply: _Apply, plan: Plan) -> None:
-    """The session completes only if every upload was taken (engine.md 3.4)."""
+    """The session completes only if every upload was taken (docs/planning.md 3.4)."""
     sweep = plan.sweep
     if sweep is None or apply.blocked.intersection(sweep.needs):
         return

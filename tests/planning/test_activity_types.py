@@ -1,4 +1,4 @@
-"""engine.md 2.2 and §3: activity types, and the sweep that removes them."""
+"""docs/planning.md 2.2 and 3: activity types, and the sweep that removes them."""
 
 from __future__ import annotations
 

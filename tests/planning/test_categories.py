@@ -1,4 +1,4 @@
-"""engine.md 2.2: tag categories, and the tags that a deleted one takes along."""
+"""docs/planning.md 2.2: tag categories, and the tags that a deleted one takes along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""engine.md 1.2 and §7: rows in doubt are planned again and say why; `--reassert` doubts all that is desired."""
+"""docs/planning.md 1.2 and 7: rows in doubt are planned again and say why; `--reassert` doubts all that is desired."""
 
 from __future__ import annotations
 
@@ -160,13 +160,13 @@ def test_real_doubt_keeps_its_own_reason() -> None:
 
 
 def test_a_saved_reasserting_plan_stands_on_the_rows_as_they_are() -> None:
-    """§6: digests are of the recorded rows, not of the doubt that the flag adds."""
+    """docs/planning.md 6: digests are of the recorded rows, not of the doubt that the flag adds."""
     rows = walked(MANIFEST)
     assert reasserted(rows).prior == {key: digest(before) for key, before in rows.items()}
 
 
 def test_restored_rows_are_all_doubtful() -> None:
-    """§7: a restored backup marks every row; kept and released ones stay as they are."""
+    """docs/planning.md 7: a restored backup marks every row; kept and released ones stay as they are."""
     released: Recorded = row("tag/OLD", status=Status.RELEASED)
     rows = doubted({**walked(MANIFEST), released.key: released})
     assert "tag/OLD" not in actions(planned(ask(MANIFEST), rows))

@@ -1,4 +1,4 @@
-"""engine.md §5: what needs an approval, and what an approval is for."""
+"""docs/planning.md 5: what needs an approval, and what an approval is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plan of what changed since the last settled one is the plan of everything (engine.md 2.8)."""
+"""The plan of what changed since the last settled one is the plan of everything (docs/planning.md 2.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""engine.md 2.3: effective keywords, and how they are gained and lost."""
+"""docs/planning.md 2.3: effective keywords, and how they are gained and lost."""
 
 from __future__ import annotations
 

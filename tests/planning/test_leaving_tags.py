@@ -1,4 +1,4 @@
-"""engine.md 2.2: tags that are gone from the manifests; policies, the `removed` section, protection."""
+"""docs/planning.md 2.2: tags that are gone from the manifests; policies, the `removed` section, protection."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_delete_is_one_call_of_an_optional_operation() -> None:
 
 
 def test_delete_without_its_endpoint_is_an_error() -> None:
-    """The service's specification does not have it."""
+    """The service's interface does not have it."""
     assert refused("{}", [RECORDED], tag_removal=Removal.DELETE) == {"delete-unsupported": "tag/ACME-1"}
 
 

@@ -1,4 +1,4 @@
-"""engine.md 2.1: what is not selected is left alone; `--no-delete` takes nothing away."""
+"""docs/planning.md 2.1: what is not selected is left alone; `--no-delete` takes nothing away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""engine.md 4.1 and product.md §7: stages, batches, request counts, and what a plan sums up."""
+"""docs/planning.md 4.1 and docs/formats.md §7: stages, batches, request counts, and what a plan sums up."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_a_forgotten_tag_is_something_to_do_without_a_request() -> None:
     assert (plan.changes_something, plan.sends_something) == (True, False)
 
 
-# --- what a plan stands on (engine.md §6)
+# --- what a plan stands on (docs/planning.md 6)
 
 
 def test_a_plan_stands_on_the_rows_that_it_touches() -> None:

@@ -1,4 +1,4 @@
-"""engine.md 2.2 and 2.4: tags that are declared."""
+"""docs/planning.md 2.2 and 2.4: tags that are declared."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_metadata_names_that_are_gone_are_deleted_in_one_request() -> None:
 
 
 def test_metadata_names_differ_by_case() -> None:
-    """Names are case sensitive (specification 2.1)."""
+    """Names are case sensitive (docs/interface.md 2.1)."""
     plan = planned(declared("metadata: {client: x}"), [CATEGORY, row("tag/ACME-1", metadata={"Client": "x"})])
     change = change_of(plan, "tag/ACME-1")
     assert (change.metadata_set, change.metadata_deleted) == ({"client": "x"}, ("Client",))

@@ -79,7 +79,7 @@ def test_pending_groups_lack_nothing_and_are_told() -> None:
 
 @pytest.mark.parametrize("status", ["DONE", None])
 def test_another_status_counts_as_posted_unless_we_refused_it(status: str | None) -> None:
-    """The specification shows PENDING alone: whoever is listed as anything else was answered for."""
+    """The interface shows PENDING alone: whoever is listed as anything else was answered for."""
     listed = [Listed(id, status, int(NOW * 1000)) for id in ("lost", "refused", "taken")]
     of = {"refused": known(outcome="FAILURE"), "taken": known("ledger")}
     found = audit(listed, [taken("taken")], {"ledger": True}, of, SINCE)

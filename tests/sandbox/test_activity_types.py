@@ -27,14 +27,14 @@ def complete(service: Asking, session: str) -> None:
     ("flag", "enabled"), [({}, False), ({"enableIfNew": False}, False), ({"enableIfNew": True}, True)]
 )
 def test_a_new_type_is_offered_only_if_asked_for(service: Asking, flag: dict[str, Any], enabled: bool) -> None:
-    """service-facts §2: enableIfNew, default false: created but not offered to users."""
+    """docs/service.md §2: enableIfNew, default false: created but not offered to users."""
     assert upload(service, "A", **flag) == {"errors": []}
     known = service.activity_types()["A"]
     assert (known["label"], known["enabled"], known["deleted"]) == ("L A", enabled, False)
 
 
 def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None:
-    """service-facts §2; the description is updated, empty clears it, absent keeps it."""
+    """docs/service.md §2; the description is updated, empty clears it, absent keeps it."""
     upload(service, "A", description="one")
     service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "other", "enableIfNew": True}])
     known = service.activity_types()["A"]
@@ -46,14 +46,14 @@ def test_label_and_enable_if_new_count_only_on_creation(service: Asking) -> None
 
 
 def test_without_a_session_nothing_is_deleted(service: Asking) -> None:
-    """Specification §3."""
+    """docs/interface.md 3."""
     upload(service, "A")
     upload(service, "B")
     assert service.alive() == {"A", "B"}
 
 
 def test_completing_deletes_what_was_last_uploaded_before_the_session(service: Asking) -> None:
-    """Specification §3: whoever made it; what was uploaded since its start stays, within the session or outside it."""
+    """docs/interface.md 3: whoever made it; what was uploaded since its start stays, in the session or outside it."""
     upload(service, "A", "B", "C")
     session = start(service)
     upload(service, "A", session=session)
@@ -75,7 +75,7 @@ def test_an_upload_in_the_instant_of_the_start_is_before_or_after_it(service: As
 
 
 def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
-    """service-facts §2: all of them when nothing was uploaded."""
+    """docs/service.md §2: all of them when nothing was uploaded."""
     upload(service, "A", "B")
     complete(service, start(service))
     assert service.alive() == set()
@@ -83,7 +83,7 @@ def test_completing_an_empty_session_deletes_all(service: Asking) -> None:
 
 
 def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> None:
-    """service-facts §2: the mistake that known connectors make."""
+    """docs/service.md §2: the mistake that known connectors make."""
     upload(service, "A", "B")
     session = start(service)
     answer = service.told(
@@ -95,7 +95,7 @@ def test_completing_deletes_what_failed_with_an_item_error(service: Asking) -> N
 
 
 def test_cancelling_has_no_effect_on_activity_types(service: Asking) -> None:
-    """Specification §3; what was uploaded in the session is there."""
+    """docs/interface.md 3; what was uploaded in the session is there."""
     upload(service, "A")
     session = start(service)
     upload(service, "B", session=session)
@@ -116,7 +116,7 @@ def test_of_several_open_sessions_each_has_its_own_start(service: Asking) -> Non
 
 
 def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> None:
-    """service-facts §2: reenableIfArchived, default false."""
+    """docs/service.md §2: reenableIfArchived, default false."""
     upload(service, "A", enableIfNew=True)
     complete(service, start(service))
     session = start(service)
@@ -127,7 +127,7 @@ def test_a_deleted_type_is_acknowledged_but_stays_deleted(service: Asking) -> No
 
 
 def test_a_deleted_type_is_revived_with_its_old_label_and_offered(service: Asking) -> None:
-    """service-facts §2: reenableIfArchived takes precedence over enableIfNew; the label counts on creation only."""
+    """docs/service.md §2: reenableIfArchived takes precedence over enableIfNew; the label counts on creation only."""
     upload(service, "A")
     complete(service, start(service))
     item = {"code": "A", "label": "new", "reenableIfArchived": True, "enableIfNew": False}
@@ -148,7 +148,7 @@ def test_reviving_does_not_offer_what_was_never_deleted(service: Asking) -> None
     ("operation", "status"), [("completeSyncSession", 404), ("cancelSyncSession", 404), ("uploadActivityTypes", 400)]
 )
 def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: str, status: int) -> None:
-    """Specification §3, service-facts §1; the refusal carries no list of errors, and nothing changes."""
+    """docs/interface.md 3, docs/service.md §1; the refusal carries no list of errors, and nothing changes."""
     upload(service, "A")
     session = start(service)
     upload(service, "A", session=session)
@@ -172,14 +172,14 @@ def test_a_closed_session_is_unusable(service: Asking, closing: str, operation: 
     ],
 )
 def test_an_unknown_session_is_refused(service: Asking, operation: str, session: Any, status: int) -> None:
-    """service-facts §1."""
+    """docs/service.md §1."""
     upload(service, "A")
     assert service.ask(operation, syncSessionId=session, activityTypes=[])[0] == status
     assert service.alive() == {"A"}
 
 
 def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
-    """service-facts §2: the lifetime of a session is unknown; one or all can be made to end."""
+    """docs/service.md §2: the lifetime of a session is unknown; one or all can be made to end."""
     first, second, third = start(service), start(service), start(service)
     service.sandbox.expire(first)
     assert service.ask("completeSyncSession", syncSessionId=first)[0] == 404
@@ -202,7 +202,7 @@ def test_an_expired_session_looks_like_an_unknown_one(service: Asking) -> None:
     ],
 )
 def test_a_wrong_item_fails_alone(service: Asking, item: dict[str, Any], words: str) -> None:
-    """Specification 7.1."""
+    """docs/interface.md 7.1."""
     answer = service.told("uploadActivityTypes", activityTypes=[item, {"code": "B", "label": "B"}])
     assert answer == {"errors": [{"index": 0, "errorDescription": words}]}
     assert service.alive() == {"B"}

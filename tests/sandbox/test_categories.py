@@ -15,7 +15,7 @@ def put(service: Asking, *categories: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_the_answer_carries_the_ids_that_the_service_gave(service: Asking) -> None:
-    """service-facts §2: category ids are known only from the upsert's answer."""
+    """docs/service.md §2: category ids are known only from the upsert's answer."""
     assert put(service, {"externalId": "a", "label": "A"}, {"externalId": "b", "keywords": ["k"]}) == [
         {"id": "id-1", "externalId": "a", "label": "A"},
         {"id": "id-2", "externalId": "b", "keywords": ["k"]},
@@ -64,7 +64,7 @@ def test_two_categories_swap_their_external_ids_in_one_batch(service: Asking) ->
     ],
 )
 def test_one_wrong_item_refuses_the_whole_batch(service: Asking, item: Any, words: str) -> None:
-    """service-facts §1: 400, nothing of the batch was applied."""
+    """docs/service.md §1: 400, nothing of the batch was applied."""
     status, answer = service.ask("upsertTagCategories", tagCategories=[{"externalId": "good"}, item])
     assert (status, answer) == (400, {"message": f"tagCategories[1]: {words}"})
     assert service.state()["categories"] == []
@@ -80,7 +80,7 @@ def test_an_external_id_of_another_category_cannot_be_taken(service: Asking) -> 
 
 
 def test_deleting_a_category_deletes_every_tag_still_in_it(service: Asking) -> None:
-    """service-facts §1; tags that were moved before, or were never in it, stay."""
+    """docs/service.md §1; tags that were moved before, or were never in it, stay."""
     put(service, {"externalId": "a"}, {"externalId": "b"})
     tags = {"in": "id-1", "moved": "id-1", "out": "id-1", "other": "id-2"}
     service.told("upsertTags", tags=[{"name": n, "tagCategoryId": c} for n, c in tags.items()] + [{"name": "none"}])
@@ -100,5 +100,5 @@ def test_a_deleted_category_made_anew_has_another_id_and_no_tags(service: Asking
 
 @pytest.mark.parametrize(("body", "status"), [({"externalId": "no"}, 404), ({}, 400), ({"externalId": ""}, 400)])
 def test_an_unknown_category_cannot_be_deleted(service: Asking, body: dict[str, Any], status: int) -> None:
-    """service-facts §1."""
+    """docs/service.md §1."""
     assert service.ask("deleteTagCategory", **body)[0] == status

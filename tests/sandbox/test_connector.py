@@ -24,7 +24,7 @@ REGISTRATION = {
 
 
 def test_a_registration_is_answered_with_credentials_that_are_new_each_time(service: Asking) -> None:
-    """Specification 2.6; the service's id stays, and the expiry is an ISO 8601 instant."""
+    """docs/interface.md 2.6; the service's id stays, and the expiry is an ISO 8601 instant."""
     first, second = (service.told("registerConnector", **REGISTRATION) for _ in range(2))
     assert first["serviceId"] == second["serviceId"]
     assert first["serviceKey"] != second["serviceKey"]
@@ -52,7 +52,7 @@ def test_what_was_registered_is_kept_without_the_credentials(service: Asking) ->
 
 
 def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> None:
-    """Specification 2.6: an object of named settings."""
+    """docs/interface.md 2.6: an object of named settings."""
     chosen = Settings(connector_configuration={"ADD_SUMMARY_TO_NARRATIVE": True})
     service.sandbox.world.apply({"settings": {SETTINGS: chosen}})
     assert service.told("registerConnector")["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
@@ -67,7 +67,7 @@ def test_a_registration_of_the_wrong_shape_is_refused(service: Asking, body: dic
 
 @pytest.mark.parametrize("kind", MESSAGES)
 def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service: Asking, kind: str) -> None:
-    """Specification §3: with the message of its type, or the one of the report."""
+    """docs/interface.md 3: with the message of its type, or the one of the report."""
     assert service.ask("reportHealthFailure", errorType=kind) == (204, None)
     assert service.sandbox.do(posting.post, {}).body["healthMessage"] == MESSAGES[kind]
     assert service.ask("reportHealthFailure", errorType=kind, userErrorMessage="Ask Ann.")[0] == 204
@@ -80,6 +80,6 @@ def test_a_reported_failure_is_shown_to_who_posts_until_it_is_rescinded(service:
 
 @pytest.mark.parametrize("body", [{"errorType": "BROKEN"}, {"errorType": 1}, {"userErrorMessage": {}}])
 def test_a_failure_that_is_not_understood_is_refused(service: Asking, body: dict[str, Any]) -> None:
-    """Specification 2.7: an enum."""
+    """docs/interface.md 2.7: an enum."""
     assert service.ask("reportHealthFailure", **body)[0] == 400
     assert service.state()["connection"]["health"] is None

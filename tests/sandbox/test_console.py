@@ -55,7 +55,7 @@ def test_a_duration_is_read_as_people_write_it(text: str, seconds: int | None) -
 
 @pytest.mark.parametrize(("lines", "shares"), [("", [100]), ("a", [100]), ("a\nb\n\n c", [34, 33, 33])])
 def test_the_time_is_divided_among_the_activities(lines: str, shares: list[int]) -> None:
-    """No second is lost; manual rows carry their names as the service wraps them (service-facts §2)."""
+    """No second is lost; manual rows carry their names as the service wraps them (docs/service.md §2)."""
     rows = form.rows(lines, 100)
     assert [row["durationSecs"] for row in rows] == shares
     assert [row["activity"] for row in rows] == [f"@_{name}_@" for name in lines.split() or ["empty"]]
@@ -113,7 +113,7 @@ ODD: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("group", ODD)
 def test_a_group_of_any_shape_is_shown(running: Talking, browser: httpx.Client, group: dict[str, Any]) -> None:
-    """service-facts §2: groups lack what they like to lack."""
+    """docs/service.md §2: groups lack what they like to lack."""
     running.control("/posted-time", group)
     for path in ("/", "/console/live"):
         response = browser.get(path)

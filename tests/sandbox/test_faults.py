@@ -110,7 +110,7 @@ def test_chosen_items_fail_and_the_others_are_applied(running: Talking, status: 
 
 
 def test_an_item_that_is_made_to_fail_is_swept(running: Talking) -> None:
-    """service-facts §2: not uploaded successfully in the session, so it is deleted on completion."""
+    """docs/service.md §2: not uploaded successfully in the session, so it is deleted on completion."""
     items = [{"code": "A", "label": "A"}, {"code": "B", "label": "B"}]
     running.post("/activitytype/batch", {"activityTypes": items})
     session = running.post("/activitytype/sync/start").json()

@@ -39,7 +39,7 @@ def test_another_method_is_405(running: Talking, operation: Operation) -> None:
 @pytest.mark.parametrize("key", [None, "", "wrong", "Sandbox"])
 @pytest.mark.parametrize("path", ["/tag", "/nowhere", "/team/info"])
 def test_without_the_key_everything_is_401(running: Talking, key: str | None, path: str) -> None:
-    """Specification §5: before the path, the method and the body are looked at, and before any fault."""
+    """docs/interface.md 5: before the path, the method and the body are looked at, and before any fault."""
     running.fault(operation="*", status=503)
     headers = {} if key is None else {"x-api-key": key}
     url = running.connector.base_url.join(f"/connect/api{path}")
@@ -68,7 +68,7 @@ def test_a_body_that_is_no_json_object_is_400(running: Talking, body: str | byte
 
 @pytest.mark.parametrize("body", [b"", b"{}", b" "])
 def test_operations_without_a_body_take_an_empty_one_or_none(running: Talking, body: bytes) -> None:
-    """service-facts §1."""
+    """docs/service.md §1."""
     assert running.connector.post("/activitytype/sync/start", content=body).status_code == 200
     assert running.connector.request("GET", "/team/info", content=body).json() == {"teamName": "Sandbox"}
 

@@ -29,7 +29,7 @@ def test_each_operation_has_a_rule_and_each_rule_an_operation() -> None:
 
 @pytest.mark.parametrize("operation", BATCHES, ids=lambda operation: operation.id)
 def test_a_batch_over_the_limit_is_refused_whole(service: Asking, operation: Any) -> None:
-    """service-facts §2: at most 2,000 items."""
+    """docs/service.md §2: at most 2,000 items."""
     item = {"name": "x", "externalId": "x", "code": "x", "label": "x"}
     assert service.ask(operation.id, **{operation.items: [item] * (BATCH_LIMIT + 1)})[0] == 400
     assert service.state()["tags"] == service.state()["categories"] == service.state()["activityTypes"] == []
@@ -45,7 +45,7 @@ def test_a_batch_without_a_list_is_refused(service: Asking, operation: Any, item
 
 
 def test_new_tags_beyond_the_plan_refuse_the_whole_batch(service: Asking) -> None:
-    """service-facts §1: 402; updates of what is there still go through."""
+    """docs/service.md §1: 402; updates of what is there still go through."""
     choose(service, tag_limit=2)
     service.told("upsertTag", name="A")
     assert service.ask("upsertTags", tags=[{"name": "A", "url": "u"}, {"name": "B"}, {"name": "C"}])[0] == 402
@@ -71,7 +71,7 @@ def test_a_plan_that_became_smaller_still_takes_updates(service: Asking) -> None
 def test_a_service_that_answers_400_for_item_errors_applies_nothing(
     service: Asking, operation: str, good: dict[str, Any], table: str
 ) -> None:
-    """service-facts §1 has seen 400 with the list of errors; nothing is said of the rest, and so it is lost."""
+    """docs/service.md §1 has seen 400 with the list of errors; nothing is said of the rest, and so it is lost."""
     choose(service, status_for_item_errors=400)
     status, answer = service.ask(operation, **{table: [good, {}]})
     assert (status, [error["index"] for error in answer["errors"]]) == (400, [1])
@@ -80,7 +80,7 @@ def test_a_service_that_answers_400_for_item_errors_applies_nothing(
 
 
 def test_team_info_names_the_team(service: Asking) -> None:
-    """service-facts §1."""
+    """docs/service.md §1."""
     choose(service, team_name="Patents EU")
     assert service.told("teamInfo") == {"teamName": "Patents EU"}
 

@@ -1,4 +1,4 @@
-"""A fetch that is held open until there is posted time (specification §4, fetch rule 1)."""
+"""A fetch that is held open until there is posted time (docs/interface.md 4, fetch rule 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags that time gets by itself: their keywords stand in the text of its rows (specification 2.1)."""
+"""Tags that time gets by itself: their keywords stand in the text of its rows (docs/interface.md 2.1)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_each_row_counts_and_each_by_itself(matters: Asking) -> None:
 
 
 def test_a_tag_that_is_chosen_is_the_tag(matters: Asking) -> None:
-    """And where nobody asks, nothing is looked for: groups without a tag exist (service-facts §2)."""
+    """And where nobody asks, nothing is looked for: groups without a tag exist (docs/service.md §2)."""
     row = {"description": "EP 1234567"}
     assert tags_of(matters, row, tag="Zürich AG") == ["Zürich AG"]
     assert tags_of(matters, row, tags=[]) == []

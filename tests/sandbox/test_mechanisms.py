@@ -45,14 +45,14 @@ def do(service: Asking, *steps: str) -> None:
 def test_there_is_one_mechanism_at_a_time(
     service: Asking, before: list[str], step: str, status: int, mechanism: str | None
 ) -> None:
-    """service-facts §1: 409 where there is another one, 404 where there is none; a fetch registers implicitly."""
+    """docs/service.md §1: 409 where there is another one, 404 where there is none; a fetch registers implicitly."""
     do(service, *before)
     assert service.ask(step, **(HOOK if step == "registerWebhook" else {}))[0] == status
     assert service.state()["connection"]["mechanism"] == mechanism
 
 
 def test_with_a_webhook_no_status_is_taken(service: Asking) -> None:
-    """Specification §3: the status update is for the fetch mechanism only; also for a group that was fetched."""
+    """docs/interface.md 3: the status update is for the fetch mechanism only; also for a group that was fetched."""
     do(service, "registerFetchClient")
     service.post("g")
     do(service, "fetchPostedTime", "unregisterFetchClient", "registerWebhook")
@@ -64,7 +64,7 @@ def test_with_a_webhook_no_status_is_taken(service: Asking) -> None:
     "url", [None, "", " ", 7, "hook", "ftp://example.com/x", "http://", "https://:80/x", "http://[", "http://h:99999/"]
 )
 def test_a_webhook_needs_a_url_that_can_be_called(service: Asking, url: Any) -> None:
-    """service-facts §1: 400 without callbackUrl."""
+    """docs/service.md §1: 400 without callbackUrl."""
     assert service.ask("registerWebhook", callbackUrl=url)[0] == 400
     assert service.state()["connection"]["mechanism"] is None
 
@@ -80,7 +80,7 @@ def test_the_key_of_a_webhook_is_not_shown(service: Asking) -> None:
 
 
 def test_time_posted_while_nobody_records_is_not_offered(service: Asking) -> None:
-    """Specification §3: before the registration and after the end of it; what was recorded before is."""
+    """docs/interface.md 3: before the registration and after the end of it; what was recorded before is."""
     service.post("early")
     do(service, "registerFetchClient")
     service.post("recorded")
@@ -95,7 +95,7 @@ def test_time_posted_while_nobody_records_is_not_offered(service: Asking) -> Non
 
 
 def test_a_person_may_have_any_group_offered_now(service: Asking) -> None:
-    """One that nobody recorded, one before its time, and one that was acknowledged (service-facts §2)."""
+    """One that nobody recorded, one before its time, and one that was acknowledged (docs/service.md §2)."""
     service.post("unrecorded")
     do(service, "registerFetchClient")
     service.post("fetched", "done")

@@ -28,7 +28,7 @@ def status(service: Asking, id_: str, status: str, **more: Any) -> int:
 
 
 def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
-    """Specification 2.5; it is pending, and no caller key is in it: that is for webhooks."""
+    """docs/interface.md 2.5; it is pending, and no caller key is in it: that is for webhooks."""
     fetching.post("g", description="D", totalDurationSecs=90, localDate="2026-01-27")
     code, (group,) = fetching.get("fetchPostedTime")
     assert (code, group["groupId"], group["description"], group["status"]) == (200, "g", "D", "PENDING")
@@ -37,7 +37,7 @@ def test_a_group_is_fetched_as_it_was_posted(fetching: Asking) -> None:
 
 
 def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> None:
-    """Specification §4, fetch rule 2: 25 when nothing is said."""
+    """docs/interface.md 4, fetch rule 2: 25 when nothing is said."""
     fetching.post(*(f"g{number:02}" for number in range(40)))
     assert fetching.groups("fetchPostedTime", limit=3) == ["g00", "g01", "g02"]
     assert fetching.groups("fetchPostedTime") == [f"g{number:02}" for number in range(3, 28)]
@@ -47,13 +47,13 @@ def test_a_fetch_answers_the_oldest_groups_up_to_its_limit(fetching: Asking) -> 
 
 @pytest.mark.parametrize("limit", [0, -1, "x", "", "1.5"])
 def test_a_fetch_with_a_wrong_limit_is_refused_and_registers_nobody(service: Asking, limit: Any) -> None:
-    """service-facts §1: limit < 1 is 400."""
+    """docs/service.md §1: limit < 1 is 400."""
     assert service.get("fetchPostedTime", limit=limit)[0] == 400
     assert service.state()["connection"]["mechanism"] is None
 
 
 def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> None:
-    """Specification §3: available for fetching again once the time has elapsed, not before, and each time."""
+    """docs/interface.md 3: available for fetching again once the time has elapsed, not before, and each time."""
     fetching.post("g")
     assert fetching.groups("fetchPostedTime") == ["g"]
     fetching.later(REOFFER - 1)
@@ -66,7 +66,7 @@ def test_a_group_that_is_not_acknowledged_is_offered_again(fetching: Asking) -> 
 
 
 def test_a_success_is_final_and_keeps_the_reference(fetching: Asking) -> None:
-    """Specification §3: marked successfully posted, externalId recorded; it is never offered again."""
+    """docs/interface.md 3: marked successfully posted, externalId recorded; it is never offered again."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "g", "SUCCESS", externalId="ledger-1") == 200
@@ -78,7 +78,7 @@ def test_a_success_is_final_and_keeps_the_reference(fetching: Asking) -> None:
 
 
 def test_a_failure_shows_its_message_and_is_not_offered_again(fetching: Asking) -> None:
-    """Specification 7.2."""
+    """docs/interface.md 7.2."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "g", "FAILURE", message="Assign a tag.") == 200
@@ -88,7 +88,7 @@ def test_a_failure_shows_its_message_and_is_not_offered_again(fetching: Asking) 
 
 
 def test_a_retriable_failure_is_scheduled_for_retry(fetching: Asking) -> None:
-    """Specification 7.2: offered again after the retry time, not after the re-offer time."""
+    """docs/interface.md 7.2: offered again after the retry time, not after the re-offer time."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     assert status(fetching, "g", "RETRIABLE_FAILURE", message="busy") == 200
@@ -100,7 +100,7 @@ def test_a_retriable_failure_is_scheduled_for_retry(fetching: Asking) -> None:
 
 
 def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Asking) -> None:
-    """service-facts §2: the same id, with what it holds now; what was told of it before is not forgotten."""
+    """docs/service.md §2: the same id, with what it holds now; what was told of it before is not forgotten."""
     fetching.post("g", description="old")
     fetching.groups("fetchPostedTime")
     status(fetching, "g", "FAILURE", message="no")
@@ -123,7 +123,7 @@ def test_a_group_that_failed_comes_again_when_the_user_posts_again(fetching: Ask
     ],
 )
 def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, body: dict[str, Any]) -> None:
-    """service-facts §1: 400, and the group stays as it is."""
+    """docs/service.md §1: 400, and the group stays as it is."""
     fetching.post("g")
     fetching.groups("fetchPostedTime")
     before = fetching.posted("g")
@@ -132,14 +132,14 @@ def test_a_status_update_that_is_not_understood_is_refused(fetching: Asking, bod
 
 
 def test_a_status_of_an_unknown_group_is_404(service: Asking) -> None:
-    """service-facts §1; a group that nobody recorded is unknown, too."""
+    """docs/service.md §1; a group that nobody recorded is unknown, too."""
     service.post("unrecorded")
     assert status(service, "unrecorded", "SUCCESS") == 404
     assert status(service, "no", "SUCCESS") == 404
 
 
 def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
-    """Specification §4: also what was posted while nobody recorded; 100 when nothing is said."""
+    """docs/interface.md 4: also what was posted while nobody recorded; 100 when nothing is said."""
     for number in range(120):
         service.post(f"g{number:03}")
     newest_first = [f"g{number:03}" for number in reversed(range(120))]
@@ -149,7 +149,7 @@ def test_the_list_goes_back_from_the_newest(service: Asking) -> None:
 
 
 def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
-    """Specification §4: before that instant, so that a tie at the instant is not in the answer."""
+    """docs/interface.md 4: before that instant, so that a tie at the instant is not in the answer."""
     service.post("a", submissionTime=10)
     service.post("b1", "b2", submissionTime=20)
     service.post("c", submissionTime=30)
@@ -159,7 +159,7 @@ def test_the_list_leaves_out_what_was_submitted_later(service: Asking) -> None:
 
 
 def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_times(service: Asking) -> None:
-    """service-facts §2: page with last + 1 ms, and drop what was seen."""
+    """docs/service.md §2: page with last + 1 ms, and drop what was seen."""
     for operation in range(146):
         service.post(*(f"{operation}-{number}" for number in range(5)))
     seen: dict[str, None] = {}
@@ -175,13 +175,13 @@ def test_paging_by_the_last_time_plus_one_misses_nothing_though_groups_share_tim
 
 
 def test_the_list_starts_from_now(service: Asking) -> None:
-    """Specification §4: what a clock that is ahead has posted is not listed yet."""
+    """docs/interface.md 4: what a clock that is ahead has posted is not listed yet."""
     service.post("future", submissionTime=10**15)
     assert service.groups("listPostedTime") == []
 
 
 def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
-    """The list answers pending and posted time; specification 2.5 knows no status for a failed group."""
+    """The list answers pending and posted time; docs/interface.md 2.5 knows no status for a failed group."""
     fetching.post("bad", "good", "later")
     fetching.groups("fetchPostedTime")
     status(fetching, "bad", "FAILURE")
@@ -193,7 +193,7 @@ def test_a_group_that_failed_for_good_is_not_listed(fetching: Asking) -> None:
 
 @pytest.mark.parametrize("limit", [0, 501, -1, "x"])
 def test_a_list_beyond_its_limits_is_refused(service: Asking, limit: Any) -> None:
-    """Specification §8: 1 to 500."""
+    """docs/interface.md 8: 1 to 500."""
     assert service.get("listPostedTime", limit=limit)[0] == 400
     assert service.get("listPostedTime", submittedBefore="yesterday")[0] == 400
 
@@ -218,7 +218,7 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=30))
 @settings(max_examples=150, deadline=None)
 def test_after_any_history_just_what_has_no_end_is_offered_again(history: list[tuple[str, Any]]) -> None:
-    """At least once (service-facts §2): nothing is lost, and what was said to be done or refused stays so."""
+    """At least once (docs/service.md §2): nothing is lost, and what was said to be done or refused stays so."""
     clock = Clock()
     with closing(Sandbox(clock=clock)) as sandbox:
         service, open_ = Asking(sandbox, clock), dict[str, bool]()

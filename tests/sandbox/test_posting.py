@@ -27,7 +27,7 @@ def composed(service: Asking, **said: Any) -> dict[str, Any]:
 
 
 def test_a_group_of_which_nothing_is_said_is_whole(service_at_nine: Asking) -> None:
-    """Specification 2.5: an hour of one person, just now."""
+    """docs/interface.md 2.5: an hour of one person, just now."""
     group = composed(service_at_nine)
     assert (group["totalDurationSecs"], group["totalDurationHours"], group["localDate"]) == (3600, 1.0, "2026-01-27")
     assert (group["submissionTime"], group["timestamp"], group["tags"]) == (NINE, NINE, [])
@@ -39,7 +39,7 @@ def test_a_group_of_which_nothing_is_said_is_whole(service_at_nine: Asking) -> N
 
 
 def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) -> None:
-    """Specification 2.5: rows are filled in, too."""
+    """docs/interface.md 2.5: rows are filled in, too."""
     rows = [{"durationSecs": 1000}, {"durationSecs": 100, "description": None, "activity": "@_Call_@"}]
     group = composed(service, timeRows=rows)
     assert (group["totalDurationSecs"], group["totalDurationHours"]) == (1100, 0.31)
@@ -50,7 +50,7 @@ def test_totals_are_sums_of_rows_unless_the_user_edited_them(service: Asking) ->
 
 
 def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
-    """Specification 2.5: the date in the user's time zone."""
+    """docs/interface.md 2.5: the date in the user's time zone."""
     assert composed(service_at_nine, tzOffsetMins=-600)["localDate"] == "2026-01-26"
     ahead = composed(service_at_nine, tzOffsetMins=15 * 60)
     assert ahead["localDate"] == "2026-01-28"
@@ -58,7 +58,7 @@ def test_the_local_date_follows_the_offset(service_at_nine: Asking) -> None:
 
 
 def test_what_is_said_to_be_null_is_left_out(service: Asking) -> None:
-    """Groups without user, tag, rows or date exist in practice (service-facts §2)."""
+    """Groups without user, tag, rows or date exist in practice (docs/service.md §2)."""
     left_out = ("user", "tags", "timeRows", "localDate", "activityType", "tzOffsetMins")
     assert not composed(service, **dict.fromkeys(left_out)).keys() & set(left_out)
 
@@ -71,7 +71,7 @@ def test_what_nobody_knows_is_sent_as_it_is(service: Asking) -> None:
 
 
 def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
-    """Specification 2.1: its external id is sent when time is posted with it."""
+    """docs/interface.md 2.1: its external id is sent when time is posted with it."""
     service.told("upsertTag", name="T", description="D", externalId="4711", url="https://example.com")
     assert composed(service, tag="T")["tags"] == [{"name": "T", "path": "/", "description": "D", "externalId": "4711"}]
     assert composed(service, tags=[{"name": "T", "externalId": "own"}])["tags"][0]["externalId"] == "own"
@@ -79,7 +79,7 @@ def test_a_tag_comes_with_what_the_service_knows_of_it(service: Asking) -> None:
 
 
 def test_the_activity_type_is_the_chosen_one_or_the_default_of_the_tag(service: Asking) -> None:
-    """Specification 2.1: applied when the user has not assigned one."""
+    """docs/interface.md 2.1: applied when the user has not assigned one."""
     service.told("uploadActivityTypes", activityTypes=[{"code": "A", "label": "Ay"}, {"code": "B", "label": "Be"}])
     service.told("upsertTag", name="T", defaultActivityTypeCode="A")
     assert composed(service, tag="T")["activityType"] == {"code": "A", "label": "Ay"}
@@ -89,7 +89,7 @@ def test_the_activity_type_is_the_chosen_one_or_the_default_of_the_tag(service: 
 
 
 def test_groups_posted_in_one_operation_share_their_submission_time(service: Asking) -> None:
-    """Specification §4; each gets an id of its own."""
+    """docs/interface.md 4; each gets an id of its own."""
     answer = service.sandbox.do(posting.post, {"groups": [{}, {}, {}]}).body
     assert len({group["groupId"] for group in answer["groups"]}) == 3
     assert len({posted["group"]["submissionTime"] for posted in service.state()["postedTime"]}) == 1

@@ -1,4 +1,4 @@
-"""What goes out has the fields and types of the specification's tables (2.5, 2.6), and no others."""
+"""What goes out has the fields and types of docs/interface.md 2.5 and 2.6, and no others."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from .conftest import Asking
 
 
 def test_an_upsert_creates_a_tag_with_its_name_as_keyword(service: Asking) -> None:
-    """Specification 2.1: by default the name is a keyword, visibility is PUBLIC, path is /."""
+    """docs/interface.md 2.1: by default the name is a keyword, visibility is PUBLIC, path is /."""
     assert service.told("upsertTag", name="T") == {}
     assert service.tag("T") == {
         "name": "T",
@@ -23,7 +23,7 @@ def test_an_upsert_creates_a_tag_with_its_name_as_keyword(service: Asking) -> No
 
 
 def test_an_upsert_only_adds_keywords_and_metadata(service: Asking) -> None:
-    """Specification 2.1: existing keywords and metadata names are never removed; a value is replaced."""
+    """docs/interface.md 2.1: existing keywords and metadata names are never removed; a value is replaced."""
     service.told("upsertTag", name="T", additionalKeywords=["a", "b"], metadata={"x": "1", "y": "2"})
     service.told("upsertTag", name="T", additionalKeywords=["b", "c"], metadata={"y": "3"})
     service.told("upsertTag", name="T", additionalKeywords=[], metadata={})
@@ -33,7 +33,7 @@ def test_an_upsert_only_adds_keywords_and_metadata(service: Asking) -> None:
 
 
 def test_keywords_and_metadata_names_are_case_sensitive(service: Asking) -> None:
-    """Specification 2.1 says so of metadata names; keywords that differ by case are two."""
+    """docs/interface.md 2.1 says so of metadata names; keywords that differ by case are two."""
     service.told("upsertTag", name="T", additionalKeywords=["a", "A"], metadata={"x": "1", "X": "2"})
     assert service.tag("T")["keywords"] == ["A", "T", "a"]
     assert service.tag("T")["metadata"] == {"x": "1", "X": "2"}
@@ -52,7 +52,7 @@ def test_keywords_and_metadata_names_are_case_sensitive(service: Asking) -> None
 def test_excluding_the_name_adds_no_keyword_and_removes_none(
     service: Asking, first: dict[str, Any], second: dict[str, Any], keywords: list[str]
 ) -> None:
-    """Specification 2.1: the name is not *added*; listed in additionalKeywords it is."""
+    """docs/interface.md 2.1: the name is not *added*; listed in additionalKeywords it is."""
     service.told("upsertTag", name="T", **first)
     service.told("upsertTag", name="T", **second)
     assert service.tag("T")["keywords"] == keywords
@@ -60,7 +60,7 @@ def test_excluding_the_name_adds_no_keyword_and_removes_none(
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_an_empty_description_keeps_the_old_one(service: Asking, empty: str | None) -> None:
-    """Specification 2.1: empty or null is ignored."""
+    """docs/interface.md 2.1: empty or null is ignored."""
     service.told("upsertTag", name="T", description="old")
     service.told("upsertTag", name="T", description=empty)
     assert service.tag("T")["description"] == "old"
@@ -80,7 +80,7 @@ def test_an_empty_description_keeps_the_old_one(service: Asking, empty: str | No
 def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
     service: Asking, field: str, value: Any, empty: Any
 ) -> None:
-    """service-facts §3: an explicitly empty string clears; what is not sent, or null, stays."""
+    """docs/service.md §3: an explicitly empty string clears; what is not sent, or null, stays."""
     service.told("upsertTagCategories", tagCategories=[{"externalId": "c"}])
     service.told("upsertTag", name="T", **{field: value})
     service.told("upsertTag", name="T")
@@ -92,7 +92,7 @@ def test_an_explicit_empty_value_clears_a_field_and_an_absent_one_keeps_it(
 
 @pytest.mark.parametrize("empty", ["", "/"])
 def test_an_empty_path_is_the_default_one(service: Asking, empty: str) -> None:
-    """Specification 2.1: default '/'."""
+    """docs/interface.md 2.1: default '/'."""
     service.told("upsertTag", name="T", path="/a")
     service.told("upsertTag", name="T", path=empty)
     assert service.tag("T")["path"] == "/"
@@ -107,7 +107,7 @@ def test_visibility_and_timestamps_stay_when_they_are_not_sent(service: Asking) 
 
 
 def test_a_rename_is_a_new_tag(service: Asking) -> None:
-    """service-facts §2: the name is the identity; the old tag stays."""
+    """docs/service.md §2: the name is the identity; the old tag stays."""
     service.told("upsertTag", name="old", externalId="1")
     service.told("upsertTag", name="new", externalId="1")
     assert [tag["name"] for tag in service.state()["tags"]] == ["new", "old"]
@@ -133,7 +133,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("item", "words"), WRONG)
 def test_a_wrong_item_fails_alone_and_the_rest_is_applied(service: Asking, item: Any, words: str) -> None:
-    """Specification 7.1: errors name the position of the failed item."""
+    """docs/interface.md 7.1: errors name the position of the failed item."""
     answer = service.told("upsertTags", tags=[{"name": "A"}, item, {"name": "B"}])
     assert answer == {"errors": [{"index": 1, "errorDescription": words}]}
     assert [tag["name"] for tag in service.state()["tags"]] == ["A", "B"]
@@ -141,7 +141,7 @@ def test_a_wrong_item_fails_alone_and_the_rest_is_applied(service: Asking, item:
 
 @pytest.mark.parametrize(("item", "words"), [pair for pair in WRONG if isinstance(pair[0], dict)])
 def test_a_wrong_single_tag_is_refused(service: Asking, item: dict[str, Any], words: str) -> None:
-    """service-facts §1: 400."""
+    """docs/service.md §1: 400."""
     assert service.ask("upsertTag", **item) == (400, {"message": words})
     assert service.state()["tags"] == []
 
@@ -155,14 +155,14 @@ def test_a_tag_named_twice_in_a_batch_takes_both_in_order(service: Asking) -> No
 
 
 def test_keywords_are_added_to_a_tag(service: Asking) -> None:
-    """Specification §4: added to the existing ones."""
+    """docs/interface.md 4: added to the existing ones."""
     service.told("upsertTag", name="T", additionalKeywords=["a"])
     assert service.told("addKeywords", tagName="T", additionalKeywords=["a", "b"]) == {}
     assert service.tag("T")["keywords"] == ["T", "a", "b"]
 
 
 def test_a_keyword_is_deleted_even_when_it_is_the_name(service: Asking) -> None:
-    """Specification §4; the next upsert that does not exclude the name brings it back."""
+    """docs/interface.md 4; the next upsert that does not exclude the name brings it back."""
     service.told("upsertTag", name="T", additionalKeywords=["a"])
     assert service.told("deleteKeyword", tagName="T", keyword="T") == {}
     assert service.tag("T")["keywords"] == ["a"]
@@ -171,7 +171,7 @@ def test_a_keyword_is_deleted_even_when_it_is_the_name(service: Asking) -> None:
 
 
 def test_metadata_is_deleted_also_where_a_name_is_already_gone(service: Asking) -> None:
-    """service-facts §1: 200 then, too."""
+    """docs/service.md §1: 200 then, too."""
     service.told("upsertTag", name="T", metadata={"x": "1", "y": "2"})
     assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x", "never"]) == {}
     assert service.told("deleteTagMetadata", tagName="T", metadataNames=["x"]) == {}
@@ -179,7 +179,7 @@ def test_metadata_is_deleted_also_where_a_name_is_already_gone(service: Asking) 
 
 
 def test_a_deleted_tag_is_gone_and_made_anew_it_is_empty(service: Asking) -> None:
-    """service-facts §1, an operation outside the specification."""
+    """docs/service.md §1, an operation outside the interface."""
     service.told("upsertTag", name="T", description="old", additionalKeywords=["a"])
     assert service.told("deleteTag", name="T") == {}
     service.told("upsertTag", name="T")
@@ -207,7 +207,7 @@ def test_a_deleted_tag_is_gone_and_made_anew_it_is_empty(service: Asking) -> Non
 def test_what_is_unknown_is_404_and_what_is_incomplete_is_400(
     service: Asking, operation: str, body: dict[str, Any], status: int
 ) -> None:
-    """service-facts §1; nothing changes."""
+    """docs/service.md §1; nothing changes."""
     service.told("upsertTag", name="T", metadata={"a": "1"})
     before = service.state()
     assert service.ask(operation, **body)[0] == status

@@ -39,7 +39,7 @@ def told(posted: dict[str, Any]) -> list[tuple[int | None, str, str | None]]:
 
 
 def test_the_webhook_is_called_with_the_group_and_its_key(running: Talking, receiver: Receiver) -> None:
-    """Specification §6: the group as payload, the caller key in it."""
+    """docs/interface.md 6: the group as payload, the caller key in it."""
     running.control("/posted-time", {"groupId": "g", "description": "D"})
     (posted,) = became(running, "success")
     assert receiver.calls == [{**posted["group"], "callerKey": "the caller's key", "status": "PENDING"}]
@@ -48,7 +48,7 @@ def test_the_webhook_is_called_with_the_group_and_its_key(running: Talking, rece
 
 @pytest.mark.parametrize("status", [200, 201, 204, 299])
 def test_a_2xx_is_a_success(running: Talking, receiver: Receiver, status: int) -> None:
-    """service-facts §2."""
+    """docs/service.md §2."""
     receiver.answers.append((status, ""))
     running.control("/posted-time", {})
     became(running, "success")
@@ -59,7 +59,7 @@ def test_a_2xx_is_a_success(running: Talking, receiver: Receiver, status: int) -
 def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
     running: Talking, receiver: Receiver, status: int
 ) -> None:
-    """service-facts §2: any 4xx but 408; the plain-text body is shown."""
+    """docs/service.md §2: any 4xx but 408; the plain-text body is shown."""
     receiver.answers.append((status, "Assign a tag before posting."))
     running.control("/posted-time", {})
     (posted,) = became(running, "failed")
@@ -69,7 +69,7 @@ def test_a_4xx_is_refused_for_good_with_the_text_for_the_user(
 
 @pytest.mark.parametrize("answer", [(500, "busy"), (503, "busy"), (408, "busy"), (302, "busy"), None])
 def test_anything_else_is_called_again(running: Talking, receiver: Receiver, answer: tuple[int, str] | None) -> None:
-    """service-facts §2: with the same group, until it is taken."""
+    """docs/service.md §2: with the same group, until it is taken."""
     receiver.answers.extend([answer, answer])
     running.control("/posted-time", {"groupId": "g"})
     (posted,) = became(running, "success")
@@ -83,7 +83,7 @@ def test_anything_else_is_called_again(running: Talking, receiver: Receiver, ans
 
 
 def test_the_calls_of_a_group_come_to_an_end(running: Talking, receiver: Receiver) -> None:
-    """service-facts §2: a number of times; posted again, it is called again."""
+    """docs/service.md §2: a number of times; posted again, it is called again."""
     running.control("/settings", {"webhookCalls": 3})
     receiver.answers.extend([(500, "no room")] * 3)
     running.control("/posted-time", {"groupId": "g"})
@@ -117,7 +117,7 @@ def test_a_receiver_that_is_not_there_is_called_again(running: Talking) -> None:
 
 
 def test_without_a_key_the_payload_has_none(running: Talking) -> None:
-    """Specification §4: callerKey is optional."""
+    """docs/interface.md 4: callerKey is optional."""
     with receiving() as receiver:
         running.post("/postedtime/subscribe", {"callbackUrl": receiver.url})
         running.control("/posted-time", {})
@@ -126,7 +126,7 @@ def test_without_a_key_the_payload_has_none(running: Talking) -> None:
 
 
 def test_calls_stop_after_the_webhook_is_unregistered(running: Talking, receiver: Receiver) -> None:
-    """Specification §6; what it has not taken goes to the fetch client that follows."""
+    """docs/interface.md 6; what it has not taken goes to the fetch client that follows."""
     running.control("/settings", {"retrySeconds": 60})
     receiver.answers.append((503, "busy"))
     running.control("/posted-time", {"groupId": "g"})

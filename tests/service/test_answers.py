@@ -1,4 +1,4 @@
-"""The key, what answers come to, and the connections that they come over (engine.md 4.6, 4.9, 4.11)."""
+"""The key, what answers come to, and the connections that they come over (docs/planning.md 4.6, 4.9, 4.11)."""
 
 from __future__ import annotations
 

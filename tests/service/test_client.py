@@ -1,4 +1,4 @@
-"""What goes out, what is tried again, and when it is given up (engine.md 4.5)."""
+"""What goes out, what is tried again, and when it is given up (docs/planning.md 4.5)."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def test_once_stopped_nothing_is_repeated() -> None:
 
 
 def test_before_each_attempt_it_is_asked_whether_it_may_be_sent() -> None:
-    """A holder that lost its lock between two attempts does not send the second (engine.md 1.5)."""
+    """A holder that lost its lock between two attempts does not send the second (docs/planning.md 1.5)."""
 
     class Lost(Exception):
         pass

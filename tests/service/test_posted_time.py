@@ -1,4 +1,4 @@
-"""Posted time on the wire: limits, pages, statuses, and a fetch that may take a minute (specification §4)."""
+"""Posted time on the wire: limits, pages, statuses, and a fetch that may take a minute (docs/interface.md 4)."""
 
 from __future__ import annotations
 

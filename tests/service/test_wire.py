@@ -1,4 +1,4 @@
-"""What items look like on the wire (specification §2, §4; engine.md 2.4)."""
+"""What items look like on the wire (docs/interface.md 2, 4; docs/planning.md 2.4)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SPECIFIED = {
 
 
 def test_the_table_says_what_the_service_facts_say() -> None:
-    """service-facts §1: method and path of each operation."""
+    """docs/service.md §1: method and path of each operation."""
     assert {id: (o.method, o.path) for id, o in OPERATIONS.items()} == SPECIFIED
 
 
@@ -162,12 +162,12 @@ BODIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("operation", singles.SPELLS)
 def test_single_calls_are_spelled_as_the_specification_says(operation: str) -> None:
-    """specification §4."""
+    """docs/interface.md 4."""
     assert singles.SPELLS[operation](SINGLES[operation]) == BODIES[operation]
 
 
 def test_the_sandbox_understands_every_spelling() -> None:
-    """What we send is what its rules, written from the specification, take."""
+    """What we send is what its rules, written from the interface, take."""
     sandbox = Sandbox()
     (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Leave(key=CATEGORY), None)]})[
         1

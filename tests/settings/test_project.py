@@ -264,7 +264,7 @@ def test_a_key_in_clear_text_is_warned_of(tmp_path: Path) -> None:
     ],
 )
 def test_limits_are_counts_or_shares(limit: Limit, count: int, total: int, exceeded: bool) -> None:
-    """Shares trip from two on (engine.md §5)."""
+    """Shares trip from two on (docs/planning.md 5)."""
     assert limit.is_exceeded(count, total) is exceeded
 
 

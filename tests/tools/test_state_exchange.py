@@ -48,7 +48,7 @@ def test_an_export_is_a_header_and_a_line_for_each_row(project: Project) -> None
 
 
 def test_what_was_exported_comes_back_in_doubt(project: Project, service: Service) -> None:
-    """The next apply sends it again and settles it (engine.md §7); the service then holds what it held."""
+    """The next apply sends it again and settles it (docs/planning.md 7); the service then holds what it held."""
     before, held = project.rows(), service.holds()
     (project.folder / "e.jsonl").write_text(exported(project))
     (project.folder / ".syncengine/state.db").unlink()

@@ -2,7 +2,7 @@
 
 The receiver is told apart what it may have got twice: the key is GROUP_ID/SINK for a group's first revision, and the
 same however often it is sent. With `each: tag`, the second tag of a group and those after it (by name) have keys of
-their own. Statuses say whose matter a refusal is (product.md §8).
+their own. Statuses say whose matter a refusal is (docs/posted-time.md 4).
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
 
 
 def choices(world: World) -> Json:
-    """What the form offers: names of tags, and the activity types that users may choose (specification 2.3)."""
+    """What the form offers: names of tags, and the activity types that users may choose (docs/interface.md 2.3)."""
     types = (known for _, known in sorted(world.activity_types.items()))
     return {
         "tag_names": nsmallest(ROWS, world.tags),
@@ -68,7 +68,7 @@ def _newest(posted: PostedTime) -> tuple[int, int]:
 
 
 def posted_row(posted: PostedTime) -> Json:
-    """A group for people. Groups may lack anything, and hold anything (service-facts §2)."""
+    """A group for people. Groups may lack anything, and hold anything (docs/service.md §2)."""
     group, last = posted.group, posted.told[-1] if posted.told else None
     return {
         **view.posted_time(posted),
