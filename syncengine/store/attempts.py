@@ -19,6 +19,7 @@ from syncengine.store.tables import ATTEMPTS, many
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
+SENT = sa.insert(ATTEMPTS)
 DROPPED = sa.delete(ATTEMPTS).where(
     ATTEMPTS.c.run == sa.bindparam("of_run"), ATTEMPTS.c.call == sa.bindparam("of_call")
 )
@@ -30,7 +31,7 @@ def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Att
         {"run": run, "call": call, "operation": attempt.operation, "content": _ENCODER.encode(attempt)}
         for call, attempt in attempts
     ]
-    many(connection, sa.insert(ATTEMPTS), values)
+    many(connection, SENT, values)
 
 
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:

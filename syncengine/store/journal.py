@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -33,6 +34,7 @@ CALL = "call"
 """The kind of a line, named by a call, that ends whatever is open of it: nearly all calls end so, and a line for each
 of their keys would be half of the journal."""
 
+WRITTEN = sa.insert(JOURNAL)
 ENDED = sa.delete(OPEN).where(
     OPEN.c.kind == sa.bindparam("of_kind"),
     OPEN.c.name == sa.bindparam("of_name"),
@@ -267,6 +269,7 @@ def _recorded(row: Recorded, leave: Leave) -> Recorded:
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
+@cache
 def upsert(dialect: str) -> sa.UpdateBase:
     """Write a row, whether there is one or not."""
     statement = insert(dialect, ROWS)
@@ -274,6 +277,7 @@ def upsert(dialect: str) -> sa.UpdateBase:
     return statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
 
 
+@cache
 def open_once(dialect: str) -> sa.UpdateBase:
     """Open an intent; a call that is tried again, or names a key twice, is open once."""
     return insert(dialect, OPEN).on_conflict_do_nothing()
@@ -360,4 +364,4 @@ def _place(call: str, key: Key) -> Values:
 
 
 def _append(connection: sa.Connection, lines: Sequence[Values]) -> None:
-    many(connection, sa.insert(JOURNAL), lines)
+    many(connection, WRITTEN, lines)

@@ -7,6 +7,7 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from operator import itemgetter
 
 import sqlalchemy as sa
@@ -235,6 +236,15 @@ def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[M
     Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply.
     """
     if values:
-        compiled = statement.compile(connection, column_keys=list(values[0]))
-        order = compiled.positiontup  # None where the driver takes parameters by name
-        connection.exec_driver_sql(str(compiled), list(map(itemgetter(*order), values)) if order else list(values))
+        make: Callable[..., sa.Dialect] = type(connection.dialect)
+        text, order = _compiled(statement, make, connection.dialect.paramstyle, tuple(values[0]))
+        connection.exec_driver_sql(text, list(map(itemgetter(*order), values)) if order else list(values))
+
+
+@lru_cache(maxsize=64)
+def _compiled(
+    statement: sa.UpdateBase, make: Callable[..., sa.Dialect], paramstyle: str, names: tuple[str, ...]
+) -> tuple[str, Sequence[str] | None]:
+    """The text of a statement, and its parameters in their order; None where the driver takes them by name."""
+    compiled = statement.compile(dialect=make(paramstyle=paramstyle), column_keys=list(names))
+    return str(compiled), compiled.positiontup
