@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -89,6 +90,49 @@ def test_it_does_its_work(python: Path, tmp_path: Path) -> None:
         path.name for path in (ROOT / "schemas").iterdir()
     }
     assert run(python, tmp_path, "--version").stdout == f"syncengine {__version__}\n"
+
+
+def test_it_has_every_module_and_every_file(python: Path, tmp_path: Path) -> None:
+    """As the source tree has them, and each module can be imported."""
+    installed = Path(subprocess.check_output([str(python), "-c", WHERE], cwd=tmp_path, text=True).strip())
+    assert not installed.is_relative_to(ROOT)
+    assert _files(installed) == _files(ROOT / "syncengine")
+    subprocess.run([str(python), "-c", IMPORTS], cwd=tmp_path, check=True, timeout=60)
+
+
+WHERE = "import pathlib, syncengine; print(pathlib.Path(syncengine.__file__).parent)"
+IMPORTS = """
+import importlib, pkgutil, syncengine
+for module in pkgutil.walk_packages(syncengine.__path__, "syncengine."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+
+
+def _files(package: Path) -> set[str]:
+    found = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(package).as_posix() for path in found}
+
+
+def test_its_sandbox_is_planned_and_applied_against(python: Path, tmp_path: Path) -> None:
+    """In a process of its own, as a service that is far away; posted time and `serve` are there, too."""
+    assert run(python, tmp_path, "init").returncode == 0
+    command = [str(python), "-m", "syncengine", "sandbox", "--port", "0"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout is not None
+            url = re.search(r"http://\S+", service.stdout.readline())
+            assert url is not None
+            there = {"SYNCENGINE_BASE_URL": url[0], "SYNCENGINE_API_KEY": "sandbox"}
+            for words, code in {("plan",): 2, ("apply", "-y"): 0, ("plan", "."): 0}.items():
+                detail = ("--detailed-exitcode",) if words[0] == "plan" else ()
+                done = run(python, tmp_path, *words, *detail, **there)
+                assert done.returncode == code, done.stderr
+        finally:
+            service.terminate()
+    for words in (("serve", "--help"), ("time", "preview", "--sample"), ("time", "inbox")):
+        done = run(python, tmp_path, *words)
+        assert done.returncode == 0, done.stderr
 
 
 PAGE = """

@@ -1,0 +1,122 @@
+"""One JSON document of each published format, and more of those that a state, an inbox or a saved plan is shown by.
+
+Each is made by the command line from a situation of today, so all but what is made just now is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.contract.program import TODAY, Ended, lay_out, restore, run_many
+
+LONG_AGO = ("--since", "90000d")
+STATES = ("received", "delivering", "delivered", "acknowledged", "refused", "failed", "conflict", "unsendable")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command in a situation.
+
+    `APPROVED` among `words` is what a plan asks for. `fresh`: it shows times and ids of this very run, which are made
+    alike. `version`: the manifests that it meets; `without`: files of the situation that are not there.
+    """
+
+    words: tuple[str, ...]
+    code: int = 0
+    fresh: bool = False
+    situation: str = "planned"
+    version: str = "after"
+    without: tuple[str, ...] = ()
+
+    def laid_out(self, folder: Path) -> Path:
+        """Its situation, in a new folder."""
+        folder.mkdir()
+        restore(folder, self.situation, *self.without)
+        lay_out(folder, self.version)
+        return folder
+
+    def shown(self, ended: Ended, folder: Path) -> str:
+        """Its document, of a run that ended so."""
+        assert ended.code == self.code, (self.words, ended)
+        text = ended.out.replace(str(folder), "/project")
+        return alike(text) if self.fresh else text
+
+
+def made(folder: Path) -> dict[str, str]:
+    """All documents by name, each made in a folder of its own below this one."""
+    folders = [case.laid_out(folder / name) for name, case in DOCUMENTS.items()]
+    runs = run_many([(place, case.words) for place, case in zip(folders, DOCUMENTS.values(), strict=True)])
+    shown = (case.shown(*each) for case, *each in zip(DOCUMENTS.values(), runs, folders, strict=True))
+    return dict(zip(DOCUMENTS, shown, strict=True))
+
+
+def saved_approval() -> str:
+    """The approval that the saved plan asks for."""
+    with (TODAY / "planned" / "saved.plan").open(encoding="utf-8") as file:
+        text: str = json.load(file)["gate"]["approve"]
+    return text
+
+
+ALIKE = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)"), "TIME"),
+    (re.compile(r"\d\d:\d\d:\d\d UTC"), "TIME"),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r'"[0-9a-f]{12}"'), '"ID"'),
+)
+
+
+def alike(text: str) -> str:
+    """The text with times and ids of no run in particular."""
+    for pattern, word in ALIKE:
+        text = pattern.sub(word, text)
+    return text
+
+
+JSON = ("--format", "json")
+APPLY = ("apply", "-y", "--lock-timeout", "0s", "--approve-deletes")
+DOCUMENTS = {
+    "plan": Case(("plan", *JSON), fresh=True),
+    "plan-cold": Case(("plan", *JSON), fresh=True, without=("state.sql", "cache.sql")),
+    "plan-uncached": Case(("plan", *JSON), fresh=True, without=("cache.sql",)),
+    "plan-cold-cached": Case(("plan", *JSON), fresh=True, without=("state.sql",)),
+    "plan-settled": Case(("plan", *JSON), fresh=True, situation="interrupted"),
+    "plan-settled-uncached": Case(("plan", *JSON), fresh=True, situation="interrupted", without=("cache.sql",)),
+    "plan-saved": Case(("show", "saved.plan", *JSON)),
+    "plan-saved-closed": Case(("apply", "-y", "saved.plan", *JSON), 4),
+    "plan-saved-elsewhere": Case(("apply", "saved.plan", *JSON), 5, without=("state.sql",), fresh=True),
+    "plan-saved-applied": Case((*APPLY, saved_approval(), "saved.plan", *JSON), fresh=True),
+    "report": Case((*APPLY, "APPROVED", *JSON), fresh=True),
+    "report-landing": Case((*APPLY, "APPROVED", *JSON), 3, fresh=True, situation="interrupted", version="before"),
+    "diagnostics": Case(("validate", *JSON)),
+    "diagnostics-usage": Case(("plan", "nowhere", *JSON), 64),
+    "render": Case(("render", *JSON)),
+    "fmt": Case(("fmt", "--check", *JSON), 1),
+    "init": Case(("init", "made", *JSON)),
+    "adopt": Case(("adopt", "held.csv", *JSON), fresh=True),
+    "state-list": Case(("state", "list", *JSON)),
+    "state-show": Case(("state", "show", "tag/ACME-0042", *JSON)),
+    "state-show-generated": Case(("state", "show", "tag/M-001", *JSON)),
+    "state-export": Case(("state", "export")),
+    "history": Case(("state", "history", *JSON)),
+    "history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON)),
+    "interrupted-state-list": Case(("state", "list", *JSON), situation="interrupted"),
+    "interrupted-history": Case(("state", "history", *JSON), situation="interrupted"),
+    "interrupted-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="interrupted"),
+    "inbox": Case(("time", "inbox", *JSON)),
+    "inbox-acknowledged": Case(("time", "inbox", "--state", "acknowledged", *JSON)),
+    "group-posted": Case(("time", "show", "g-posted", *JSON)),
+    "group-untagged": Case(("time", "show", "g-untagged", *JSON)),
+    "group-away": Case(("time", "show", "g-away", *JSON)),
+    "group-changed": Case(("time", "show", "g-changed", *JSON)),
+    "preview": Case(("time", "preview", "g-posted", *JSON)),
+    "posted-time": Case(("time", "list", *LONG_AGO, *JSON)),
+    "audit": Case(("time", "audit", *LONG_AGO, *JSON), 1),
+    "selection": Case(("time", "redeliver", "--sink", "ledger", *LONG_AGO, *JSON)),
+    "selection-retry": Case(("time", "retry", "g-unknown", *JSON), 3, fresh=True),
+    "pull": Case(("time", "pull", *JSON), fresh=True),
+    "mechanism": Case(("time", "register", *JSON)),
+    "connector-check": Case(("connector", "check", *JSON)),
+}

@@ -1,0 +1,109 @@
+"""Files of today, made by the program of today: `python -m tests.contract.making` writes the folder `today` anew.
+
+Do so only where a format has changed on purpose and its version was raised: what is here stands for what users have.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.contract.program import Ended, keep, lay_out, restore, run, service, start
+from tests.sandbox.receiver import eventually
+
+GROUPS: list[dict[str, Any]] = [
+    {"groupId": "g-posted", "tag": "ACME-0042", "description": "Reply to the examiner", "totalDurationSecs": 3600},
+    {"groupId": "g-untagged", "totalDurationSecs": 600},
+    {"groupId": "g-unknown", "tag": "Old name", "totalDurationSecs": 900},
+    {"groupId": "g-away", "tag": "M-001", "description": "away", "totalDurationSecs": 1800},
+    {"groupId": "g-changed", "tag": "M-001", "description": "as first posted", "totalDurationSecs": 60},
+]
+CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 120}
+
+
+def main() -> None:
+    """Write each situation anew."""
+    for situation in (planned, interrupted):
+        with tempfile.TemporaryDirectory(prefix="contract-") as folder:
+            situation(Path(folder).resolve())
+
+
+def planned(folder: Path) -> None:
+    """Two applies, posted time in several states, and a plan whose gate is closed; nothing of it is applied yet."""
+    lay_out(folder, "before")
+    done(run(folder, "connector", "register"))
+    done(run(folder, "apply", "-y", "--target", "category/clients", "--target", "tag/ACME-0042"))
+    done(run(folder, "apply", "-y", "--report", "json=report.json"))
+    done(run(folder, "time", "register"))
+    for groups in (GROUPS, [CHANGED]):
+        with service(folder) as url:
+            tell(url, "settings", {"holdSeconds": 0})
+            tell(url, "posted-time", {"groups": groups})
+        done(run(folder, "time", "pull"))
+    done(run(folder, "time", "retry", "g-away"), 3)
+    lay_out(folder, "after")
+    done(run(folder, "plan", "--out", "saved.plan"))
+    done(run(folder, "state", "export", "-o", "exported.jsonl"))
+    (folder / "saved.plan").chmod(0o644)
+    keep(folder, "planned", "saved.plan", "exported.jsonl", "report.json")
+
+
+def interrupted(folder: Path) -> None:
+    """Calls that a killed run left at the service, on record by a run that did not wait for them."""
+    restore(folder, "planned")
+    state = ".syncengine/sandbox/state.db"
+    with service(folder) as url:
+        there = {"SYNCENGINE_BASE_URL": url, "SYNCENGINE_STATE": state}
+        done(run(folder, "state", "rebind", "-y", **there))
+        for operation in ("upsertTags", "completeSyncSession"):
+            kill(folder, url, operation, there)
+        done(apply(folder, there))
+    keep(folder, "interrupted", url=url)
+
+
+def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:
+    """Kill an apply while the service works on this operation."""
+    tell(url, "faults", [{"operation": operation, "late": {}}])
+    process = start(folder, *approved(folder, there), **there)
+    eventually(lambda: operation in {each["operation"] for each in late(url)})
+    process.kill()
+    process.communicate()
+
+
+def late(url: str) -> list[dict[str, Any]]:
+    """The calls that wait to be executed."""
+    waiting: list[dict[str, Any]] = httpx.get(url.replace("/connect/api", "/sandbox/late"), trust_env=False).json()[
+        "late"
+    ]
+    return waiting
+
+
+def apply(folder: Path, there: dict[str, str]) -> Ended:
+    """Apply without waiting for calls that may still land."""
+    return run(folder, *approved(folder, there), **there)
+
+
+def approved(folder: Path, there: dict[str, str]) -> tuple[str, ...]:
+    """An apply with the removals approved that its gate asks about."""
+    asked = json.loads(run(folder, "plan", "--format", "json", **there).out)["gate"]["approve"]
+    approval = ("--approve-deletes", asked) if asked else ()
+    return ("apply", "-y", "--lock-timeout", "0s", *approval, "--format", "json")
+
+
+def tell(url: str, path: str, body: object) -> None:
+    """Tell the embedded service by its control API."""
+    answer = httpx.post(url.replace("/connect/api", f"/sandbox/{path}"), json=body, trust_env=False)
+    assert answer.status_code == 200, answer.text
+
+
+def done(ended: Ended, *codes: int) -> Ended:
+    assert ended.code in (codes or (0,)), ended
+    return ended
+
+
+if __name__ == "__main__":
+    main()

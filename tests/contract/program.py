@@ -1,0 +1,151 @@
+"""The program as a process in a fixed project, and the files of a project as text: databases as SQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PROJECT, TODAY = HERE / "project", HERE / "today"
+PROGRAM = (sys.executable, "-m", "syncengine")
+WIDTH = "80"
+IS_WRITING = os.environ.get("SYNCENGINE_CONTRACT") == "write"
+DATABASES = {
+    "state.sql": ".syncengine/sandbox/state.db",
+    "service.sql": ".syncengine/sandbox/service.db",
+    "cache.sql": ".syncengine/cache.db",
+    "ledger.sql": "ledger.db",
+}
+"""Text of a situation → the database that it stands for."""
+BOOT = re.compile(r'("boot":"|boot )[0-9a-f-]{36}')
+HOST, PERSON = "desk", "robin"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Exit code and output of a process."""
+
+    code: int
+    out: str
+    err: str
+
+
+def surroundings(folder: Path, **more: str) -> dict[str, str]:
+    """An environment that is the same everywhere: nothing is inherited but where programs are."""
+    fixed = {"COLUMNS": WIDTH, "LANG": "C.UTF-8", "LOGNAME": PERSON, "TZ": "UTC", "SYNCENGINE_API_KEY": "sandbox"}
+    return {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(folder), **fixed, **more}
+
+
+def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str]:
+    """Start the program; the caller waits for it."""
+    return subprocess.Popen(
+        [*PROGRAM, *arguments],
+        cwd=folder,
+        env=surroundings(folder, **environ),
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def run(folder: Path, *arguments: str, **environ: str) -> Ended:
+    """Run the program to its end; no traceback is ever seen."""
+    process = start(folder, *arguments, **environ)
+    out, err = process.communicate(timeout=120)
+    assert "Traceback" not in out + err, err
+    return Ended(process.returncode, out, err)
+
+
+def run_many(calls: Sequence[tuple[Path, Sequence[str]]]) -> list[Ended]:
+    """Run command lines, each in its folder, in one process, since most of a short run is its start."""
+    said = json.dumps([(str(folder), list(words)) for folder, words in calls])
+    command = [sys.executable, "-m", "tests.contract.many"]
+    done = subprocess.run(
+        command, input=said, env=surroundings(HERE), cwd=ROOT, capture_output=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [Ended(*each) for each in json.loads(done.stdout)]
+
+
+@contextmanager
+def service(folder: Path) -> Iterator[str]:
+    """The base URL of the embedded service, in the foreground of a process of its own, on the project's data."""
+    process = start(folder, "sandbox", "--port", "0")
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    try:
+        assert found is not None
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+# --- a project's folder
+
+
+def lay_out(folder: Path, version: str) -> None:
+    """Copy the project as it was `before`, or is `after`, with its ledger if there is none yet."""
+    for part in ("both", version):
+        shutil.copytree(PROJECT / part, folder, dirs_exist_ok=True)
+    if not (folder / "ledger.db").exists():
+        _restore(folder / "ledger.sql", folder / "ledger.db")
+    (folder / "ledger.sql").unlink()
+
+
+def restore(folder: Path, situation: str, *without: str) -> Path:
+    """Lay out a situation of today in an empty folder, `without` some of its files."""
+    for path in sorted((TODAY / situation).iterdir()):
+        if path.name in DATABASES and path.name not in without:
+            _restore(path, folder / DATABASES[path.name])
+        elif path.name not in DATABASES:
+            shutil.copy(path, folder / path.name)
+    lay_out(folder, "after")
+    return folder
+
+
+def keep(folder: Path, situation: str, *files: str, url: str = "") -> None:
+    """Write a situation: each database as text, and some files as they are. `url` is told as the embedded service."""
+    to = TODAY / situation
+    to.mkdir(parents=True, exist_ok=True)
+    for name, database in DATABASES.items():
+        if (folder / database).exists():
+            text = _told(_dumped(folder / database), folder)
+            (to / name).write_text(text.replace(url, "sandbox") if url else text, encoding="utf-8")
+    for name in files:
+        shutil.copy(folder / name, to / name)
+
+
+def _dumped(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as database:
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        (application,) = database.execute("PRAGMA application_id").fetchone()
+        pragmas = f"PRAGMA user_version = {version};\nPRAGMA application_id = {application};\n"
+        return pragmas + "\n".join(database.iterdump()) + "\n"
+
+
+def _told(text: str, folder: Path) -> str:
+    """The text without this machine's name, start and folders."""
+    here = rf"""("host":"|'){re.escape(socket.gethostname())}(?=["'])"""
+    text = re.sub(here, rf"\g<1>{HOST}", text)
+    return re.sub(BOOT, rf"\g<1>{'0' * 36}", text).replace(str(folder), "/project")
+
+
+def _restore(text: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA synchronous = OFF")
+        database.executescript(text.read_text(encoding="utf-8"))
+    path.chmod(0o600)

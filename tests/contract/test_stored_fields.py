@@ -1,0 +1,40 @@
+"""What is stored in MessagePack reads and writes back to the same bytes: no field of it has another name by now."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from syncengine.landing import Attempt
+from syncengine.manifest.cache import FORMAT, Settled
+from tests.contract.program import DATABASES, restore
+
+FORMAT_OF_TODAY = 7
+"""Of the cache: whoever raises it has entries of before discarded, and may rename what it likes."""
+
+
+def _contents(folder: Path, name: str, query: str) -> Iterator[bytes]:
+    with closing(sqlite3.connect(folder / DATABASES[name])) as database:
+        yield from (content for (content,) in database.execute(query))
+
+
+def _unlike(contents: list[bytes], type_: type[object]) -> list[bytes]:
+    assert contents
+    return [each for each in contents if msgspec.msgpack.encode(msgspec.msgpack.decode(each, type=type_)) != each]
+
+
+def test_calls_that_may_still_land_are_read_in_full(tmp_path: Path) -> None:
+    """With the ids and survivors that only a late call needs."""
+    restore(tmp_path, "interrupted")
+    assert _unlike(list(_contents(tmp_path, "state.sql", "SELECT content FROM state_attempts")), Attempt) == []
+
+
+def test_a_settled_plan_is_read_in_full_or_its_format_is_another(tmp_path: Path) -> None:
+    """Behind the four bytes of its sum."""
+    restore(tmp_path, "interrupted")
+    contents = [each[4:] for each in _contents(tmp_path, "cache.sql", "SELECT content FROM basis")]
+    assert FORMAT != FORMAT_OF_TODAY or _unlike(contents, Settled) == []
