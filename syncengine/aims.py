@@ -9,8 +9,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from syncengine.effects import Leave
 from syncengine.errors import Diagnostic
-from syncengine.leaves import Leave
 from syncengine.project_file import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from syncengine.aims import Aim, Note, Rules, Way
 from syncengine.diff import Diff
+from syncengine.effects import Leave
 from syncengine.gate import SAYS, Gate, approval_of, gate, losses_in
-from syncengine.leaves import Leave
 from syncengine.objections import objections
 from syncengine.plan import derived, reasserted, risk_of
 from syncengine.plan_model import Plan

@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from syncengine.aims import Aim, Leaving, Note, Way, may_be_held, release, standing
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
 
 

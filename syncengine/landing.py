@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from syncengine.document.text import folded
-from syncengine.leaves import Leave, intended, settled
+from syncengine.effects import Leave, intended, settled
 from syncengine.resource import Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 

@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from syncengine.aims import Note, Rules
 from syncengine.calls import Call, Item
 from syncengine.diff import Change
+from syncengine.effects import Leave
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.leaves import Leave
 from syncengine.project_file import Level, Limit
 from syncengine.resource import Key
 from syncengine.scope import Scope

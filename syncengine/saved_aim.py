@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from syncengine.aims import Aim, Leaving, Way, may_be_held
 from syncengine.calls import Item, Step
 from syncengine.diff import Action, Change
+from syncengine.effects import Leave
 from syncengine.errors import StalePlan
-from syncengine.leaves import Leave
 from syncengine.plan_model import Plan
 from syncengine.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references

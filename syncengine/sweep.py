@@ -9,7 +9,7 @@ from msgspec import Struct
 from syncengine.aims import Aim, Way
 from syncengine.calls import Call, Item
 from syncengine.diff import is_new
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
 from syncengine.stages import Numbering

@@ -9,7 +9,7 @@ from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, V
 from syncengine.apply.events import ItemEnded
 from syncengine.apply.run import Run, category_of
 from syncengine.calls import Item
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service import wire

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from syncengine.calls import Call, Item, Step
 from syncengine.clock import machine_seconds
+from syncengine.effects import Leave
 from syncengine.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
-from syncengine.leaves import Leave
 from syncengine.resource import Key, Recorded
 
 Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]

@@ -12,8 +12,8 @@ from typing import Protocol
 from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.apply.landing import Landing, Patience
 from syncengine.calls import Item
+from syncengine.effects import Leave
 from syncengine.landing import Attempt, Outstanding
-from syncengine.leaves import Leave
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer

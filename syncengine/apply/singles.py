@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
 from syncengine.apply.run import Run
 from syncengine.calls import Item
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key
 from syncengine.service import wire

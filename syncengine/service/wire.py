@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 
 JsonObject = dict[str, object]
 

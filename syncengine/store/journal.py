@@ -16,8 +16,8 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from syncengine.effects import Leave, intended, settled
 from syncengine.landing import Attempt
-from syncengine.leaves import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.store import detail
 from syncengine.store.codec import COLUMNS, to_values

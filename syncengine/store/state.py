@@ -14,9 +14,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.clock import machine_seconds
+from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.landing import DEFAULT_SECONDS, Outstanding
-from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.store import attempts, facts, history, journal, reading, tables
 from syncengine.store.clock import Clock

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.calls import Call, Item, Step
-from syncengine.leaves import Leave, intended, settled
+from syncengine.effects import Leave, intended, settled
 from syncengine.plan_model import Plan
 from syncengine.resource import Key, Kind, Recorded, Status
 

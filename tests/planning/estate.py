@@ -14,8 +14,8 @@ from syncengine.calls import Call, Item, Step
 from syncengine.desired import Desired, ManifestSet, desired
 from syncengine.diff import Change, FieldChange
 from syncengine.document.findings import Findings
+from syncengine.effects import Leave
 from syncengine.errors import Problems, Severity
-from syncengine.leaves import Leave
 from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.plan import plan

@@ -8,7 +8,7 @@ import pytest
 
 from syncengine.apply import singles
 from syncengine.calls import OPERATION_OF
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Key, Kind
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Key, Kind, Source
 from syncengine.store.lock import Holder
 from syncengine.store.state import Intent, Run, Settlement, State, open_state

@@ -10,8 +10,8 @@ import signal
 import sys
 import time
 
+from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
-from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind
 from syncengine.store.lock import Holder, Lease
 from syncengine.store.state import Intent, Run, State, open_state

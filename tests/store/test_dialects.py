@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Kind, Status
 from syncengine.store import journal
 from syncengine.store.state import Failure, Intent, State

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.leaves import Leave, intended, settled
+from syncengine.effects import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.store.state import Failure, Intent, Settlement, State
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
-from syncengine.leaves import Leave
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
 from syncengine.store.facts import FACTS, Recollection
 from syncengine.store.glance import Glance, recollection

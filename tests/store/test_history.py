@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Key, Source, Status
 from syncengine.store.state import Failure, Intent, Settlement, State, open_state
 from syncengine.store.tables import JOURNAL, RUNS

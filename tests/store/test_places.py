@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
-from syncengine.leaves import Leave
 from syncengine.resource import Key, Kind
 from syncengine.store.glance import recollection
 from syncengine.store.state import open_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.leaves import Leave
+from syncengine.effects import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.store.lock import Holder, LockLost
 from syncengine.store.state import Failure, Intent, Settlement, open_state
