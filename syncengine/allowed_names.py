@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.field_types import NAMED, Identity, Reads
 from syncengine.document.model import JsonSchema, Model
+from syncengine.document.model_reader import model_reader, shown
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.shapes import NAMED, Identity, Reads
-from syncengine.document.tables import model_reader, shown
+from syncengine.document.scalar_readers import Reader, flag, identity, refused
 from syncengine.document.text import either_case
-from syncengine.document.values import Reader, flag, identity, refused
 
 LIKE_SECRETS = (
     *("*TOKEN*", "*SECRET*", "*PASSW*", "*PASSPHRASE*", "*KEY*", "*CREDENTIAL*", "*CREDS*", "*COOKIE*"),

@@ -9,27 +9,14 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from syncengine.delivery_shapes import (
-    Condition,
-    File,
-    Headers,
-    JsonTemplate,
-    Params,
-    SinkName,
-    Statuses,
-    Template,
-    WrittenFile,
-    one_of,
-    one_of_schema,
-)
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.field_types import Flag, Reads
 from syncengine.document.model import JsonSchema, Model
+from syncengine.document.model_reader import model_reader
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node
-from syncengine.document.shapes import Flag, Reads
-from syncengine.document.tables import model_reader
-from syncengine.document.values import Reader, choice, whole_number
-from syncengine.setting_shapes import (
+from syncengine.document.scalar_readers import Reader, choice, whole_number
+from syncengine.document.setting_types import (
     DURATION_SCHEMA,
     REFERENCE_SCHEMA,
     WEB_URL_SCHEMA,
@@ -44,6 +31,19 @@ from syncengine.setting_shapes import (
     parsed,
     web_url,
     web_url_trouble,
+)
+from syncengine.document.template_types import (
+    Condition,
+    File,
+    Headers,
+    JsonTemplate,
+    Params,
+    SinkName,
+    Statuses,
+    Template,
+    WrittenFile,
+    one_of,
+    one_of_schema,
 )
 
 USER = "user"

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from syncengine.collection import no_collection
-from syncengine.document.findings import MANY, Findings, in_order, nearest
+from syncengine.document.diagnostics import MANY, Findings, in_order, nearest
+from syncengine.document.gc_pause import no_collection
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode

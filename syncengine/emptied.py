@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Container, Mapping
 
 from syncengine.desired import Desired
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.records import SourceUse
 from syncengine.origins import origins, template_of

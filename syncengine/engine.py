@@ -18,8 +18,8 @@ from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
-from syncengine.clock import machine_seconds
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
+from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan_model import Plan
 from syncengine.planner import Checked, checked, confirm_settled, judged, options_of, plan_in

@@ -11,6 +11,7 @@ from syncengine import commits
 from syncengine.aims import Rules, may_be_held
 from syncengine.consistency import Present, prove
 from syncengine.diff import Change, Difference
+from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.gate import gate
 from syncengine.plan import risk_of
@@ -18,7 +19,6 @@ from syncengine.plan_model import Plan
 from syncengine.project_file import Limit
 from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.setting_shapes import canonical_url
 from syncengine.staleness import mismatches
 from syncengine.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.store.state import Facts, State, open_state

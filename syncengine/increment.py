@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from syncengine.desired import Desired, ManifestSet
-from syncengine.document.findings import in_order
+from syncengine.document.diagnostics import in_order
 from syncengine.errors import Diagnostic, Severity
 from syncengine.gate import SHRINKS, Earlier, Gate, Loss
 from syncengine.manifest.bulk import Fresh, Read, Reread, keep, read_one, unpacked

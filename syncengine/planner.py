@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from syncengine import commits
 from syncengine.aims import Rules
-from syncengine.collection import no_collection
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
-from syncengine.document.findings import suggestion
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.gc_pause import no_collection
 from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic, Usage
 from syncengine.gate import Approval, Earlier, Loss, counted

@@ -16,12 +16,11 @@ from msgspec import Meta
 
 from syncengine.allowed_names import AllowedNames
 from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
+from syncengine.document.field_types import Filled, Reads, Texts
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.shapes import Filled, Reads, Texts
-from syncengine.document.tables import unexamined
-from syncengine.document.values import choice, whole_number, words
-from syncengine.resource import Removal
-from syncengine.setting_shapes import (
+from syncengine.document.model_reader import unexamined
+from syncengine.document.scalar_readers import choice, whole_number, words
+from syncengine.document.setting_types import (
     BaseUrl,
     Duration,
     Method,
@@ -33,6 +32,7 @@ from syncengine.setting_shapes import (
     or_off,
     parsed,
 )
+from syncengine.resource import Removal
 
 
 class Ownership(StrEnum):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from syncengine.document.setting_types import URL, Reference
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.setting_shapes import URL, Reference
 
 MISSING = "missing-setting"
 """The code of what is not set."""

@@ -17,7 +17,7 @@ import orjson
 from msgspec.structs import replace
 
 from syncengine.calls import Item
-from syncengine.collection import no_collection
+from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan_model import Plan
 from syncengine.resource import Key

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.setting_shapes import REFERENCE_KEYS, URL, Reference
+from syncengine.document.setting_types import REFERENCE_KEYS, URL, Reference
 
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""

@@ -16,8 +16,9 @@ from typing import Any
 from msgspec import structs
 
 from syncengine.delivery_file import ServeSection
-from syncengine.document.findings import Findings, in_order
+from syncengine.document.diagnostics import Findings, in_order
 from syncengine.document.model import names_of
+from syncengine.document.setting_types import Reference, base_url_trouble, split_url
 from syncengine.environments import Settings, settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project import (
@@ -42,7 +43,6 @@ from syncengine.project_file import (
     ServiceSection,
 )
 from syncengine.references import Secret, secret_at
-from syncengine.setting_shapes import Reference, base_url_trouble, split_url
 
 LINTS: AnyMapping[str, str] = {"insecure-url": "the key would travel in clear text"}
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from syncengine import commits
+from syncengine.document.setting_types import canonical_url
 from syncengine.errors import Diagnostic, Severity
 from syncengine.project import Project
-from syncengine.setting_shapes import canonical_url
 from syncengine.store.facts import Facts
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"

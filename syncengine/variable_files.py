@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
 from syncengine.document.nodes import Mapping, Refused
 from syncengine.document.reader import MAX_BYTES, read
-from syncengine.document.values import texts
+from syncengine.document.scalar_readers import texts
 from syncengine.errors import Problems
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncengine.adoption.tables import SERVER_ID, document_of
-from syncengine.document.findings import Findings, in_order
+from syncengine.document.diagnostics import Findings, in_order
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.nodes import Sequence as SequenceNode

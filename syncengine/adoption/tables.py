@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from syncengine.document.findings import Findings, suggestion
+from syncengine.document.diagnostics import Findings, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from syncengine.calls import Call, Item, Step
-from syncengine.clock import machine_seconds
+from syncengine.document.clock import machine_seconds
 from syncengine.effects import Leave
 from syncengine.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
 from syncengine.resource import Key, Recorded

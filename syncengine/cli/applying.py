@@ -23,7 +23,8 @@ from syncengine.cli.planning import selection
 from syncengine.cli.progress import Progress
 from syncengine.cli.requests import SELECTING, announce, request_of
 from syncengine.cli.streams import discard_stdout, tell
-from syncengine.collection import rare_collection
+from syncengine.document.gc_pause import rare_collection
+from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan_model import Plan
@@ -32,7 +33,6 @@ from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
 from syncengine.request import Request, Surroundings
-from syncengine.setting_shapes import duration
 from syncengine.state_checks import SAID_FIRST
 
 

@@ -67,7 +67,7 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
 
 def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
     """The files that differ, and what is wrong with those that have no layout."""
-    from syncengine.document.findings import Findings
+    from syncengine.document.diagnostics import Findings
     from syncengine.layout.laying import laid_out
     from syncengine.manifest.files import find
 

@@ -82,7 +82,7 @@ class Moment(click.ParamType[float]):
     name = "moment"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        from syncengine.setting_shapes import duration
+        from syncengine.document.setting_types import duration
 
         if isinstance(value, float):
             return value

@@ -10,7 +10,7 @@ from syncengine.cli.completing import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output
-from syncengine.collection import no_collection
+from syncengine.document.gc_pause import no_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 

@@ -16,8 +16,8 @@ from yaml import MarkedYAMLError, events
 from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs do not re-export it
 from yaml.reader import ReaderError
 
-from syncengine.document import syntax
-from syncengine.document.findings import Findings
+from syncengine.document import yaml_errors
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Mark, Node, Refused, Scalar, Sequence, quoted, scalars
 from syncengine.document.text import Repaired, decoded, lines_of, repaired
 
@@ -120,7 +120,7 @@ class _Building:
         except _Hopeless:
             return False
         except MarkedYAMLError as error:
-            syntax.report(error, self.source.text, self._opened(), self.findings)
+            yaml_errors.report(error, self.source.text, self._opened(), self.findings)
             return False
         except ReaderError as error:
             self.findings.at("yaml-syntax", 1, 1, f"the file cannot be read as YAML: {error.reason}")

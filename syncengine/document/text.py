@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """What no name or single line of text may hold."""

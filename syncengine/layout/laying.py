@@ -10,7 +10,7 @@ from typing import Any
 
 from yaml import YAMLError as NotScanned
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, described, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import decoded

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Node
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read

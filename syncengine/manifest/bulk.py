@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from syncengine.collection import no_collection
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
+from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache, Packed
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile

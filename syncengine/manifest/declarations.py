@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.document.findings import INVALID, Findings, nearest, suggestion
+from syncengine.document.diagnostics import INVALID, Findings, nearest, suggestion
+from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described
 from syncengine.document.reader import Documents
-from syncengine.document.tables import shown
-from syncengine.document.values import refused
+from syncengine.document.scalar_readers import refused
 from syncengine.manifest.schema import (
     DEFAULTS_TABLES,
     EXCLUSIVE,

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from syncengine.document.findings import INVALID, Findings, suggestion
+from syncengine.document.diagnostics import INVALID, Findings, suggestion
 from syncengine.document.nodes import Node, Scalar, quoted
+from syncengine.document.scalar_readers import Reader, called, is_text, refused
 from syncengine.document.text import either_case
-from syncengine.document.values import Reader, called, is_text, refused
 
 EXPECTED = "an encoding like utf-8 or cp1252"
 _PAGES = (

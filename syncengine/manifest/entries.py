@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merged

@@ -11,7 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 from syncengine.manifest.given import Given, is_hidden

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.document.findings import INVALID, Findings, nearest
+from syncengine.document.diagnostics import INVALID, Findings, nearest
 from syncengine.document.model import constructed
+from syncengine.document.model_reader import Table
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
-from syncengine.document.tables import Table
 from syncengine.errors import Diagnostic
 from syncengine.manifest.alike import Alike
 from syncengine.manifest.declarations import declared_by

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, cast
 
 from jinja2 import Undefined
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
+from syncengine.document.fast_reader import Shape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
-from syncengine.document.plain import Shape
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.template_filters import plain_text, with_line_feeds
 from syncengine.manifest.template_values import Compiled, settled

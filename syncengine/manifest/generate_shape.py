@@ -8,15 +8,15 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from syncengine.delivery_shapes import Condition, Params, Template, one_of, one_of_schema
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.field_types import Flag, Identity, Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
+from syncengine.document.model_reader import unexamined
 from syncengine.document.nodes import Mapping, Node, Sequence
-from syncengine.document.shapes import Flag, Identity, Reads, scalar_schema
-from syncengine.document.tables import unexamined
-from syncengine.document.values import identity, refused, whole_number
+from syncengine.document.scalar_readers import identity, refused, whole_number
+from syncengine.document.setting_types import parsed
+from syncengine.document.template_types import Condition, Params, Template, one_of, one_of_schema
 from syncengine.manifest import encodings
-from syncengine.setting_shapes import parsed
 
 _MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
 KINDS = ("csv", "json", "jsonl", "yaml", "sql", "http")

@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 from jinja2 import TemplateError, nodes
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
 from syncengine.document.reader import read

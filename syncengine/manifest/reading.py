@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from syncengine import __version__
-from syncengine.document import plain
-from syncengine.document.findings import Findings
+from syncengine.document import fast_reader
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
@@ -124,7 +124,7 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         return None
     unheard = Findings(file)
     text = decoded(data, unheard)
-    found = None if text is None else plain.read(text, PLAIN_SECTIONS)
+    found = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
     if found is None or (under := _plain_defaults(found.defaults, file, defaults)) is None:
         return None
     entries = []
@@ -141,7 +141,7 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
 
 
 def _plain_defaults(
-    section: plain.Slice | None, file: str, defaults: DefaultValues
+    section: fast_reader.Slice | None, file: str, defaults: DefaultValues
 ) -> Mapping[Kind, Mapping[str, Any]] | None:
     """What is under each kind's resources; None where places matter."""
     if section is None:

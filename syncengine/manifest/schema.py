@@ -11,9 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, defstruct, field
 from msgspec.structs import fields
 
-from syncengine.delivery_shapes import at_most_one
-from syncengine.document.model import Model, names_of
-from syncengine.document.shapes import (
+from syncengine.document.field_types import (
     Filled,
     Flag,
     Identity,
@@ -27,8 +25,10 @@ from syncengine.document.shapes import (
     Words,
     by_reader,
 )
-from syncengine.document.tables import Table, plain_fields
-from syncengine.document.values import choice
+from syncengine.document.model import Model, names_of
+from syncengine.document.model_reader import Table, plain_fields
+from syncengine.document.scalar_readers import choice
+from syncengine.document.template_types import at_most_one
 from syncengine.manifest.generate_shape import Generate
 from syncengine.resource import Kind, Removal
 

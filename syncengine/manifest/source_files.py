@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.manifest.records import SourceTrouble, kind_of

@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.delivery_shapes import Written
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
+from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Scalar
-from syncengine.document.tables import shown
+from syncengine.document.template_types import Written
 from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.given import Given
 from syncengine.manifest.records import SourceTrouble

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from syncengine.delivery_shapes import Written
-from syncengine.document.findings import suggestion
-from syncengine.document.tables import shown
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.model_reader import shown
+from syncengine.document.template_types import Written
 from syncengine.errors import Problems
 from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.given import MAX_SOURCE_BYTES, Given, OutsideProject
@@ -132,9 +132,9 @@ def _digest(rows: list[Any]) -> str:
 
 
 def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
+    from syncengine.document.setting_types import Reference
     from syncengine.manifest.source_sql import sql_rows
     from syncengine.references import located, secret_at
-    from syncengine.setting_shapes import Reference
 
     assert asked.source is not None
     source = _named(given, asked.source, "sql").sql
@@ -147,9 +147,9 @@ def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
 
 
 def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
+    from syncengine.document.setting_types import Reference
     from syncengine.manifest.source_http import Question, http_rows
     from syncengine.references import secret_at
-    from syncengine.setting_shapes import Reference
 
     source = _named(given, asked.source, "http").http
     assert source is not None

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from syncengine.delivery_shapes import Written
-from syncengine.document.findings import suggestion
+from syncengine.document.diagnostics import suggestion
+from syncengine.document.template_types import Written
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_shape import ForEach, HttpFrom, Paging, SqlFrom

@@ -13,7 +13,7 @@ from jinja2.environment import Environment
 from jinja2.loaders import BaseLoader
 from jinja2.parser import Parser
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.text import decoded
 from syncengine.manifest.given import Given, OutsideProject
 from syncengine.manifest.records import Records, SourceTrouble

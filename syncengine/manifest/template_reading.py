@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.errors import Diagnostic, Row
 from syncengine.manifest.alike import Alike
 from syncengine.manifest.declarations import DefaultValues

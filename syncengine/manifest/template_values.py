@@ -9,7 +9,7 @@ from typing import Any, cast
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
 from jinja2.parser import Parser
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.manifest.template_filters import checked
 from syncengine.manifest.templates import SandboxedEnvironment, filtered, syntax_trouble, trouble, unknown_names

@@ -28,7 +28,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-from syncengine.document.findings import suggestion
+from syncengine.document.diagnostics import suggestion
 from syncengine.manifest.template_costs import comparable, filters_of, tests_of
 from syncengine.manifest.template_filters import plain_text
 from syncengine.template_limits import (

@@ -11,10 +11,10 @@ from decimal import Decimal
 from functools import wraps
 from typing import Any
 
+from syncengine.document.setting_types import span
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.durations import decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import unwrapped
-from syncengine.setting_shapes import span
 
 
 class FilterError(ValueError):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from jinja2 import nodes
 
-from syncengine.document.findings import suggestion
+from syncengine.document.diagnostics import suggestion
 
 SAME_ITEMS = frozenset({"sort", "reverse", "list", "unique", "selectattr", "rejectattr", "select", "reject", "_turns"})
 ATTRIBUTE_FIRST = frozenset({"attr", "groupby", "selectattr", "rejectattr", "sum"})

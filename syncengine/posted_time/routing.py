@@ -18,8 +18,9 @@ from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
 from syncengine.database.url import sqlite_file
 from syncengine.delivery_file import USER as USERS_ZONE
-from syncengine.delivery_shapes import Written
-from syncengine.document.findings import in_order
+from syncengine.document.diagnostics import in_order
+from syncengine.document.setting_types import Reference
+from syncengine.document.template_types import Written
 from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
@@ -35,7 +36,6 @@ from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.wire import objection
 from syncengine.project import MANIFESTS, Project
 from syncengine.references import located, secret_at
-from syncengine.setting_shapes import Reference
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
 """What a database may suffer from at start without the project being wrong."""

@@ -27,8 +27,8 @@ from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic.alias_generators import to_camel
 
-from syncengine.delivery_shapes import Written
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
+from syncengine.document.template_types import Written
 from syncengine.posted_time import group, paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection

@@ -19,7 +19,7 @@ from tenacity import (
     wait_random,
 )
 
-from syncengine.clock import machine_seconds
+from syncengine.document.clock import machine_seconds
 from syncengine.service.answers import Answer, retry_after
 from syncengine.service.attempt import Attempts, Request
 from syncengine.service.conduct import ATTEMPTS, Conduct, Endpoint, KeySource

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from syncengine.clock import machine_seconds
+from syncengine.document.clock import machine_seconds
 from syncengine.store.holder import boot_id
 
 SERVER = "server"

@@ -11,7 +11,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.clock import machine_seconds
+from syncengine.document.clock import machine_seconds
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.store.clock import SERVER_SECONDS
 from syncengine.store.codec import from_json, to_json

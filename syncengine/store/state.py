@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.clock import machine_seconds
+from syncengine.document.clock import machine_seconds
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.landing import DEFAULT_SECONDS, Outstanding

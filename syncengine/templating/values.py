@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from syncengine.document.findings import suggestion
+from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.resource import Row
 

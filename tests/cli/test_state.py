@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.setting_shapes import canonical_url
+from syncengine.document.setting_types import canonical_url
 
 from .program import Project, category, tag
 from .service import Json, Service, serving

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from syncengine.desired import desired, manifest_set
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.bulk import read_all

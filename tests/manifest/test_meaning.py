@@ -11,10 +11,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
-from syncengine.document.values import milliseconds
+from syncengine.document.scalar_readers import milliseconds
 from syncengine.resource import Key, Kind, Removal
 from syncengine.schema import schemas
 

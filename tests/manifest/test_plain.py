@@ -10,10 +10,10 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
+from syncengine.document.fast_reader import Item, Plain
+from syncengine.document.fast_reader import read as read_plain
 from syncengine.document.nodes import Mapping, Sequence, place, scalars
-from syncengine.document.plain import Item, Plain
-from syncengine.document.plain import read as read_plain
 from syncengine.document.reader import read as read_fully
 from syncengine.document.text import decoded
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS

@@ -13,7 +13,7 @@ from syncengine.aims import Rules
 from syncengine.calls import Call, Item, Step
 from syncengine.desired import Desired, ManifestSet, desired
 from syncengine.diff import Change, FieldChange
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.effects import Leave
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.bulk import read_all

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.delivery_shapes import Written
+from syncengine.document.template_types import Written
 from syncengine.posted_time.names import Shape
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.templates import Compiler, RenderTrouble, plain

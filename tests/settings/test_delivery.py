@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from syncengine.delivery_file import Mode, PostedTimeSection, Unmatched, Weighting
-from syncengine.delivery_shapes import Written
+from syncengine.document.setting_types import Reference
+from syncengine.document.template_types import Written
 from syncengine.project import Project
 from syncengine.references import secret_at
-from syncengine.setting_shapes import Reference
 from syncengine.settings import load_project
 
 WHOLE = """\

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from syncengine.delivery_file import Mode
+from syncengine.document.setting_types import Reference
 from syncengine.errors import Problems
 from syncengine.project import Project
 from syncengine.project_file import Level, Limit, Ownership
 from syncengine.resource import Removal
 from syncengine.service.operations import OPERATIONS as EVERY_OPERATION
-from syncengine.setting_shapes import Reference
 from syncengine.settings import load_project
 
 OPERATIONS = ("upsertTags", "deleteTag")

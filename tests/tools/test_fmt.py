@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.layout.laying import laid_out
 from syncengine.layout.lines import comments_of
 

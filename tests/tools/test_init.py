@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.layout.laying import laid_out
 
 

@@ -12,12 +12,12 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 
 from msgspec import Meta
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.fast_reader import Field as PlainField
+from syncengine.document.fast_reader import Shape
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mark, Scalar
-from syncengine.document.plain import Field as PlainField
-from syncengine.document.plain import Shape
-from syncengine.document.values import (
+from syncengine.document.scalar_readers import (
     LATEST,
     Reader,
     distinct,

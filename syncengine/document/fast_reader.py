@@ -18,7 +18,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from syncengine.document.plain_values import (
+from syncengine.document.fast_values import (
     BETWEEN,
     DOUBLE,
     DOUBLE_UNESCAPED,

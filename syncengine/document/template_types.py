@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from syncengine.document.findings import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.field_types import Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
+from syncengine.document.model_reader import model_reader
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
-from syncengine.document.shapes import Reads, scalar_schema
-from syncengine.document.tables import model_reader
-from syncengine.document.values import Reader, called, identity, is_text, prose, refused, whole_number
-from syncengine.setting_shapes import (
+from syncengine.document.scalar_readers import Reader, called, identity, is_text, prose, refused, whole_number
+from syncengine.document.setting_types import (
     USE_REFERENCE,
     Reference,
     filled_path,

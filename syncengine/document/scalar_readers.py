@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.document.findings import INVALID, Findings, Invalid, suggestion
+from syncengine.document.diagnostics import INVALID, Findings, Invalid, suggestion
 from syncengine.document.nodes import (
     PLAIN_NULLS,
     Mapping,

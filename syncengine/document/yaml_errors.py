@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from yaml import MarkedYAMLError
 
-from syncengine.document.findings import Findings
+from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mark
 from syncengine.document.text import lines_of
 

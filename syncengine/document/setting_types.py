@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from syncengine.document.findings import Findings, Invalid
+from syncengine.document.diagnostics import Findings, Invalid
+from syncengine.document.field_types import Reads
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mapping, Node, Scalar
-from syncengine.document.shapes import Reads
+from syncengine.document.scalar_readers import Reader, called, choice, is_text, refused, words
 from syncengine.document.text import either_case
-from syncengine.document.values import Reader, called, choice, is_text, refused, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
-from syncengine.document.findings import INVALID, Findings, nearest
+from syncengine.document.diagnostics import INVALID, Findings, nearest
+from syncengine.document.fast_reader import Field as PlainField
+from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
-from syncengine.document.plain import Field as PlainField
-from syncengine.document.shapes import Reads
-from syncengine.document.values import Reader, refused
-from syncengine.document.values import shown as shown
+from syncengine.document.scalar_readers import Reader, refused
+from syncengine.document.scalar_readers import shown as shown
 
 M = TypeVar("M", bound="Model")
 
