@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Leave
 from syncengine.errors import Diagnostic
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from syncengine.errors import AuthFailed, Unreachable, WrongTeam
-from syncengine.project import Project
+from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
 from syncengine.store.lock import LockLost

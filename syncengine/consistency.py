@@ -21,7 +21,7 @@ from syncengine.gate import SAYS, Gate, approval_of, gate, losses_in
 from syncengine.objections import objections
 from syncengine.plan import derived, reasserted, risk_of
 from syncengine.plan_model import Plan
-from syncengine.project_file import Limit
+from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.saved_aim import aim_of, inconsistent
 

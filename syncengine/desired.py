@@ -35,11 +35,11 @@ from syncengine.manifest.reading import (
     nodes_of,
 )
 from syncengine.manifest.records import SourceUse
-from syncengine.project import Project
-from syncengine.project_file import Level
+from syncengine.project.load import levelled
+from syncengine.project.model import Project
+from syncengine.project.schema import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.resource import Row as RowOfData
-from syncengine.settings import levelled
 
 SUGGESTIONS = 25
 """Unknown categories for which a similar one is looked for; each costs a comparison with all."""

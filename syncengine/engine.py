@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from syncengine import commits, guards
+from syncengine import guards
 from syncengine.apply import applier
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
@@ -23,7 +23,8 @@ from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan_model import Plan
 from syncengine.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
-from syncengine.project import Project
+from syncengine.project import git
+from syncengine.project.model import Project
 from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
@@ -150,7 +151,7 @@ class Application:
 
     def _refused_run(self, error: SyncengineError) -> Run:
         holder = Holder.here(self._request.command, self._around.environ)
-        commit, planned = commits.head(self._project.root), self._chronicle.plan
+        commit, planned = git.head(self._project.root), self._chronicle.plan
         return Run(
             id=self._around.new_id(),
             started=self._around.now(),
@@ -242,7 +243,7 @@ class Application:
     @contextmanager
     def _recorded_run(self, planned: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
         """A run in the history, ended with what became of it; one that is left by an exception counts as dead."""
-        commit = commits.head(self._project.root)
+        commit = git.head(self._project.root)
         state.begin_run(
             Run(
                 id=self._around.new_id(),

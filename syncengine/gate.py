@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncengine.aims import may_be_held
 from syncengine.diff import Action, Change, Difference
 from syncengine.origins import origins, template_of
-from syncengine.project_file import Limit
+from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from syncengine import commits
 from syncengine.aims import Rules, may_be_held
 from syncengine.consistency import Present, prove
 from syncengine.diff import Change, Difference
@@ -16,7 +15,8 @@ from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.gate import gate
 from syncengine.plan import risk_of
 from syncengine.plan_model import Plan
-from syncengine.project_file import Limit
+from syncengine.project import git
+from syncengine.project.schema import Limit
 from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.staleness import mismatches
@@ -43,7 +43,7 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
     """The older of two pipelines must not win (docs/planning.md 1.7). A warning if Git cannot tell which is older."""
     if commit is None or facts.commit is None:
         return None
-    older = commits.is_older(root, commit, facts.commit)
+    older = git.is_older(root, commit, facts.commit)
     if older is None:
         return f"whether {commit[:12]} is older than the last applied commit {facts.commit[:12]} is unknown"
     if older and not allowed:

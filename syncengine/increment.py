@@ -25,8 +25,8 @@ from syncengine.manifest.records import SourceUse
 from syncengine.origins import template_of
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan, Summary
+from syncengine.project.load import levelled
 from syncengine.resource import Key, Kind, Recorded, Resource
-from syncengine.settings import levelled
 
 MOST = 0.1
 """Share of the files beyond which the whole is looked at."""

@@ -21,10 +21,10 @@ from syncengine.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan_model import Basis, Options, Plan, Summary
 from syncengine.policy import aim
-from syncengine.project_file import Ownership
+from syncengine.project.load import levelled
+from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.scope import Scope
-from syncengine.settings import levelled
 from syncengine.stages import Numbering, Stage, stages_of
 from syncengine.store.codec import digest
 from syncengine.sweep import Sweep, is_type, sweep_of

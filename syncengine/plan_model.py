@@ -12,7 +12,7 @@ from syncengine.diff import Change
 from syncengine.effects import Leave
 from syncengine.errors import Diagnostic
 from syncengine.gate import Gate
-from syncengine.project_file import Level, Limit
+from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
 from syncengine.scope import Scope
 from syncengine.stages import Stage

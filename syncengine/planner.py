@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine import commits
 from syncengine.aims import Rules
 from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.document.diagnostics import suggestion
@@ -29,10 +28,11 @@ from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan
-from syncengine.project import Project
-from syncengine.project_file import Level
+from syncengine.project import git
+from syncengine.project.model import Project
+from syncengine.project.references import setting_problem
+from syncengine.project.schema import Level
 from syncengine.recent_losses import recent_losses
-from syncengine.references import setting_problem
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.scope import Scope
@@ -258,7 +258,7 @@ def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Leve
 
 
 def _basis(project: Project, facts: Facts, around: Surroundings) -> Basis:
-    commit = commits.head(project.root)
+    commit = git.head(project.root)
     return Basis(
         id=around.new_id(),
         created=datetime.fromtimestamp(around.now(), UTC).isoformat(timespec="seconds"),

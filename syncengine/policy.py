@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from syncengine.aims import Aim, Leaving, Note, Rules, Way, may_be_held, standing
 from syncengine.errors import Diagnostic, Severity, with_row
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
 from syncengine.scope import Scope
 

@@ -20,9 +20,9 @@ from syncengine.calls import Item
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan_model import Plan
+from syncengine.project.atomic_write import write_whole
 from syncengine.resource import Key
 from syncengine.saved_aim import inconsistent
-from syncengine.whole_file import write_whole
 
 FORMAT = "syncengine.plan/v1"
 NOTHING = msgspec.Raw(b"")

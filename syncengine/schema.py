@@ -24,10 +24,10 @@ from syncengine.posted_time_formats import (
     PullFormat,
     SelectionFormat,
 )
-from syncengine.project_file import ProjectFile
+from syncengine.project.load import LINTS as SETTING_LINTS
+from syncengine.project.schema import ProjectFile
 from syncengine.schema_models import pydantic_model
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import LINTS as SETTING_LINTS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 SUFFIX = ".schema.json"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncengine import commits
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import Diagnostic, Severity
-from syncengine.project import Project
+from syncengine.project import git
+from syncengine.project.model import Project
 from syncengine.store.facts import Facts
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
@@ -31,7 +31,7 @@ def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists
     if None not in (project.service.team, facts.team) and project.service.team != facts.team:
         of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
         yield _warning(WRONG_TEAM, f"the state is of {of}, and service.team is {project.service.team!r}: {cure}")
-    if commit and facts.commit and commits.is_older(project.root, commit, facts.commit):
+    if commit and facts.commit and git.is_older(project.root, commit, facts.commit):
         cure = "apply refuses it without --allow-older"
         yield _warning(OLDER_COMMIT, f"{commit[:12]} is older than the last applied commit {facts.commit[:12]}: {cure}")
 

@@ -12,7 +12,6 @@ from typing import Any
 import click
 from msgspec import structs
 
-from syncengine import own_folder
 from syncengine.cli.asking import agreed
 from syncengine.cli.completing import files
 from syncengine.cli.embedded import address_file
@@ -28,7 +27,8 @@ from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan_model import Plan
-from syncengine.project import Project
+from syncengine.project import folder
+from syncengine.project.model import Project
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
@@ -192,7 +192,7 @@ def serving(project: Project) -> Iterator[str]:
         return
     from syncengine.sandbox.app import running_sandbox
 
-    own_folder.make(project.sandbox_data.parent)
+    folder.make(project.sandbox_data.parent)
     with ExitStack() as stack:
         try:
             url = stack.enter_context(running_sandbox(project.sandbox_data, api_key=project.api_key())).url

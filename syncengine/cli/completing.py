@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from syncengine.project import Project
+    from syncengine.project.model import Project
 
 MOST = 500
 """Addresses that are offered; nobody reads more."""
@@ -31,8 +31,8 @@ def folders(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 def environments(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The environments of the project file."""
     from syncengine.cli.options import Globals
-    from syncengine.environments import environment_names
-    from syncengine.project import FILE_NAME
+    from syncengine.project.environments import environment_names
+    from syncengine.project.model import FILE_NAME
 
     with suppress(Exception):
         given = Globals.of(_options(ctx))

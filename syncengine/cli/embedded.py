@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from syncengine import own_folder
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
+from syncengine.project import folder
+from syncengine.project.atomic_write import write_whole
 from syncengine.render.visible import file_name
-from syncengine.whole_file import write_whole
 
 
 @click.command(cls=Command)
@@ -31,7 +31,7 @@ def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str
 
     output = Output(given, given.folder)
     file = given.folder / (data or Path(".syncengine", "sandbox", "service.db"))
-    own_folder.make(file.parent)
+    folder.make(file.parent)
 
     address = address_file(file)
 

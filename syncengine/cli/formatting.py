@@ -15,8 +15,8 @@ from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.project.atomic_write import write_whole
 from syncengine.render.visible import file_name
-from syncengine.whole_file import write_whole
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")

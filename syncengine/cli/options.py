@@ -16,7 +16,7 @@ from syncengine.cli.help import GlobalOption
 from syncengine.errors import Usage
 
 if TYPE_CHECKING:
-    from syncengine.project import Project
+    from syncengine.project.model import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,7 +61,7 @@ class Globals:
         """Variables from the files that were given, the later over the earlier."""
         if not self.variable_files:
             return {}
-        from syncengine.variable_files import variables_in
+        from syncengine.project.variable_files import variables_in
 
         files = (self.folder / name for name in self.variable_files)
         return {name: value for file in files for name, value in variables_in(file).items()}
@@ -71,10 +71,10 @@ class Globals:
         from syncengine.manifest.files import where_to_go
         from syncengine.manifest.lints import LINTS
         from syncengine.objections import LINTS as PLANNING_LINTS
-        from syncengine.project import FILE_NAME
-        from syncengine.references import setting_problem
+        from syncengine.project.load import load_project, project_folder
+        from syncengine.project.model import FILE_NAME
+        from syncengine.project.references import setting_problem
         from syncengine.service.operations import OPERATIONS
-        from syncengine.settings import load_project, project_folder
 
         if not self.folder.is_dir():
             raise Usage(f"there is no folder {self.folder}")

@@ -15,11 +15,11 @@ import click
 from syncengine.cli.options import Globals
 from syncengine.cli.streams import put, safe, tell
 from syncengine.errors import Diagnostic, SyncengineError
-from syncengine.project import FILE_NAME
+from syncengine.project.atomic_write import write_whole
+from syncengine.project.model import FILE_NAME
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
 from syncengine.render.look import Look
 from syncengine.render.visible import harmless, visible
-from syncengine.whole_file import write_whole
 
 COMMANDS = frozenset({"github"})
 """Formats that are commands for the runner that reads the log."""

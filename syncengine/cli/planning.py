@@ -23,7 +23,7 @@ from syncengine.render.words import counted
 
 if TYPE_CHECKING:
     from syncengine.planner import Valid
-    from syncengine.project import Project
+    from syncengine.project.model import Project
 
 _of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
 
@@ -105,7 +105,7 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     """A warning for each of PATHS that no manifest is in: "valid" would be said of something that nobody looked at."""
     from syncengine.manifest.files import find
     from syncengine.objections import NOTHING_SELECTED
-    from syncengine.settings import levelled
+    from syncengine.project.load import levelled
 
     names = [file.name for file in find(project.manifests, project.root).files] if only else []
     found = [
@@ -235,8 +235,8 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
     NAME is that of the file: manifest, project, plan, report, diagnostics and so on. With -o, those with these NAMEs
     are written.
     """
+    from syncengine.project.atomic_write import refuse_links, write_whole
     from syncengine.render.json import dumped
-    from syncengine.whole_file import refuse_links, write_whole
 
     output = Output(given, given.folder)
     chosen = _schemas(names)

@@ -22,7 +22,7 @@ from syncengine.cli.printing import printing_command, show
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
-    from syncengine.project import Project
+    from syncengine.project.model import Project
     from syncengine.store.inbox import Entry, Inbox
 
 SERVICE = "syncengine.cli.posted_time_service"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from syncengine.posted_time.audit import Audit
     from syncengine.posted_time.listing import Listing
     from syncengine.posted_time.target_receipts import Targets
-    from syncengine.project import Project
+    from syncengine.project.model import Project
     from syncengine.service.client import Client
 
 

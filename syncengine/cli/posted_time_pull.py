@@ -19,10 +19,10 @@ from syncengine.errors import ExitCode, Interrupted, Usage
 from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
-    from syncengine.delivery_file import PostedTimeSection
     from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.events import Event, Taken
-    from syncengine.project import Project
+    from syncengine.project.delivery_schema import PostedTimeSection
+    from syncengine.project.model import Project
     from syncengine.service.client import Client
 
 
@@ -90,7 +90,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
 
 def _section(project: Project) -> PostedTimeSection:
     """The project's `postedTime`; Usage where nothing is to be fetched: a fetch would switch recording on."""
-    from syncengine.delivery_file import Mode
+    from syncengine.project.delivery_schema import Mode
 
     section = project.posted_time
     if section is None:

@@ -20,7 +20,7 @@ from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
     from syncengine.posted_time.listing import Listing
-    from syncengine.project import Project
+    from syncengine.project.model import Project
     from syncengine.service.client import Client
 
 MECHANISMS = ("fetch", "webhook")

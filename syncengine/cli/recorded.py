@@ -21,6 +21,7 @@ from syncengine.cli.printing import printing_command, show
 from syncengine.cli.writing import named_run, writing
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
+from syncengine.project.atomic_write import write_whole
 from syncengine.render import recorded as rendering
 from syncengine.request import Surroundings
 from syncengine.resource import Key
@@ -28,7 +29,6 @@ from syncengine.store import exchange
 from syncengine.store.holder import Holder
 from syncengine.store.lock import LockInfo
 from syncengine.store.state import State, open_state
-from syncengine.whole_file import write_whole
 
 HISTORY_RUNS = 50
 

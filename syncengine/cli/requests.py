@@ -10,8 +10,8 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
-from syncengine.project import Project
-from syncengine.project_file import APPROVAL
+from syncengine.project.model import Project
+from syncengine.project.schema import APPROVAL
 from syncengine.request import Request
 from syncengine.scope import Scope
 

@@ -12,7 +12,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import AuthFailed, SyncengineError, WrongTeam
 
 if TYPE_CHECKING:
-    from syncengine.project import Project
+    from syncengine.project.model import Project
     from syncengine.service.client import Client
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from syncengine.project import Project
+from syncengine.project.model import Project
 from syncengine.request import Surroundings
 from syncengine.resource import IMPORT
 from syncengine.store.history import Run

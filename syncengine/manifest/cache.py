@@ -19,11 +19,13 @@ from typing import NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct
 
-from syncengine import __version__, commits, own_folder
+from syncengine import __version__
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
-from syncengine.project_file import Level
+from syncengine.project import folder as own_folder
+from syncengine.project import git
+from syncengine.project.schema import Level
 
 FORMAT = 7
 """Of the entries; with the engine's version it is part of every digest."""
@@ -203,7 +205,7 @@ class ManifestCache:
         """
         beside = [self._path.with_name(f"{self._path.name}{suffix}") for suffix in BESIDE]
         real = self._path.resolve()
-        if real.exists() and commits.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+        if real.exists() and git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
             raise OSError(f"{self._path} is under Git")
         if not self._path.is_file() or self._path.stat().st_mode & 0o077:
             for path in beside:

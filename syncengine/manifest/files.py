@@ -15,7 +15,7 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 from syncengine.manifest.given import Given, is_hidden
-from syncengine.project import FILE_NAME
+from syncengine.project.model import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncengine.delivery_file import Source
 from syncengine.manifest.lints import CONTAINED
-from syncengine.project import Project
-from syncengine.project_file import Level
+from syncengine.project.delivery_schema import Source
+from syncengine.project.model import Project
+from syncengine.project.schema import Level
 from syncengine.template_limits import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024

@@ -134,7 +134,7 @@ def _digest(rows: list[Any]) -> str:
 def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.document.setting_types import Reference
     from syncengine.manifest.source_sql import sql_rows
-    from syncengine.references import located, secret_at
+    from syncengine.project.references import located, secret_at
 
     assert asked.source is not None
     source = _named(given, asked.source, "sql").sql
@@ -149,7 +149,7 @@ def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
 def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.document.setting_types import Reference
     from syncengine.manifest.source_http import Question, http_rows
-    from syncengine.references import secret_at
+    from syncengine.project.references import secret_at
 
     source = _named(given, asked.source, "http").http
     assert source is not None

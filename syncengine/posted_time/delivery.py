@@ -28,7 +28,7 @@ from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.posted_time.wire import message
-from syncengine.project import Project
+from syncengine.project.model import Project
 from syncengine.store.connector_settings import remember_in, settings_in
 from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
 from syncengine.store.inbox_entries import BETWEEN_TAGS, UNDECIDED

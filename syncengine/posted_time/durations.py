@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
-from syncengine.delivery_file import DurationFrom, DurationSection, Weighting
 from syncengine.posted_time.group import Group
+from syncengine.project.delivery_schema import DurationFrom, DurationSection, Weighting
 
 Number = int | float | Decimal
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))

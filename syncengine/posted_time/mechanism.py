@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
-from syncengine.project import Project
-from syncengine.references import Secret, secret_at
+from syncengine.project.model import Project
+from syncengine.project.references import Secret, secret_at
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.operations import (

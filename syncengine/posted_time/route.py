@@ -12,7 +12,6 @@ from datetime import datetime, tzinfo
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.delivery_file import DurationSection, Unmatched
 from syncengine.posted_time.clock import group_start, placed
 from syncengine.posted_time.durations import duration_of, objection
 from syncengine.posted_time.group import Group, PostedTag, digest, without_descriptions
@@ -21,6 +20,7 @@ from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.shares import has_several, shares
 from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
 from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
+from syncengine.project.delivery_schema import DurationSection, Unmatched
 
 NO_SINK = "This time has nowhere to go: no rule of the connector takes it."
 NO_SINK_OF_TAG = "This time has nowhere to go with the tag {tag}: no rule of the connector takes it."

@@ -13,11 +13,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine import delivery_file as file
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
 from syncengine.database.url import sqlite_file
-from syncengine.delivery_file import USER as USERS_ZONE
 from syncengine.document.diagnostics import in_order
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
@@ -34,8 +32,10 @@ from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.wire import objection
-from syncengine.project import MANIFESTS, Project
-from syncengine.references import located, secret_at
+from syncengine.project import delivery_schema as file
+from syncengine.project.delivery_schema import USER as USERS_ZONE
+from syncengine.project.model import MANIFESTS, Project
+from syncengine.project.references import located, secret_at
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
 """What a database may suffer from at start without the project being wrong."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from syncengine.database.errors import FAILURES, meaning, sentence
 from syncengine.database.open import open_engine
 from syncengine.database.trouble import TroubleKind
-from syncengine.delivery_file import Sink, SqlSink
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.audit import Taken
 from syncengine.posted_time.databases import Database
-from syncengine.project import Project
-from syncengine.references import located, secret_at
+from syncengine.project.delivery_schema import Sink, SqlSink
+from syncengine.project.model import Project
+from syncengine.project.references import located, secret_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from syncengine import own_folder
 from syncengine.errors import LockHeld, SyncengineError
+from syncengine.project import folder
 from syncengine.sandbox.world import (
     ActivityType,
     Category,
@@ -116,7 +116,7 @@ def _opened(path: Path | None) -> sqlite3.Connection:
 
 def _connected(path: Path | None) -> sqlite3.Connection:
     if path is not None:
-        own_folder.make(path.parent)
+        folder.make(path.parent)
         path.touch(mode=0o600)
     # Opened by the caller's thread, used by the server's: never by both at once.
     return sqlite3.connect(path or ":memory:", timeout=0.2, check_same_thread=False)

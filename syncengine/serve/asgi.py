@@ -23,15 +23,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError, Usage
 from syncengine.posted_time.webhook import LATER
-from syncengine.project import Project
+from syncengine.project.delivery_schema import Mode
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
 from syncengine.serve.standing import Standing
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import load_project
 
 
 @dataclass(slots=True)

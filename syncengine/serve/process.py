@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from starlette.types import ASGIApp
 
 from syncengine.connector import Registered
-from syncengine.delivery_file import Mode
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import said
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
-from syncengine.project import Project
+from syncengine.project.delivery_schema import Mode
+from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.shift import Shift

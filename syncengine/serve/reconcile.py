@@ -16,7 +16,7 @@ from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.posted_time.pace import slept
-from syncengine.project import MANIFESTS, Project
+from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.report import Outcome

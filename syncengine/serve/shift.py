@@ -15,7 +15,6 @@ from starlette.types import ASGIApp
 
 from syncengine.connection import client_of, prove_team
 from syncengine.connector import NOT_REGISTERED, HealthReporter, Registered, register, renewal
-from syncengine.delivery_file import Mode
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging
@@ -24,7 +23,8 @@ from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
-from syncengine.project import Project
+from syncengine.project.delivery_schema import Mode
+from syncengine.project.model import Project
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log

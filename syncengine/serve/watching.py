@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from syncengine.project import Project
+from syncengine.project.model import Project
 
 LOOK_SECONDS = 2.0
 

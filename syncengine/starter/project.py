@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.errors import SyncengineError
-from syncengine.project import FILE_NAME
+from syncengine.project.atomic_write import refuse_links, write_whole
+from syncengine.project.model import FILE_NAME
 from syncengine.starter.installation import DEFAULT, Installation
-from syncengine.whole_file import refuse_links, write_whole
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""

@@ -20,9 +20,9 @@ from sqlalchemy import exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
-from syncengine import own_folder
 from syncengine.database.open import sqlite_engine
 from syncengine.database.url import sqlite_file
+from syncengine.project import folder as own_folder
 from syncengine.store import tables
 from syncengine.store.facts import VERSION
 from syncengine.store.places import refuse_no_state

@@ -8,8 +8,8 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
-from syncengine import commits
 from syncengine.errors import SyncengineError
+from syncengine.project import git
 
 BESIDE = ("", "-journal", "-wal", "-shm")
 """What SQLite reads with a database, and the database."""
@@ -37,7 +37,7 @@ def refuse_no_state(path: Path) -> None:
 def _refuse_committed(path: Path) -> None:
     """Who proposes a change could say by a state in the repository that all is as it should be."""
     real = path.resolve()
-    if commits.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
+    if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
         cure = f"`git rm --cached {real.name}` in its folder takes it out, and .gitignore keeps it out"
         raise SyncengineError(f"state {path} is under Git, and is not believed: {cure}", code="state-in-git")
 

@@ -16,11 +16,11 @@ import httpx
 from syncengine.engine import Application, Applied
 from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
-from syncengine.project import Project
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 from syncengine.report import Outcome, Result
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded, Status
-from syncengine.settings import load_project
 from syncengine.store.state import State, open_state
 
 Json = dict[str, Any]

@@ -27,7 +27,7 @@ from syncengine.errors import Problems, StalePlan
 from syncengine.guards import refuse_inconsistent, refuse_stale
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan
-from syncengine.project_file import Limit
+from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.asked import Asked

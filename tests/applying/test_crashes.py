@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncengine.aims import Rules
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
 from syncengine.store.holder import Holder

@@ -13,10 +13,10 @@ from typing import Any
 
 from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
-from syncengine.project import Project as Settings
+from syncengine.project.load import load_project
+from syncengine.project.model import Project as Settings
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded
-from syncengine.settings import load_project
 from syncengine.store.state import open_state
 
 from .service import KEY, Json

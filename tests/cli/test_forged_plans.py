@@ -17,7 +17,7 @@ from syncengine.errors import SyncengineError
 from syncengine.gate import Gate
 from syncengine.plan_model import Plan
 from syncengine.planner import options_of
-from syncengine.project import Project as Settings
+from syncengine.project.model import Project as Settings
 from syncengine.render.json import plan_document
 from syncengine.request import Request
 from syncengine.saved_plan import DIGEST, END, Execution, _digest, load, save

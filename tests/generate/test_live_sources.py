@@ -25,7 +25,7 @@ from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.records import SourceTrouble, records
 from syncengine.manifest.source_http import Question, http_rows
 from syncengine.manifest.source_sql import bounds_of, sql_rows
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from syncengine.template_limits import memory_of
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping

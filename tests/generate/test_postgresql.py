@@ -16,7 +16,7 @@ from syncengine.desired import load
 from syncengine.errors import Problems
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_sql import sql_rows
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from tests.manifest.loading import write
 from tests.postgresql import PASSWORD, running
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.desired import load
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from tests.cli.program import Project
 
 MANIFEST = """\

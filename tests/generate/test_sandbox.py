@@ -21,9 +21,9 @@ from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.given import Given
 from syncengine.manifest.template_values import Compiled
 from syncengine.manifest.templates import SandboxedEnvironment
+from syncengine.project.load import load_project
 from syncengine.resource import Row
 from syncengine.schema import schemas
-from syncengine.settings import load_project
 from syncengine.template_limits import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
 from tests.manifest.loading import loaded, problems, write
 

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from syncengine.desired import Desired, load
 from syncengine.errors import Diagnostic, Problems
+from syncengine.project.load import load_project
 from syncengine.resource import Kind, Resource
-from syncengine.settings import load_project
 
 Files = Mapping[str, str | bytes]
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from syncengine.manifest.cache import ManifestCache, Packed, Settled, opened, se
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.reading import NO_DEFAULTS
-from syncengine.project_file import Level
+from syncengine.project.schema import Level
 from syncengine.resource import Kind
 
 PACKED = Packed(b"reading", "names", "words")

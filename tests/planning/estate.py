@@ -20,8 +20,8 @@ from syncengine.manifest.bulk import read_all
 from syncengine.manifest.files import ManifestFile
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan
-from syncengine.project import Policy
-from syncengine.project_file import Level, Limit, Ownership
+from syncengine.project.model import Policy
+from syncengine.project.schema import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 from syncengine.scope import Scope
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Removal
 from syncengine.scope import Scope
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.calls import Step
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.scope import Scope
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from syncengine.gate import Approval, Earlier, Loss
 from syncengine.plan import plan
 from syncengine.plan_model import Plan
-from syncengine.project_file import Limit
+from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Removal, Status
 from syncengine.scope import Scope
 

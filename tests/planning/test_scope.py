@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncengine.calls import Step
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
 from syncengine.scope import Scope
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from syncengine.desired import Desired
-from syncengine.project_file import Ownership
+from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Removal, Status
 from syncengine.scope import Scope
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems
 from syncengine.plan_model import Plan
 from syncengine.planner import make_plan
-from syncengine.project import Project
+from syncengine.project.model import Project
 from syncengine.request import Request, Surroundings
 
 Planned = Plan | tuple[Diagnostic, ...]

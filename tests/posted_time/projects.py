@@ -10,15 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from syncengine.delivery_file import DurationSection, Unmatched
 from syncengine.errors import Diagnostic, Problems
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Settings
 from syncengine.posted_time.routing import build
 from syncengine.posted_time.templates import Compiler
-from syncengine.project import Project
-from syncengine.settings import load_project
+from syncengine.project.delivery_schema import DurationSection, Unmatched
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 
 LEDGER = """
 CREATE TABLE matter (id INTEGER PRIMARY KEY, no TEXT UNIQUE);

@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.delivery_file import DurationFrom, DurationSection, Weighting
 from syncengine.posted_time.durations import (
     NEGATIVE,
     NOTHING,
@@ -23,6 +22,7 @@ from syncengine.posted_time.durations import (
     rounded,
 )
 from syncengine.posted_time.group import read_group, stored
+from syncengine.project.delivery_schema import DurationFrom, DurationSection, Weighting
 from tests.posted_time.samples import group, raw, row
 
 

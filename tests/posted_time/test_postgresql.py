@@ -15,11 +15,11 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
-from syncengine.delivery_names import LONGEST_OF_TAGS
 from syncengine.errors import Problems
 from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
 from syncengine.posted_time.receipts import all_of
 from syncengine.posted_time.shares import suffixes
+from syncengine.project.delivery_checks import LONGEST_OF_TAGS
 from tests import postgresql
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw

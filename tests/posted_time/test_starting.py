@@ -15,7 +15,7 @@ import pytest
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
 from syncengine.posted_time.routing import build, check
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 
 DELIVER = "deliver:\n" + textwrap.indent(SQL_SINK, "  ")

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from syncengine.store.holder import Holder
 from tests.posted_time.samples import raw
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from syncengine.project import Project
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Process
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import load_project
 from tests.cli.service import KEY
 from tests.posted_time.line import SWIFT
 

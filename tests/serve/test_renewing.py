@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from syncengine.project import Project
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 
 from .in_process import work
 from .world import LEDGER, World, eventually

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncengine.delivery_file import Mode, PostedTimeSection, Unmatched, Weighting
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
-from syncengine.project import Project
-from syncengine.references import secret_at
-from syncengine.settings import load_project
+from syncengine.project.delivery_schema import Mode, PostedTimeSection, Unmatched, Weighting
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
+from syncengine.project.references import secret_at
 
 WHOLE = """\
 version: 1

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.delivery_file import Mode
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Problems
-from syncengine.project import Project
-from syncengine.project_file import Level, Limit, Ownership
+from syncengine.project.delivery_schema import Mode
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
+from syncengine.project.schema import Level, Limit, Ownership
 from syncengine.resource import Removal
 from syncengine.service.operations import OPERATIONS as EVERY_OPERATION
-from syncengine.settings import load_project
 
 OPERATIONS = ("upsertTags", "deleteTag")
 WHOLE = """\

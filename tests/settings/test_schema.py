@@ -15,9 +15,9 @@ import yaml
 from syncengine.errors import Problems
 from syncengine.manifest.lints import LINTS as MANIFEST_LINTS
 from syncengine.objections import LINTS as PLANNING_LINTS
+from syncengine.project.load import load_project
 from syncengine.schema import schemas
 from syncengine.service.operations import OPERATIONS
-from syncengine.settings import load_project
 from tests.manifest.loading import problems
 
 FOLDER = Path(__file__).parents[2] / "schemas"

@@ -10,8 +10,8 @@ import pytest
 
 from syncengine.desired import load
 from syncengine.errors import ExitCode, Problems
-from syncengine.project import Project
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
+from syncengine.project.model import Project
 from tests.manifest.loading import problems, write
 
 SECRET = "s3cr3t-V4lue"  # nothing that a message says by accident

@@ -14,7 +14,7 @@ import pytest
 from syncengine import desired
 from syncengine.manifest.cache import Settled, opened, sealed
 from syncengine.planner import validated
-from syncengine.settings import load_project
+from syncengine.project.load import load_project
 from tests.tools.validating import validate
 
 MANY = 4_000

@@ -14,8 +14,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from syncengine.allowed_names import AllowedNames
-from syncengine.delivery_file import PostedTimeSection, ServeSection, SourceSection
 from syncengine.document.field_types import Filled, Reads, Texts
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import unexamined
@@ -32,6 +30,8 @@ from syncengine.document.setting_types import (
     or_off,
     parsed,
 )
+from syncengine.project.allowed_names import AllowedNames
+from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceSection
 from syncengine.resource import Removal
 
 

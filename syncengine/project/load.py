@@ -15,13 +15,13 @@ from typing import Any
 
 from msgspec import structs
 
-from syncengine.delivery_file import ServeSection
 from syncengine.document.diagnostics import Findings, in_order
 from syncengine.document.model import names_of
 from syncengine.document.setting_types import Reference, base_url_trouble, split_url
-from syncengine.environments import Settings, settings_of
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.project import (
+from syncengine.project.delivery_schema import ServeSection
+from syncengine.project.environments import Settings, settings_of
+from syncengine.project.model import (
     FILE_NAME,
     LIMITS,
     MANIFESTS,
@@ -33,7 +33,8 @@ from syncengine.project import (
     Service,
     default_landing,
 )
-from syncengine.project_file import (
+from syncengine.project.references import Secret, secret_at
+from syncengine.project.schema import (
     APPROVAL,
     Level,
     Limit,
@@ -42,7 +43,6 @@ from syncengine.project_file import (
     PolicySection,
     ServiceSection,
 )
-from syncengine.references import Secret, secret_at
 
 LINTS: AnyMapping[str, str] = {"insecure-url": "the key would travel in clear text"}
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.allowed_names import check_allowed
-from syncengine.delivery_names import check_names
 from syncengine.document.diagnostics import Findings, suggestion
 from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table, shown
 from syncengine.document.nodes import Mapping, Node, Sequence, described, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.setting_types import REFERENCE_KEYS
-from syncengine.project_file import Overlay, ProjectFile
-from syncengine.secret_places import SecretPlaces, secret_places
+from syncengine.project.allowed_names import check_allowed
+from syncengine.project.delivery_checks import check_names
+from syncengine.project.schema import Overlay, ProjectFile
+from syncengine.project.secret_places import SecretPlaces, secret_places
 
 _PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "service.baseUrl": "service"})
 _ENVIRONMENT = Table.of(Overlay, "an environment")

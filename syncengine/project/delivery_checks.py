@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from syncengine.delivery_file import LookupSection, Mode, PostedTimeSection, Sink, Source, WebhookSection
 from syncengine.document.diagnostics import Findings, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping
 from syncengine.document.template_types import Written
+from syncengine.project.delivery_schema import LookupSection, Mode, PostedTimeSection, Sink, Source, WebhookSection
 
 LONGEST_OF_TAGS = 38
 """Characters: so that there is room for a digest in the 63 of a receipt."""

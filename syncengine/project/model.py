@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncengine.delivery_file import PostedTimeSection, Source
 from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
-from syncengine.project_file import Level, Limit, Ownership
-from syncengine.references import MISSING, Secret, secret_at, setting_problem, state_at
+from syncengine.project.delivery_schema import PostedTimeSection, Source
+from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, state_at
+from syncengine.project.schema import Level, Limit, Ownership
+from syncengine.project.secret_places import SecretPlaces, sqlite_files, sqlite_path
 from syncengine.resource import Removal
-from syncengine.secret_places import SecretPlaces, sqlite_files, sqlite_path
 
 FILE_NAME = "syncengine.yaml"
 MANIFESTS = "manifests"
