@@ -21,12 +21,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
 from syncengine.database.open import sqlite_engine
-from syncengine.database.url import sqlite_file
-from syncengine.project import folder as own_folder
-from syncengine.store import tables
-from syncengine.store.facts import VERSION
-from syncengine.store.places import refuse_no_state
-from syncengine.store.trouble import (
+from syncengine.database.state_errors import (
     FOREIGN,
     MISSING,
     NO_DRIVER,
@@ -36,6 +31,11 @@ from syncengine.store.trouble import (
     sqlite_code,
     told,
 )
+from syncengine.database.url import sqlite_file
+from syncengine.project import folder as own_folder
+from syncengine.store import tables
+from syncengine.store.facts import VERSION
+from syncengine.store.places import refuse_no_state
 
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""

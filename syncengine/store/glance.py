@@ -92,7 +92,7 @@ def told(state: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        from syncengine.store.trouble import diagnose
+        from syncengine.database.state_errors import diagnose
 
         raise diagnose(error).error(state) from error
 

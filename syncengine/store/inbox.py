@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from syncengine.database.state_errors import BUSY
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.store.database import Database, open_database
 from syncengine.store.inbox_entries import (
@@ -33,7 +34,6 @@ from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.store.state import LEASE_SECONDS, new_lineage
 from syncengine.store.tables import INBOX_LOCK, LOCK
-from syncengine.store.trouble import BUSY
 
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 
