@@ -13,11 +13,11 @@ import httpx
 import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
-from syncengine.service.conduct import Conduct, Endpoint, KeySource
-from syncengine.service.departure import Departures
+from syncengine.service.client_options import Conduct, Endpoint, KeySource
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
+from syncengine.service.upload_throttle import Departures
 
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Failures that happen before a byte of the request leaves."""

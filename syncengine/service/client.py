@@ -22,7 +22,7 @@ from tenacity import (
 from syncengine.document.clock import machine_seconds
 from syncengine.service.answers import Answer, retry_after
 from syncengine.service.attempt import Attempts, Request
-from syncengine.service.conduct import ATTEMPTS, Conduct, Endpoint, KeySource
+from syncengine.service.client_options import ATTEMPTS, Conduct, Endpoint, KeySource
 from syncengine.service.operations import TEAM_INFO, Operation
 
 __all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]

@@ -14,7 +14,7 @@ from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
 from syncengine.service.operations import FETCH_POSTED_TIME, LIST_POSTED_TIME, UPDATE_POSTED_TIME_STATUS, Operation
-from syncengine.service.pieces import id_in, items
+from syncengine.service.partial_json import id_in, items
 
 Group = Mapping[str, Any]
 """A posted time group as the service sent it."""

@@ -17,7 +17,7 @@ from syncengine.posted_time.events import Acknowledged, Event, Taken, Unusable, 
 from syncengine.posted_time.fetch import Fetching
 from syncengine.posted_time.verdict import Outcome
 from syncengine.service.client import Client, Conduct
-from syncengine.service.pieces import id_in, items
+from syncengine.service.partial_json import id_in, items
 from syncengine.service.posted_time import fetch
 from syncengine.store.inbox import open_inbox
 from tests.service.scripted import Reply, saying, serving

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from syncengine.service import departure
+from syncengine.service import upload_throttle
 from syncengine.service.client import Answer, Client
 from syncengine.service.operations import UPSERT_TAGS
 
@@ -46,7 +46,7 @@ def play(scene: Scene) -> None:
 
 def test_a_large_body_is_on_its_way_until_the_last_byte_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not until the answer: what is prepared meanwhile is what the connections are for."""
-    monkeypatch.setattr(departure, "PATIENCE_SECONDS", 20.0)
+    monkeypatch.setattr(upload_throttle, "PATIENCE_SECONDS", 20.0)
 
     async def scene(caller: Client, reads: asyncio.Event, answers: asyncio.Event) -> None:
         await caller.departed()
@@ -77,7 +77,7 @@ def test_a_small_body_is_never_waited_for() -> None:
 
 
 def test_nobody_waits_long_for_a_service_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(departure, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(upload_throttle, "PATIENCE_SECONDS", 0.05)
 
     async def scene(caller: Client, reads: asyncio.Event, answers: asyncio.Event) -> None:
         call = asyncio.create_task(caller.call(UPSERT_TAGS, LARGE))
@@ -93,7 +93,7 @@ def test_nobody_waits_long_for_a_service_that_does_not_read(monkeypatch: pytest.
 
 def test_a_connection_that_breaks_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that never leaves, since nobody is there."""
-    monkeypatch.setattr(departure, "PATIENCE_SECONDS", 20.0)
+    monkeypatch.setattr(upload_throttle, "PATIENCE_SECONDS", 20.0)
 
     async def alone() -> Answer:
         async with client("http://127.0.0.1:9", concurrency=1) as caller:
