@@ -11,9 +11,9 @@ from syncengine.errors import AuthFailed, Unreachable, WrongTeam
 from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct, Endpoint
 from syncengine.service.operations import OPERATIONS, TEAM_INFO
-from syncengine.store.lock import LockLost
-from syncengine.store.mechanism import bind
-from syncengine.store.state import State, open_state
+from syncengine.state.lock import LockLost
+from syncengine.state.mechanism import bind
+from syncengine.state.store import State, open_state
 
 AGAIN = "repeat unchanged once it answers"
 RIGHT_PLACE = f"if `service.baseUrl` is right, {AGAIN}"

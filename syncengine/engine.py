@@ -29,10 +29,10 @@ from syncengine.report import Report, Status
 from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
-from syncengine.store.history import Run
-from syncengine.store.holder import Holder, actor
-from syncengine.store.lock import Lease
-from syncengine.store.state import State, open_state
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder, actor
+from syncengine.state.lock import Lease
+from syncengine.state.store import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
 """The code of a plan that nobody wanted applied."""

@@ -20,8 +20,8 @@ from syncengine.project.schema import Limit
 from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.staleness import mismatches
+from syncengine.state.store import Facts, State, open_state
 from syncengine.state_checks import OTHER_SERVICE, of_another_service
-from syncengine.store.state import Facts, State, open_state
 
 
 def refuse_new_state(url: str) -> None:

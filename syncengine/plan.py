@@ -26,7 +26,7 @@ from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.scope import Scope
 from syncengine.stages import Numbering, Stage, stages_of
-from syncengine.store.codec import digest
+from syncengine.state.codec import digest
 from syncengine.sweep import Sweep, is_type, sweep_of
 
 

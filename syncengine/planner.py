@@ -37,9 +37,9 @@ from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
 from syncengine.scope import Scope
 from syncengine.service.operations import DELETE_TAG
+from syncengine.state.info import Facts, Recollection
+from syncengine.state.sqlite_reader import recollection
 from syncengine.state_checks import state_warnings
-from syncengine.store.facts import Facts, Recollection
-from syncengine.store.glance import recollection
 
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000

@@ -11,8 +11,8 @@ from dataclasses import replace
 from syncengine.diff import ALTERNATIVES, Action, Change, FieldChange, is_cleared
 from syncengine.gate import ALWAYS_ASKS, LEAVES_AS, Earlier, Loss, is_ours, losses_of
 from syncengine.resource import Recorded, Status
-from syncengine.store.facts import Recollection
-from syncengine.store.removals import Removal
+from syncengine.state.info import Recollection
+from syncengine.state.removals import Removal
 
 WINDOW = 86_400.0
 """Seconds for which a removal that nobody approved counts."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from syncengine.plan_model import Plan
 from syncengine.resource import Key, Recorded
-from syncengine.store.codec import digest
+from syncengine.state.codec import digest
 
 
 class Mismatch(NamedTuple):

@@ -10,7 +10,7 @@ from syncengine.document.setting_types import canonical_url
 from syncengine.errors import Diagnostic, Severity
 from syncengine.project import git
 from syncengine.project.model import Project
-from syncengine.store.facts import Facts
+from syncengine.state.info import Facts
 
 NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT = "no-state", "other-service", "wrong-team", "older-commit"
 SAID_FIRST = frozenset({NO_STATE, OTHER_SERVICE, WRONG_TEAM, OLDER_COMMIT})

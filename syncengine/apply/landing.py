@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from syncengine.calls import Call, Item, Step
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Leave
-from syncengine.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
 from syncengine.resource import Key, Recorded
+from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
 
 Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]
 

@@ -13,7 +13,6 @@ from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.apply.landing import Landing, Patience
 from syncengine.calls import Item
 from syncengine.effects import Leave
-from syncengine.landing import Attempt, Outstanding
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
@@ -24,7 +23,8 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.store.journal import Failure, Intent, Settlement
+from syncengine.state.journal import Failure, Intent, Settlement
+from syncengine.state.landing import Attempt, Outstanding
 
 
 class Service(Protocol):

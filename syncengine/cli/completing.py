@@ -67,7 +67,7 @@ def _options(ctx: click.Context) -> Mapping[str, Any]:
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:
     """What a local state holds; a server is not asked at every key."""
-    from syncengine.store.glance import addresses_like
+    from syncengine.state.sqlite_reader import addresses_like
 
     with suppress(Exception):
         if "://" not in project.state:

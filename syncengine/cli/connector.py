@@ -36,7 +36,7 @@ def connector() -> None:
 def register_connector(given: Globals, format: str) -> int:
     """Tell the service who connects, and remember its settings for us. The secrets of its answer are dropped."""
     from syncengine.connector import register
-    from syncengine.store.connector_settings import remember
+    from syncengine.state.connector_settings import remember
 
     registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
     remember(given.project().state, registered.configuration)

@@ -23,7 +23,7 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
     from syncengine.project.model import Project
-    from syncengine.store.inbox import Entry, Inbox
+    from syncengine.state.inbox import Entry, Inbox
 
 SERVICE = "syncengine.cli.posted_time_service"
 
@@ -107,7 +107,7 @@ class Moment(click.ParamType[float]):
 def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
     """Show what waits and what failed; with --state, what is in that state."""
     from syncengine.render import inbox as rendering
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     _check_states(states)
     with open_inbox(given.project().state, write=False) as inbox:
@@ -116,7 +116,7 @@ def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any
 
 
 def _check_states(states: Sequence[str]) -> None:
-    from syncengine.store.inbox_entries import STATES
+    from syncengine.state.inbox_entries import STATES
 
     unknown = [state for state in states if state not in STATES]
     if unknown:
@@ -129,7 +129,7 @@ def _check_states(states: Sequence[str]) -> None:
 def show_group(given: Globals, format: str, group_id: str) -> int:
     """Tell a group's whole story: each offer, each attempt at each sink, each status sent."""
     from syncengine.render import inbox as rendering
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     with open_inbox(given.project().state, write=False) as inbox:
         entry, events = _known(inbox, group_id), inbox.story(group_id)
@@ -162,8 +162,8 @@ def preview(given: Globals, format: str, source: str | None, sample: bool) -> in
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
     """Those of the last registration; none where the state cannot be had: a rehearsal goes on without."""
-    from syncengine.store.connector_settings import settings_in
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.connector_settings import settings_in
+    from syncengine.state.inbox import open_inbox
 
     try:
         with open_inbox(project.state, write=False) as inbox:
@@ -176,7 +176,7 @@ def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
     """A group from a file, or from the inbox."""
     import orjson
 
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     file = given.folder / source
     try:
@@ -233,7 +233,7 @@ _ACTS: Mapping[Act, str] = {
 @printing_command
 def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
@@ -261,7 +261,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 @printing_command
 def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     project = given.project()
     section = project.posted_time
@@ -300,7 +300,7 @@ def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     from syncengine.cli.service import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import inbox as rendering
-    from syncengine.store.inbox import Holder
+    from syncengine.state.inbox import Holder
 
     project = given.project()
     delivery = Delivery.of(project, os.environ)

@@ -53,7 +53,7 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
     from syncengine.posted_time.listing import listing
     from syncengine.posted_time.target_receipts import ask_targets
     from syncengine.service.posted_time import group_id, submitted
-    from syncengine.store.inbox import open_inbox
+    from syncengine.state.inbox import open_inbox
 
     sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
     each_tag = {sink.name.text for sink in (project.posted_time and project.posted_time.deliver) or () if sink.each}

@@ -64,7 +64,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     from syncengine.posted_time.events import Waiting
     from syncengine.posted_time.mechanism import FETCH
     from syncengine.posted_time.pull import pull
-    from syncengine.store.holder import Holder
+    from syncengine.state.holder import Holder
 
     section = _section(project)
     await prove_team(client, project)
@@ -119,7 +119,7 @@ async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) ->
 
 def _remember(project: Project, name: str) -> None:
     """A fetch registers a fetch client by itself (docs/interface.md 4)."""
-    from syncengine.store.mechanism import Mechanism, registered, remember
+    from syncengine.state.mechanism import Mechanism, registered, remember
 
     mechanism = Mechanism(name, project.base_url())
     if registered(project.state) != mechanism:

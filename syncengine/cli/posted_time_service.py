@@ -108,7 +108,7 @@ def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
 
 async def _unregistered(client: Client, project: Project, name: str | None, said: list[str]) -> tuple[str, bool]:
     from syncengine.posted_time.mechanism import NAMES, Registrar
-    from syncengine.store.mechanism import registered
+    from syncengine.state.mechanism import registered
 
     known = registered(project.state)
     chosen = name or (known.name if known else _mode(project))

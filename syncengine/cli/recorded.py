@@ -25,10 +25,10 @@ from syncengine.project.atomic_write import write_whole
 from syncengine.render import recorded as rendering
 from syncengine.request import Surroundings
 from syncengine.resource import Key
-from syncengine.store import exchange
-from syncengine.store.holder import Holder
-from syncengine.store.lock import LockInfo
-from syncengine.store.state import State, open_state
+from syncengine.state import transfer
+from syncengine.state.holder import Holder
+from syncengine.state.lock import LockInfo
+from syncengine.state.store import State, open_state
 
 HISTORY_RUNS = 50
 
@@ -109,8 +109,8 @@ def export_rows(given: Globals, out: str | None) -> int:
         with _reading(given) as opened:
             _refuse_under_way(opened, given.project().service.landing)
             facts = opened.facts()
-            head = exchange.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = exchange.written(head, opened.rows())
+            head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
+            lines = transfer.written(head, opened.rows())
             if out is None:
                 for line in lines:
                     output.data(line)
@@ -148,7 +148,7 @@ def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> i
     Every row is doubtful then, so that the next apply sends all of it again.
     """
     data = sys.stdin.buffer.read() if file == "-" else _content(given.folder / file)
-    exported = exchange.read(data, file)
+    exported = transfer.read(data, file)
     _confirm(f"Record {len(exported.rows)} resources in place of what is recorded of them?", auto_approve)
     project = given.project()
     with writing(project, "state import") as opened:

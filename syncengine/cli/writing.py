@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from syncengine.project.model import Project
 from syncengine.request import Surroundings
 from syncengine.resource import IMPORT
-from syncengine.store.history import Run
-from syncengine.store.holder import Holder, actor
-from syncengine.store.state import State, open_state
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder, actor
+from syncengine.state.store import State, open_state
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
-from syncengine.store.inbox import Acknowledgement
-from syncengine.store.lock import LockLost
+from syncengine.state.inbox import Acknowledgement
+from syncengine.state.lock import LockLost
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of what was fetched before"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from syncengine.posted_time.shares import suffixes, tag_of
-from syncengine.store.inbox_entries import sink_of
+from syncengine.state.inbox_entries import sink_of
 
 PENDING, SUCCESS = "PENDING", "SUCCESS"
 """Stored statuses: the one that the interface shows, and the one of what was posted (docs/service.md §2)."""

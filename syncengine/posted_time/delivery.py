@@ -29,9 +29,9 @@ from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
 from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
-from syncengine.store.connector_settings import remember_in, settings_in
-from syncengine.store.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import BETWEEN_TAGS, UNDECIDED
+from syncengine.state.connector_settings import remember_in, settings_in
+from syncengine.state.inbox import Entry, Inbox, Offer, open_inbox
+from syncengine.state.inbox_entries import BETWEEN_TAGS, UNDECIDED
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 

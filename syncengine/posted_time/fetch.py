@@ -16,7 +16,7 @@ from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
-from syncengine.store.lock import LockLost
+from syncengine.state.lock import LockLost
 
 T = TypeVar("T")
 MECHANISM = "fetch"

@@ -14,8 +14,8 @@ from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.wellbeing import Wellbeing
-from syncengine.store.inbox import Entry, Inbox
-from syncengine.store.inbox_entries import DOUBTFUL, Status, sink_of
+from syncengine.state.inbox import Entry, Inbox
+from syncengine.state.inbox_entries import DOUBTFUL, Status, sink_of
 
 
 class Handover:

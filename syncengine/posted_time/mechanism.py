@@ -23,8 +23,8 @@ from syncengine.service.operations import (
     Operation,
 )
 from syncengine.service.posted_time import refusal
-from syncengine.store import mechanism as store
-from syncengine.store.mechanism import Mechanism
+from syncengine.state import mechanism as store
+from syncengine.state.mechanism import Mechanism
 
 FETCH, WEBHOOK = "fetch", "webhook"
 ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from syncengine.store.inbox_entries import PART
+from syncengine.state.inbox_entries import PART
 
 METADATA = sa.MetaData()
 RECEIPTS = sa.Table(

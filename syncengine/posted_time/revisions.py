@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from syncengine.store.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event, sink_of
 
 
 class Step(Enum):

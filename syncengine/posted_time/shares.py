@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from syncengine.posted_time.durations import Duration, hours
 from syncengine.posted_time.group import Group, PostedTag
-from syncengine.store.inbox_entries import PART
+from syncengine.state.inbox_entries import PART
 
 DIVIDE, WHOLE = "DIVIDE_BETWEEN_TAGS", "WHOLE_DURATION_TO_EACH_TAG"
 """Strategies; a group that names none is divided, which bills nobody twice."""

@@ -10,7 +10,7 @@ from syncengine.render.json import Document
 from syncengine.render.recorded import when
 from syncengine.render.visible import visible
 from syncengine.render.words import counted
-from syncengine.store.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
 
 INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"

@@ -9,9 +9,9 @@ from syncengine.render.json import Document
 from syncengine.render.visible import file_name, quoted, visible
 from syncengine.render.words import counted
 from syncengine.resource import Recorded, Source, Status, Value
-from syncengine.store.detail import Detail
-from syncengine.store.history import HistoryEntry, Run
-from syncengine.store.lock import LockInfo
+from syncengine.state.history import HistoryEntry, Run
+from syncengine.state.journal_detail import Detail
+from syncengine.state.lock import LockInfo
 
 STATE_FORMAT = "syncengine.state/v1"
 HISTORY_FORMAT = "syncengine.history/v1"

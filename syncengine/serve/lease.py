@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from syncengine.errors import SyncengineError
-from syncengine.store.holder import Holder
-from syncengine.store.inbox import Inbox, InboxLease
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import Inbox, InboxLease
 
 AGAIN_SECONDS = 1.0
 """Between two looks at a database that is away."""

@@ -27,7 +27,7 @@ from syncengine.serve.probes import AddressTaken, Server, probes
 from syncengine.serve.shift import Shift
 from syncengine.serve.standing import Standing
 from syncengine.serve.watching import LOOK_SECONDS, fingerprint
-from syncengine.store.lock import LockLost
+from syncengine.state.lock import LockLost
 
 
 @dataclass(frozen=True, slots=True)

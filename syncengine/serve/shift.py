@@ -33,8 +33,8 @@ from syncengine.serve.reconcile import Reconciling
 from syncengine.serve.standing import STANDBY, STARTING, Standing
 from syncengine.serve.told import Telling
 from syncengine.service.client import Client, Conduct
-from syncengine.store.holder import Holder
-from syncengine.store.lock import Lease, LockLost
+from syncengine.state.holder import Holder
+from syncengine.state.lock import Lease, LockLost
 
 LAST_WORDS = 10.0
 """Seconds that the last status updates of a shift may take; what is left waits in the inbox."""

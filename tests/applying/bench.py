@@ -21,7 +21,7 @@ from syncengine.project.model import Project
 from syncengine.report import Outcome, Result
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded, Status
-from syncengine.store.state import State, open_state
+from syncengine.state.store import State, open_state
 
 Json = dict[str, Any]
 AT_ONCE = {"Retry-After": "0"}

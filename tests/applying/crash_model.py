@@ -40,8 +40,8 @@ from syncengine.service.operations import (
     UPLOAD_ACTIVITY_TYPES,
     Operation,
 )
-from syncengine.store.history import Run
-from syncengine.store.state import State
+from syncengine.state.history import Run
+from syncengine.state.store import State
 
 LIMITS = {name: Limit(percent=25.0) for name in ("tags", "activityTypes", "keywords", "metadata", "fields")}
 URL = "http://memory"

@@ -22,8 +22,8 @@ from syncengine.aims import Rules
 from syncengine.project.schema import Ownership
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
-from syncengine.store.holder import Holder
-from syncengine.store.state import open_state
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
 
 from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
 from .truths import beyond_recorded, is_held, troubles_of

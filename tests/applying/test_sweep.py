@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from syncengine.scope import Scope
-from syncengine.store.history import Run
-from syncengine.store.holder import Holder
-from syncengine.store.state import open_state
+from syncengine.state.history import Run
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
 
 from .bench import AT_ONCE, Bench, activity_type, tag
 from .picky import Picky, Refusal

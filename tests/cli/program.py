@@ -17,7 +17,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project as Settings
 from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded
-from syncengine.store.state import open_state
+from syncengine.state.store import open_state
 
 from .service import KEY, Json
 

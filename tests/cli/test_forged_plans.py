@@ -21,7 +21,7 @@ from syncengine.project.model import Project as Settings
 from syncengine.render.json import plan_document
 from syncengine.request import Request
 from syncengine.saved_plan import DIGEST, END, Execution, _digest, load, save
-from syncengine.store.state import State, open_state
+from syncengine.state.store import State, open_state
 
 from .conftest import Estate
 from .program import Project, category, tag

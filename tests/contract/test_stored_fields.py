@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from syncengine.landing import Attempt
 from syncengine.manifest.cache import FORMAT, Settled
+from syncengine.state.landing import Attempt
 from tests.contract.program import DATABASES, restore
 
 FORMAT_OF_TODAY = 7

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from syncengine.calls import Step
 from syncengine.plan_model import Plan
 from syncengine.resource import Key, Kind, Recorded, Source, Status
-from syncengine.store.codec import digest
+from syncengine.state.codec import digest
 
 from .applying import Fate, applied, walked
 from .estate import FILE, Rows, actions, ask, change_of, gone, items, planned, row, says_nothing, sent, steps

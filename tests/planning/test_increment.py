@@ -24,8 +24,8 @@ from syncengine.plan_model import Basis, Plan
 from syncengine.planner import CACHE_FOLDER, make_plan, options_of
 from syncengine.request import Request, Surroundings
 from syncengine.sandbox.app import running_sandbox
-from syncengine.store.holder import Holder
-from syncengine.store.state import open_state
+from syncengine.state.holder import Holder
+from syncengine.state.store import open_state
 from tests.applying.bench import Bench, Sandbox
 
 from .editing import Estate, edit, first

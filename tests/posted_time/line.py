@@ -55,7 +55,7 @@ class Line:
 
     def states(self) -> dict[str, str]:
         """Group → state in the inbox."""
-        from syncengine.store.inbox import open_inbox
+        from syncengine.state.inbox import open_inbox
 
         with open_inbox(self.project().state, write=False) as inbox:
             return {entry.group_id: entry.state for entry in inbox.entries()}

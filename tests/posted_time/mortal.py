@@ -13,7 +13,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.store.inbox import Inbox
+from syncengine.state.inbox import Inbox
 
 
 class Dead(BaseException):

@@ -16,9 +16,9 @@ import pytest
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time_formats import EventKind, SinkStatus, State
 from syncengine.render.inbox import TOLD
-from syncengine.store.holder import Holder
-from syncengine.store.inbox import open_inbox
-from syncengine.store.inbox_entries import STATES, Status
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import open_inbox
+from syncengine.state.inbox_entries import STATES, Status
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter

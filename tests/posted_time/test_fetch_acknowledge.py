@@ -14,7 +14,7 @@ from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Waiting
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
-from syncengine.store.inbox import Offer, open_inbox
+from syncengine.state.inbox import Offer, open_inbox
 from tests.service.scripted import CUT, OK, Reply, saying, serving
 from tests.service.talking import KEY, key
 

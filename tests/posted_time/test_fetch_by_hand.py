@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.store.inbox import open_inbox
+from syncengine.state.inbox import open_inbox
 from tests.cli.service import KEY
 from tests.posted_time.receiver import Receiver, receiving
 from tests.serve.world import LEDGER, World, eventually, world

@@ -16,7 +16,7 @@ from syncengine.posted_time.events import Event, Offered, Taken, Unusable, Waiti
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
 from syncengine.service.client import Client, Conduct
-from syncengine.store.lock import LockLost
+from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
 from tests.service.talking import key
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from syncengine.posted_time.shares import suffixes
-from syncengine.store.inbox import open_inbox
+from syncengine.state.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, ledger, project, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.test_sinks import JSONL, http_sink, lines

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from syncengine.store.mechanism import Mechanism, registered, remember
+from syncengine.state.mechanism import Mechanism, registered, remember
 
 FETCH = Mechanism("fetch", "http://127.0.0.1:1")
 WEBHOOK = Mechanism("webhook", "http://127.0.0.1:1", "https://here.example/hook", "salt$key")

@@ -14,7 +14,7 @@ from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
 from syncengine.posted_time.route import Route, Stop
 from syncengine.posted_time.routing import Built
-from syncengine.store.database import open_database
+from syncengine.state.database import open_database
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw

@@ -12,7 +12,7 @@ from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
 from syncengine.posted_time.durations import duration_of
 from syncengine.posted_time.shares import DIVIDE, SAME_NAME, WHOLE, shares, suffixes, tag_of
 from syncengine.project.delivery_schema import DurationSection
-from syncengine.store.inbox import open_inbox
+from syncengine.state.inbox import open_inbox
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
 from tests.posted_time.samples import group, raw

@@ -19,7 +19,7 @@ from syncengine.posted_time.verdict import Outcome
 from syncengine.service.client import Client, Conduct
 from syncengine.service.partial_json import id_in, items
 from syncengine.service.posted_time import fetch
-from syncengine.store.inbox import open_inbox
+from syncengine.state.inbox import open_inbox
 from tests.service.scripted import Reply, saying, serving
 from tests.service.talking import key
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from syncengine.posted_time.delivery import Delivery
 from syncengine.project.load import load_project
-from syncengine.store.holder import Holder
+from syncengine.state.holder import Holder
 from tests.posted_time.samples import raw
 
 

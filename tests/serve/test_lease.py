@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from syncengine.serve.lease import stand_by
-from syncengine.store.holder import Holder
-from syncengine.store.inbox import open_inbox
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import open_inbox
 from tests import postgresql
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.store.tables import METADATA
+from syncengine.state.tables import METADATA
 
 
 @pytest.fixture

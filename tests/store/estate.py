@@ -8,8 +8,8 @@ from typing import Any
 
 from syncengine.effects import Leave
 from syncengine.resource import Key, Kind, Source
-from syncengine.store.lock import Holder
-from syncengine.store.state import Intent, Run, Settlement, State, open_state
+from syncengine.state.lock import Holder
+from syncengine.state.store import Intent, Run, Settlement, State, open_state
 
 PLACE = Source("manifests/acme.yaml", 12)
 

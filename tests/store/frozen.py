@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 
-from syncengine.store.holder import Holder
-from syncengine.store.inbox import open_inbox
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import open_inbox
 
 
 def main(url: str, seconds: float) -> None:

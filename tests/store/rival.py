@@ -13,8 +13,8 @@ import time
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
-from syncengine.store.lock import Holder, Lease
-from syncengine.store.state import Intent, Run, State, open_state
+from syncengine.state.lock import Holder, Lease
+from syncengine.state.store import Intent, Run, State, open_state
 
 
 def _answer(state: State, lease: Lease, command: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.resource import Body, Recorded, Row, Source, Status
-from syncengine.store.codec import COLUMNS, digest, from_values, to_values
+from syncengine.state.codec import COLUMNS, digest, from_values, to_values
 
 from .estate import category, tag
 

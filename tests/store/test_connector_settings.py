@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from syncengine.store.connector_settings import remember, settings_in
-from syncengine.store.database import open_database
-from syncengine.store.inbox_tables import CONNECTOR
-from syncengine.store.state import new_lineage
+from syncengine.state.connector_settings import remember, settings_in
+from syncengine.state.database import open_database
+from syncengine.state.inbox_tables import CONNECTOR
+from syncengine.state.store import new_lineage
 
 
 def remembered(url: str, *, without_table: bool = False) -> dict[str, Any]:

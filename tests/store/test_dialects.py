@@ -13,9 +13,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from syncengine.effects import Leave
 from syncengine.resource import Kind, Status
-from syncengine.store import journal
-from syncengine.store.state import Failure, Intent, State
-from syncengine.store.tables import JOURNAL, METADATA
+from syncengine.state import journal
+from syncengine.state.store import Failure, Intent, State
+from syncengine.state.tables import JOURNAL, METADATA
 
 from .estate import applied, applying, category, tag, whole
 

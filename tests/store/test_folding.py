@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Leave, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
-from syncengine.store.state import Failure, Intent, Settlement, State
+from syncengine.state.store import Failure, Intent, Settlement, State
 
 from .estate import applying, category, run, tag
 

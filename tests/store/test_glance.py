@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
-from syncengine.store.facts import FACTS, Recollection
-from syncengine.store.glance import Glance, recollection
-from syncengine.store.state import Intent, Settlement, State, open_state
+from syncengine.state.info import FACTS, Recollection
+from syncengine.state.sqlite_reader import Glance, recollection
+from syncengine.state.store import Intent, Settlement, State, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 
 from syncengine.effects import Leave
 from syncengine.resource import Key, Source, Status
-from syncengine.store.state import Failure, Intent, Settlement, State, open_state
-from syncengine.store.tables import JOURNAL, RUNS
+from syncengine.state.store import Failure, Intent, Settlement, State, open_state
+from syncengine.state.tables import JOURNAL, RUNS
 
 from .estate import PLACE, applied, applying, run, tag, whole
 

@@ -15,12 +15,12 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.store.facts import VERSION
-from syncengine.store.holder import Holder
-from syncengine.store.inbox import Inbox, Offer, open_inbox
-from syncengine.store.inbox_entries import FAILURE, RETRIABLE_FAILURE, SUCCESS, Status
-from syncengine.store.lock import LockLost
-from syncengine.store.state import open_state
+from syncengine.state.holder import Holder
+from syncengine.state.inbox import Inbox, Offer, open_inbox
+from syncengine.state.inbox_entries import FAILURE, RETRIABLE_FAILURE, SUCCESS, Status
+from syncengine.state.info import VERSION
+from syncengine.state.lock import LockLost
+from syncengine.state.store import open_state
 
 OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe", "jo@example.com"), "ACME-0042")
 HERE = Holder.here("serve", {})

@@ -16,10 +16,10 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.errors import ExitCode, LockHeld
-from syncengine.store.holder import job_url
-from syncengine.store.lock import Holder, LockInfo, LockLost
-from syncengine.store.state import Intent, State, open_state
-from syncengine.store.tables import LOCK
+from syncengine.state.holder import job_url
+from syncengine.state.lock import Holder, LockInfo, LockLost
+from syncengine.state.store import Intent, State, open_state
+from syncengine.state.tables import LOCK
 
 from .estate import run, tag, whole
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.store import tables
-from syncengine.store.database import open_database
-from syncengine.store.facts import VERSION
-from syncengine.store.inbox_tables import MECHANISM
-from syncengine.store.mechanism import Mechanism, digest, registered, remember
-from syncengine.store.state import open_state
+from syncengine.state import tables
+from syncengine.state.database import open_database
+from syncengine.state.inbox_tables import MECHANISM
+from syncengine.state.info import VERSION
+from syncengine.state.mechanism import Mechanism, digest, registered, remember
+from syncengine.state.store import open_state
 
 KEY = "caller-key-of-a-test"
 FETCH = Mechanism("fetch", "https://service.example")

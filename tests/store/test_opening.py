@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from syncengine.errors import SyncengineError
-from syncengine.store import tables
-from syncengine.store.facts import VERSION
-from syncengine.store.state import Intent, State, open_state
+from syncengine.state import tables
+from syncengine.state.info import VERSION
+from syncengine.state.store import Intent, State, open_state
 
 from .estate import applied, applying, run, tag, whole
 

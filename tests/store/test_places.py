@@ -14,8 +14,8 @@ import pytest
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
-from syncengine.store.glance import recollection
-from syncengine.store.state import open_state
+from syncengine.state.sqlite_reader import recollection
+from syncengine.state.store import open_state
 
 from .estate import applied, applying, tag, whole
 

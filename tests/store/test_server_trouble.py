@@ -9,7 +9,7 @@ from sqlalchemy.engine import make_url
 from syncengine import DISTRIBUTION
 from syncengine.database.state_errors import NO_DRIVER
 from syncengine.errors import SyncengineError
-from syncengine.store.state import open_state
+from syncengine.state.store import open_state
 
 
 def refused(url: str) -> SyncengineError:

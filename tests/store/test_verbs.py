@@ -6,8 +6,8 @@ import pytest
 
 from syncengine.effects import Leave
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store.lock import Holder, LockLost
-from syncengine.store.state import Failure, Intent, Settlement, open_state
+from syncengine.state.lock import Holder, LockLost
+from syncengine.state.store import Failure, Intent, Settlement, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.store.removals import Removal
+from syncengine.state.removals import Removal
 
 VERSION = 6
 """The schema of the tables (`tables.MIGRATIONS`)."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.store.database import Database
-from syncengine.store.inbox_entries import (
+from syncengine.state.database import Database
+from syncengine.state.inbox_entries import (
     BETWEEN_TAGS,
     PART,
     SUCCESS,
@@ -23,7 +23,7 @@ from syncengine.store.inbox_entries import (
     event_from,
     sink_of,
 )
-from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
+from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
 """Groups in one IN list."""

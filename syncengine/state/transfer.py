@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.resource import Body, Key, Recorded, Row, Source, Status
-from syncengine.store.codec import frozen
+from syncengine.state.codec import frozen
 
 FORMAT = "syncengine.state-export/v1"
 

@@ -17,12 +17,12 @@ import sqlalchemy as sa
 from msgspec.structs import replace
 
 from syncengine.effects import Leave, intended, settled
-from syncengine.landing import Attempt
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.store import detail
-from syncengine.store.codec import COLUMNS, to_values
-from syncengine.store.reading import IN_FLIGHT, among, by_kind, fetch, keyed
-from syncengine.store.tables import JOURNAL, OPEN, ROWS, insert, many
+from syncengine.state import journal_detail
+from syncengine.state.codec import COLUMNS, to_values
+from syncengine.state.landing import Attempt
+from syncengine.state.queries import IN_FLIGHT, among, by_kind, fetch, keyed
+from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert, many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
@@ -133,7 +133,7 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             before = rows.get(leave.key)
             after = _renamed(intended(before, leave), leave, rows)
             rows[leave.key] = changed[leave.key] = after
-            said = detail.difference(before, settled(after, leave) if _takes(leave, after) else after)
+            said = journal_detail.difference(before, settled(after, leave) if _takes(leave, after) else after)
             lines.append(
                 stamp.line(
                     INTENDED, leave.key, call=entry.call, operation=entry.operation, source=leave.source, said=said
@@ -164,7 +164,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[Failure]) -> None:
     """After a refusal: rows keep what they have, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [(entry.call, key, detail.message(entry.message)) for entry in entries for key in entry.keys]
+    ends = [(entry.call, key, journal_detail.message(entry.message)) for entry in entries for key in entry.keys]
     _end(connection, stamp, FAILED, ends)
 
 
@@ -177,7 +177,7 @@ def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Leave]) -> 
         if before := rows.get(leave.key):
             after = _recorded(before, leave)
             rows[leave.key] = changed[leave.key] = after
-            said = detail.difference(before, after)
+            said = journal_detail.difference(before, after)
             lines.append(stamp.line(RECORDED, leave.key, source=leave.source, said=said))
     _write(connection, stamp, changed.values())
     _append(connection, lines)
@@ -188,7 +188,7 @@ def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -
     rows = fetch(connection, (row.key for row in recorded))
     _write(connection, stamp, {row.key: row for row in recorded}.values())
     lines = [
-        stamp.line(RECORDED, row.key, source=row.source, said=detail.difference(rows.get(row.key), row))
+        stamp.line(RECORDED, row.key, source=row.source, said=journal_detail.difference(rows.get(row.key), row))
         for row in recorded
     ]
     _append(connection, lines)

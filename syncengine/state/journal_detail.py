@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncengine.resource import Recorded, Status, Value
-from syncengine.store.codec import STATUSES, from_json, frozen, to_json
+from syncengine.state.codec import STATUSES, from_json, frozen, to_json
 
 MESSAGE_LIMIT = 500
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from syncengine.resource import Key
-from syncengine.store.codec import KINDS, from_json
-from syncengine.store.detail import Detail, read
+from syncengine.state.codec import KINDS, from_json
+from syncengine.state.journal_detail import Detail, read
 
 LONGEST_RUN = 86_400.0
 """Seconds that a run takes at most: the index of runs is by their beginning."""

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store.codec import COLUMNS, KINDS, STATUSES, from_values
-from syncengine.store.tables import MOVING, NAME, OPEN, ROWS
+from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values
+from syncengine.state.tables import MOVING, NAME, OPEN, ROWS
 
 PIECE = 5000
 """Names looked up at a time."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
-from syncengine.store.holder import boot_id
+from syncengine.state.holder import boot_id
 
 SERVER = "server"
 SERVER_SECONDS = sa.func.extract("epoch", sa.func.clock_timestamp())

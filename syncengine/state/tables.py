@@ -13,9 +13,9 @@ from operator import itemgetter
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from syncengine.store.columns import METADATA, NAME, SERIAL
-from syncengine.store.facts import VERSION
-from syncengine.store.inbox_tables import INBOX_TABLES, MECHANISM
+from syncengine.state.columns import METADATA, NAME, SERIAL
+from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
+from syncengine.state.info import VERSION
 
 __all__ = ["METADATA", "NAME", "SERIAL"]
 

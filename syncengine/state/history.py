@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
-from syncengine.store.codec import from_json, to_json
-from syncengine.store.detail import Detail, read
-from syncengine.store.journal import CALL, FAILED, INTENDED, SETTLED
-from syncengine.store.tables import JOURNAL, RUNS
+from syncengine.state.codec import from_json, to_json
+from syncengine.state.journal import CALL, FAILED, INTENDED, SETTLED
+from syncengine.state.journal_detail import Detail, read
+from syncengine.state.tables import JOURNAL, RUNS
 
 DIED, REFUSED = "died", "refused"
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")

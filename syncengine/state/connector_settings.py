@@ -14,10 +14,10 @@ from typing import Any
 import orjson
 import sqlalchemy as sa
 
-from syncengine.store.columns import METADATA
-from syncengine.store.database import Database, open_database
-from syncengine.store.inbox_tables import CONNECTOR
-from syncengine.store.state import new_lineage
+from syncengine.state.columns import METADATA
+from syncengine.state.database import Database, open_database
+from syncengine.state.inbox_tables import CONNECTOR
+from syncengine.state.store import new_lineage
 
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 

@@ -16,17 +16,18 @@ import sqlalchemy as sa
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
-from syncengine.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.store import attempts, facts, history, journal, reading, tables
-from syncengine.store.clock import Clock
-from syncengine.store.database import Database, open_database
-from syncengine.store.facts import Facts, facts_of
-from syncengine.store.history import HistoryEntry, Run
-from syncengine.store.journal import Failure, Intent, Settlement, Stamp
-from syncengine.store.lock import Holder, Lease, LockInfo, Locks, prove, short_id
-from syncengine.store.removals import QUERY, Removal, bounds, removal_of
-from syncengine.store.tables import ARRIVED, FACTS, ROWS, SESSIONS
+from syncengine.state import attempts, history, journal, queries, tables
+from syncengine.state import info as facts
+from syncengine.state.clock import Clock
+from syncengine.state.database import Database, open_database
+from syncengine.state.history import HistoryEntry, Run
+from syncengine.state.info import Facts, facts_of
+from syncengine.state.journal import Failure, Intent, Settlement, Stamp
+from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
+from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
+from syncengine.state.removals import QUERY, Removal, bounds, removal_of
+from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
 __all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
 
@@ -90,12 +91,12 @@ class State:
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """All rows, or a kind's, by kind and name, read as they are asked for."""
         with self.database.transaction() as connection:
-            yield from reading.stream(connection, kind)
+            yield from queries.stream(connection, kind)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """The rows of these keys; a key that is not recorded is left out."""
         with self.database.transaction() as connection:
-            return reading.fetch(connection, keys, reading.SEEN)
+            return queries.fetch(connection, keys, queries.SEEN)
 
     def removals(self, since: float) -> list[Removal]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
@@ -105,11 +106,11 @@ class State:
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
         with self.database.transaction() as connection:
-            return reading.members(connection, categories)
+            return queries.members(connection, categories)
 
     def counts(self) -> dict[tuple[Kind, Status], int]:
         with self.database.transaction() as connection:
-            return reading.counts(connection)
+            return queries.counts(connection)
 
     def open_sessions(self) -> list[str]:
         """Sync sessions that were opened and never said to be over, oldest first."""

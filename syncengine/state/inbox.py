@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from syncengine.database.state_errors import BUSY
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.store.database import Database, open_database
-from syncengine.store.inbox_entries import (
+from syncengine.state.database import Database, open_database
+from syncengine.state.inbox_entries import (
     ANSWERED,
     STATE_OF,
     SUCCESS,
@@ -29,11 +29,11 @@ from syncengine.store.inbox_entries import (
     Receipt,
     Status,
 )
-from syncengine.store.inbox_reading import PIECE, Reading, entry_of, last_of, of_sink
-from syncengine.store.inbox_tables import DELIVERIES, EVENTS, GROUPS
-from syncengine.store.lock import Holder, Lease, Locks, prove, short_id
-from syncengine.store.state import LEASE_SECONDS, new_lineage
-from syncengine.store.tables import INBOX_LOCK, LOCK
+from syncengine.state.inbox_queries import PIECE, Reading, entry_of, last_of, of_sink
+from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
+from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
+from syncengine.state.store import LEASE_SECONDS, new_lineage
+from syncengine.state.tables import INBOX_LOCK, LOCK
 
 __all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
 

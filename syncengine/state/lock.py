@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
-from syncengine.store.clock import SERVER_SECONDS
-from syncengine.store.codec import from_json, to_json
-from syncengine.store.database import Database
-from syncengine.store.holder import Holder
-from syncengine.store.tables import INBOX_LOCK, LOCK, STATE_LOCK
+from syncengine.state.clock import SERVER_SECONDS
+from syncengine.state.codec import from_json, to_json
+from syncengine.state.database import Database
+from syncengine.state.holder import Holder
+from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
 __all__ = ["Holder", "Lease", "LockInfo", "LockLost", "Locks"]
 

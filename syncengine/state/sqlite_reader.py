@@ -14,10 +14,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.store.codec import COLUMNS, from_values
-from syncengine.store.facts import FACTS, VERSION, Facts, Recollection, facts_of
-from syncengine.store.places import refuse_no_state
-from syncengine.store.removals import QUERY, Removal, bounds, removal_of
+from syncengine.state.codec import COLUMNS, from_values
+from syncengine.state.info import FACTS, VERSION, Facts, Recollection, facts_of
+from syncengine.state.location import refuse_no_state
+from syncengine.state.removals import QUERY, Removal, bounds, removal_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -113,7 +113,7 @@ def recollection(url: str, now: Callable[[], float]) -> Iterator[Recollection]:
         finally:
             connection.close()
         return
-    from syncengine.store.state import open_state
+    from syncengine.state.store import open_state
 
     with open_state(url, write=False, now=now) as state:
         yield state

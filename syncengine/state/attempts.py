@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import sqlalchemy as sa
 
-from syncengine.landing import Attempt, Outstanding
 from syncengine.resource import Key
-from syncengine.store.clock import Clock
-from syncengine.store.tables import ATTEMPTS, many
+from syncengine.state.clock import Clock
+from syncengine.state.landing import Attempt, Outstanding
+from syncengine.state.tables import ATTEMPTS, many
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)

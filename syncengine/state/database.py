@@ -33,9 +33,9 @@ from syncengine.database.state_errors import (
 )
 from syncengine.database.url import sqlite_file
 from syncengine.project import folder as own_folder
-from syncengine.store import tables
-from syncengine.store.facts import VERSION
-from syncengine.store.places import refuse_no_state
+from syncengine.state import tables
+from syncengine.state.info import VERSION
+from syncengine.state.location import refuse_no_state
 
 BUSY_SECONDS = 20.0
 """How long SQLite waits for another writer; well under a lease."""

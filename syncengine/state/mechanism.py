@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from syncengine.store.database import open_database
-from syncengine.store.inbox_tables import MECHANISM
-from syncengine.store.state import new_lineage
-from syncengine.store.tables import FACTS
+from syncengine.state.database import open_database
+from syncengine.state.inbox_tables import MECHANISM
+from syncengine.state.store import new_lineage
+from syncengine.state.tables import FACTS
 
 
 @dataclass(frozen=True, slots=True)
