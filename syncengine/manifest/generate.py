@@ -30,9 +30,9 @@ from syncengine.manifest.records import Records, SourceTrouble, SourceUse
 from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
 from syncengine.manifest.source_templates import filled
 from syncengine.manifest.sources import distinct, read_source, variables_of
-from syncengine.manifest.templates import SURPRISES
 from syncengine.resource import Kind, Source
-from syncengine.template_limits import OutOfBounds
+from syncengine.templating.budget import OutOfBounds
+from syncengine.templating.environment import SURPRISES
 from syncengine.templating.values import Record
 
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})

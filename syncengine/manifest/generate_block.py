@@ -18,9 +18,9 @@ from syncengine.manifest.generate_parts import Fields, Twice, Uncertain, fields_
 from syncengine.manifest.generate_shape import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
 from syncengine.manifest.template_values import Compiled, Leaf
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.resource import Kind
-from syncengine.template_limits import OutOfBounds
+from syncengine.templating.budget import OutOfBounds
+from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, trouble
 from syncengine.templating.values import Record
 
 

@@ -16,7 +16,7 @@ from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import Source
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
-from syncengine.template_limits import Allowance
+from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 

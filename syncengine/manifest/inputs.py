@@ -70,7 +70,7 @@ def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
 def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
     from syncengine.manifest.template_files import GENERATE_SECTION, Loader, render
-    from syncengine.manifest.templates import SandboxedEnvironment
+    from syncengine.templating.environment import SandboxedEnvironment
 
     environment, loader = SandboxedEnvironment(), Loader(given)
     waiting, met = [data.decode("utf-8", "replace")], set[str]()

@@ -18,7 +18,7 @@ import httpx
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.source_files import NotJson, loads
 from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
-from syncengine.template_limits import MAX_MEMORY, memory_of
+from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
 MAX_BYTES = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from syncengine.database.url import sqlite_file
 from syncengine.errors import Problems
 from syncengine.manifest.records import SourceTrouble
-from syncengine.template_limits import MAX_MEMORY, memory_of
+from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 AT_ONCE = 200
 """Rows that a server sends together: they are in memory before they are counted."""

@@ -21,9 +21,9 @@ from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.given import Given
 from syncengine.manifest.records import SourceTrouble
 from syncengine.manifest.sources import FILE_KINDS, variables_of
-from syncengine.manifest.template_filters import plain_text
 from syncengine.manifest.template_values import Compiled
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, is_template, trouble
+from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, is_template, trouble
+from syncengine.templating.filters import plain_text
 
 
 @dataclass(slots=True)

@@ -21,8 +21,8 @@ from syncengine.manifest.sources import content, variables_of
 from syncengine.manifest.template_data import asked_by, read_data
 from syncengine.manifest.template_marks import Marking, mark_all
 from syncengine.manifest.template_places import Places, unmarked
-from syncengine.manifest.templates import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
-from syncengine.template_limits import MAX_CHARACTERS, TooMuch
+from syncengine.templating.budget import MAX_CHARACTERS, TooMuch
+from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
 from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000

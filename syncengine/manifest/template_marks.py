@@ -15,10 +15,10 @@ from typing import Any, cast
 
 from jinja2 import nodes, pass_context
 
-from syncengine.manifest.template_costs import OF_A_TEXT, Filter, Spent
-from syncengine.manifest.templates import filtered
 from syncengine.resource import Row
-from syncengine.template_limits import TooMuch
+from syncengine.templating.budget import TooMuch
+from syncengine.templating.environment import filtered
+from syncengine.templating.metering import OF_A_TEXT, Filter, Spent
 from syncengine.templating.values import Record
 
 MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"

@@ -11,9 +11,9 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar, place
-from syncengine.manifest.template_filters import checked
-from syncengine.manifest.templates import SandboxedEnvironment, filtered, syntax_trouble, trouble, unknown_names
-from syncengine.template_limits import MAX_TEXT, Budget, OutOfBounds, TooMuch
+from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, TooMuch
+from syncengine.templating.environment import SandboxedEnvironment, filtered, syntax_trouble, trouble, unknown_names
+from syncengine.templating.filters import checked
 
 MAX_TEMPLATE = 100_000
 RESULT = "_result"

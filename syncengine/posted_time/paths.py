@@ -14,7 +14,7 @@ from jinja2 import nodes
 from jinja2.filters import do_urlencode
 from jinja2.visitor import NodeTransformer
 
-from syncengine.posted_time.limits import shown
+from syncengine.templating.delivery_budget import shown
 
 UPWARDS = frozenset({".", ".."})
 

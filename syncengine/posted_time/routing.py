@@ -23,7 +23,6 @@ from syncengine.errors import Problems
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
-from syncengine.posted_time.names import Scope, Shape
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Rule, Settings, Stop
 from syncengine.posted_time.sinks.contract import Sink
@@ -36,6 +35,7 @@ from syncengine.project import delivery_schema as file
 from syncengine.project.delivery_schema import USER as USERS_ZONE
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.project.references import located, secret_at
+from syncengine.templating.names import Scope, Shape
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
 """What a database may suffer from at start without the project being wrong."""

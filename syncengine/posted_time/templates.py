@@ -32,7 +32,7 @@ from syncengine.document.template_types import Written
 from syncengine.posted_time import group, paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
-from syncengine.posted_time.limits import (
+from syncengine.templating.delivery_budget import (
     BOUNDED,
     Bounded,
     TooMuch,
@@ -44,7 +44,7 @@ from syncengine.posted_time.limits import (
     spent,
     worth,
 )
-from syncengine.posted_time.names import Scope, Shape, shape_of, unknown_names, variables_of
+from syncengine.templating.names import Scope, Shape, shape_of, unknown_names, variables_of
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     **group.NAMES,

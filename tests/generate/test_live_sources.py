@@ -26,7 +26,7 @@ from syncengine.manifest.records import SourceTrouble, records
 from syncengine.manifest.source_http import Question, http_rows
 from syncengine.manifest.source_sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
-from syncengine.template_limits import memory_of
+from syncengine.templating.budget import memory_of
 from tests.cli.program import Project
 from tests.dripping import BODY, HEADERS, dripping
 from tests.manifest.loading import write

@@ -20,11 +20,11 @@ from syncengine.manifest.bulk import read_all
 from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.given import Given
 from syncengine.manifest.template_values import Compiled
-from syncengine.manifest.templates import SandboxedEnvironment
 from syncengine.project.load import load_project
 from syncengine.resource import Row
 from syncengine.schema import schemas
-from syncengine.template_limits import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
+from syncengine.templating.budget import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
+from syncengine.templating.environment import SandboxedEnvironment
 from tests.manifest.loading import loaded, problems, write
 
 ESCAPES = {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from syncengine.document.template_types import Written
-from syncengine.posted_time.names import Shape
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.templates import Compiler, RenderTrouble, plain
+from syncengine.templating.names import Shape
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group, row
 

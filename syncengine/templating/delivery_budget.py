@@ -18,7 +18,7 @@ from jinja2 import TemplateSyntaxError, Undefined, nodes, pass_context
 from jinja2.filters import FILTERS
 from jinja2.visitor import NodeTransformer
 
-from syncengine.template_limits import MAX_TEXT, Budget, TooMuch, check_operation
+from syncengine.templating.budget import MAX_TEXT, Budget, TooMuch, check_operation
 
 __all__ = [
     "BOUNDED",

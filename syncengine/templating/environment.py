@@ -29,9 +29,7 @@ from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
 from syncengine.document.diagnostics import suggestion
-from syncengine.manifest.template_costs import comparable, filters_of, tests_of
-from syncengine.manifest.template_filters import plain_text
-from syncengine.template_limits import (
+from syncengine.templating.budget import (
     MAX_SECONDS,
     MAX_SOUGHT,
     Budget,
@@ -44,6 +42,8 @@ from syncengine.template_limits import (
     size_of,
     steps_of,
 )
+from syncengine.templating.filters import plain_text
+from syncengine.templating.metering import comparable, filters_of, tests_of
 from syncengine.templating.values import Named, Record
 
 MARKS = ("{{", "{%", "{#")

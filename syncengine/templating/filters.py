@@ -15,7 +15,7 @@ from uuid import UUID
 from jinja2 import filters as theirs
 from jinja2.runtime import Undefined
 
-from syncengine.template_limits import MAX_SOUGHT, MAX_TEXT, TooMuch
+from syncengine.templating.budget import MAX_SOUGHT, MAX_TEXT, TooMuch
 
 _LETTERS = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "o", "œ": "oe", "ł": "l", "đ": "d", "þ": "th"}
 ACCENTS_AT_ONCE = 256

@@ -10,9 +10,9 @@ from jinja2 import filters as theirs
 from jinja2 import tests as questions
 from jinja2.runtime import Undefined
 
-from syncengine.manifest import template_filters as ours
-from syncengine.manifest.template_filters import plain_text
-from syncengine.template_limits import Budget, check_number
+from syncengine.templating import filters as ours
+from syncengine.templating.budget import Budget, check_number
+from syncengine.templating.filters import plain_text
 
 Filter = Callable[..., Any]
 Spent = Callable[[], Budget]
