@@ -78,7 +78,7 @@ def _validated(project: Project) -> Valid:
 
     found: list[Diagnostic] = []
     if project.posted_time is not None:
-        from syncengine.posted_time.routing import check
+        from syncengine.posted_time.build_route import check
 
         try:
             check(project)

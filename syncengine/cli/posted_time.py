@@ -142,9 +142,9 @@ def show_group(given: Globals, format: str, group_id: str) -> int:
 @printing_command
 def preview(given: Globals, format: str, source: str | None, sample: bool) -> int:
     """Render everything that a group would become, and send nothing: FILE is its JSON (`-` is stdin)."""
+    from syncengine.posted_time.build_route import build
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
-    from syncengine.posted_time.routing import build
     from syncengine.render import inbox as rendering
 
     if sample == (source is not None):

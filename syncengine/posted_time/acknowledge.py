@@ -9,8 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from syncengine.errors import SyncengineError
+from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Acknowledged, GivenUp, Tell, Waiting
-from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status

@@ -19,14 +19,14 @@ import orjson
 
 from syncengine.database.errors import sentence
 from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.build_route import Built, build
 from syncengine.posted_time.group import Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
-from syncengine.posted_time.handover import Handover
-from syncengine.posted_time.revisions import Step, next_step, said_of_holders, settled_content
-from syncengine.posted_time.routing import Built, build
+from syncengine.posted_time.sink_delivery import Handover
+from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
+from syncengine.posted_time.transitions import Step, next_step, said_of_holders, settled_content
 from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
-from syncengine.posted_time.wellbeing import Wellbeing
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
+from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
-from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import Event, Offered, Taken, Tell, Waiting
 from syncengine.posted_time.fetch import SINK, Fetching
-from syncengine.posted_time.pace import PACE, Pace, slept
 from syncengine.posted_time.verdict import Outcome, SinkTrouble
 from syncengine.service.client import Client
 from syncengine.service.posted_time import fetch_query

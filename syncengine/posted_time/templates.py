@@ -29,7 +29,7 @@ from pydantic.alias_generators import to_camel
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.template_types import Written
-from syncengine.posted_time import group, paths
+from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
 from syncengine.templating.delivery_budget import (
@@ -132,7 +132,7 @@ class _PathEnvironment(_Environment):
     """The same for paths, in which every value is quoted; also in what they include."""
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = paths.Quoting().visit(super()._parse(source, name, filename))
+        tree: nodes.Template = url_paths.Quoting().visit(super()._parse(source, name, filename))
         return tree
 
 
@@ -149,7 +149,7 @@ def environment(root: Path | None = None, kind: type[_Environment] = _Environmen
         auto_reload=False,
         loader=FileSystemLoader(str(root)) if root else None,
     )
-    made.filters.update({**BOUNDED, **FILTERS, **paths.FILTERS})
+    made.filters.update({**BOUNDED, **FILTERS, **url_paths.FILTERS})
     for name in ("lipsum", "cycler"):
         made.globals.pop(name, None)
     return made
@@ -219,7 +219,7 @@ class Compiler:
         parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
         if parsed is None:
             return None
-        why = paths.unfit(parsed)
+        why = url_paths.unfit(parsed)
         if why is not None:
             self._refuse(written, why, "bad-path")
             return None

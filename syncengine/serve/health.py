@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from syncengine.connector import HealthReporter
-from syncengine.posted_time.pace import PACE, Pace, slept
+from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.serve.log import Log
 from syncengine.serve.standing import Standing

@@ -16,10 +16,10 @@ from starlette.types import ASGIApp
 
 from syncengine.connector import Registered
 from syncengine.errors import SyncengineError
+from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.events import said
 from syncengine.posted_time.mechanism import CallerKey, callback_of
-from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
 from syncengine.serve.log import Log

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
-from syncengine.posted_time.pace import slept
+from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied

@@ -18,11 +18,11 @@ from syncengine.connector import NOT_REGISTERED, HealthReporter, Registered, reg
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery, Outcome
 from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
-from syncengine.posted_time.pace import PACE, BackOff, Pace, slept
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
 from syncengine.serve.health import Checking

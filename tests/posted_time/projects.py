@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.errors import Diagnostic, Problems
+from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, Settings
-from syncengine.posted_time.routing import build
 from syncengine.posted_time.templates import Compiler
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 from syncengine.project.load import load_project

@@ -10,10 +10,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from syncengine.posted_time.build_route import Built
 from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
 from syncengine.posted_time.route import Route, Stop
-from syncengine.posted_time.routing import Built
 from syncengine.state.database import open_database
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route

@@ -16,7 +16,7 @@ import pytest
 
 from syncengine.connector import failure_of
 from syncengine.posted_time.delivery import HOLD, Delivery, Outcome, TroubleKind, Verdict
-from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONGEST_REST
+from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONGEST_REST
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
 from tests.posted_time.receiver import Got, Receiver, receiving

@@ -14,7 +14,7 @@ import pytest
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.routing import build, check
+from syncengine.posted_time.build_route import build, check
 from syncengine.project.load import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONG_ENOUGH, Wellbeing
 from syncengine.posted_time.sinks.contract import Failed
 from syncengine.posted_time.verdict import SinkTrouble
-from syncengine.posted_time.wellbeing import FIRST_REST, IN_DOUBT, LONG_ENOUGH, Wellbeing
 
 UNREACHED = Failed(TroubleKind.UNREACHABLE, "pms cannot be reached.")
 ANSWERED = Failed(TroubleKind.UNKNOWN, "pms does not work as expected (500).", has_answered=True)

@@ -17,10 +17,10 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.paths import upwards
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
+from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.exchange import HEADERS, exchange

@@ -9,11 +9,11 @@ from typing import Any
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group
-from syncengine.posted_time.revisions import Step, doubtful, is_divided_otherwise
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
+from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
-from syncengine.posted_time.wellbeing import Wellbeing
+from syncengine.posted_time.transitions import Step, doubtful, is_divided_otherwise
 from syncengine.state.inbox import Entry, Inbox
 from syncengine.state.inbox_entries import DOUBTFUL, Status, sink_of
 
