@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping
 
-from syncengine.desired import Desired
 from syncengine.document.diagnostics import Findings
 from syncengine.errors import Diagnostic, Problems
-from syncengine.manifest.records import SourceUse
+from syncengine.manifest.desired import Desired
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.origins import origins, template_of
 from syncengine.resource import Key, Recorded, Status
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from syncengine.aims import Aim, may_be_held
 from syncengine.calls import Item, Step, whole_tag
-from syncengine.desired import Desired
 from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.effects import Leave
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
+from syncengine.manifest.desired import Desired
 from syncengine.objections import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan_model import Basis, Options, Plan, Summary
 from syncengine.policy import aim

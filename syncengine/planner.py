@@ -16,15 +16,15 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from syncengine.aims import Rules
-from syncengine.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.gc_pause import no_collection
 from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic, Usage
 from syncengine.gate import Approval, Earlier, Loss, counted
 from syncengine.increment import Since, plan_since
-from syncengine.manifest.bulk import digests_of, read_all
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
+from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
+from syncengine.manifest.load import digests_of, read_all
 from syncengine.objections import REMOVED_UNKNOWN
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan

@@ -12,7 +12,7 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.declarations import declarations
-from syncengine.manifest.reading import entries_of
+from syncengine.manifest.read_file import entries_of
 from syncengine.manifest.schema import SECTIONS
 from syncengine.resource import Key, Kind, Recorded, Resource
 

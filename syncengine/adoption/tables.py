@@ -18,7 +18,7 @@ from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import decoded
 from syncengine.manifest.schema import IDENTITIES, RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.source_files import starts_of
+from syncengine.manifest.sources.files import starts_of
 from syncengine.resource import Kind
 
 DELIMITERS = ",;\t|"

@@ -76,8 +76,8 @@ def _recorded(project: Project, prefix: str) -> Iterator[str]:
 
 def _declared(project: Project, prefix: str) -> Iterator[str]:
     """What small manifests ask for; large ones are in the state by now."""
-    from syncengine.desired import desired, manifest_set
-    from syncengine.manifest.bulk import read_all
+    from syncengine.manifest.desired import desired, manifest_set
+    from syncengine.manifest.load import read_all
     from syncengine.planner import WORTH_KEEPING
 
     with suppress(Exception):

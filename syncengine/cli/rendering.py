@@ -21,7 +21,7 @@ from syncengine.errors import ExitCode, SyncengineError
 @no_collection()
 def render(given: Globals, paths: Sequence[str], format: str) -> int:
     """Show what the manifests become after templates and defaults, as a manifest. PATHS narrow what is shown."""
-    from syncengine.desired import load
+    from syncengine.manifest.desired import load
     from syncengine.render.manifest import manifest_json, manifest_yaml
     from syncengine.scope import Scope
 

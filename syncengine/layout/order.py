@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from syncengine.document.model import names_of
-from syncengine.manifest.generate_shape import ForEach, Generate
+from syncengine.manifest.generate_schema import ForEach, Generate
 from syncengine.manifest.schema import MODELS, SECTIONS, RemovedTag
 
 SECTION_ORDER = ("defaults", *SECTIONS, "generate", "removed")

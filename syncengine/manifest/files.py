@@ -14,7 +14,7 @@ from typing import NamedTuple
 from syncengine.document.diagnostics import Findings
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.given import Given, is_hidden
+from syncengine.manifest.context import Given, is_hidden
 from syncengine.project.model import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")

@@ -29,7 +29,7 @@ from syncengine.document.model import Model, names_of
 from syncengine.document.model_reader import Table, plain_fields
 from syncengine.document.scalar_readers import choice
 from syncengine.document.template_types import at_most_one
-from syncengine.manifest.generate_shape import Generate
+from syncengine.manifest.generate_schema import Generate
 from syncengine.resource import Kind, Removal
 
 EXCLUSIVE = ("category", "tagCategoryId")

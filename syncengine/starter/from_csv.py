@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from syncengine.document.nodes import quoted
 from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.source_files import (
+from syncengine.manifest.sources.files import (
     Form,
     csv_rows,
     header_troubles,
@@ -23,6 +22,7 @@ from syncengine.manifest.source_files import (
     text_of,
     wide_encoding,
 )
+from syncengine.manifest.sources.records import SourceTrouble
 
 DELIMITERS = ",;\t|"
 UTF_8, WESTERN = "utf-8", "cp1252"

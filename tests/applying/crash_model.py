@@ -22,9 +22,9 @@ from syncengine.apply import applier
 from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.chronicle import Chronicle
-from syncengine.desired import Desired
 from syncengine.errors import Problems, StalePlan
 from syncengine.guards import refuse_inconsistent, refuse_stale
+from syncengine.manifest.desired import Desired
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan
 from syncengine.project.schema import Limit

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.manifest import encodings
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.source_files import text_of
+from syncengine.manifest.sources.files import text_of
+from syncengine.manifest.sources.records import SourceTrouble
 from tests.manifest.loading import loaded, problems
 
 from .test_errors import errors

@@ -20,11 +20,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from syncengine.desired import Desired, load
 from syncengine.errors import Diagnostic, Problems
-from syncengine.manifest.records import SourceTrouble, records
-from syncengine.manifest.source_http import Question, http_rows
-from syncengine.manifest.source_sql import bounds_of, sql_rows
+from syncengine.manifest.desired import Desired, load
+from syncengine.manifest.sources.http import Question, http_rows
+from syncengine.manifest.sources.records import SourceTrouble, records
+from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
 from syncengine.templating.budget import memory_of
 from tests.cli.program import Project

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from syncengine.desired import load
 from syncengine.errors import Problems
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.source_sql import sql_rows
+from syncengine.manifest.desired import load
+from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.manifest.sources.sql import sql_rows
 from syncengine.project.load import load_project
 from tests.manifest.loading import write
 from tests.postgresql import PASSWORD, running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.desired import load
+from syncengine.manifest.desired import load
 from syncengine.project.load import load_project
 from tests.cli.program import Project
 

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.manifest.bulk import Reread, read_all, read_one, unpacked
 from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.context import Given
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.given import Given
-from syncengine.manifest.reading import NO_DEFAULTS, Reading
-from syncengine.manifest.reuse import row_digest
+from syncengine.manifest.generate.row_reuse import row_digest
+from syncengine.manifest.load import Reread, read_all, read_one, unpacked
+from syncengine.manifest.read_file import NO_DEFAULTS, Reading
 from syncengine.resource import Row
 from syncengine.templating.values import Record
 

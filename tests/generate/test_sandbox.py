@@ -12,14 +12,14 @@ import jsonschema
 import pytest
 import yaml
 
-from syncengine.desired import desired, manifest_set
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar
 from syncengine.errors import Problems, Severity
-from syncengine.manifest.bulk import read_all
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.given import Given
-from syncengine.manifest.template_values import Compiled
+from syncengine.manifest.context import Given
+from syncengine.manifest.desired import desired, manifest_set
+from syncengine.manifest.generate.scalars import Compiled
+from syncengine.manifest.load import read_all
 from syncengine.project.load import load_project
 from syncengine.resource import Row
 from syncengine.schema import schemas

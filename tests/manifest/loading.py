@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from syncengine.desired import Desired, load
 from syncengine.errors import Diagnostic, Problems
+from syncengine.manifest.desired import Desired, load
 from syncengine.project.load import load_project
 from syncengine.resource import Kind, Resource
 

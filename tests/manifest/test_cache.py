@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.manifest.bulk import read_all
 from syncengine.manifest.cache import ManifestCache, Packed, Settled, opened, sealed
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.reading import NO_DEFAULTS
+from syncengine.manifest.load import read_all
+from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
 

@@ -37,9 +37,9 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 SCRIPT = """
 import sys
 from pathlib import Path
-from syncengine.desired import ManifestSet, desired
+from syncengine.manifest.desired import ManifestSet, desired
 from syncengine.errors import Problems
-from syncengine.manifest.bulk import read_all
+from syncengine.manifest.load import read_all
 from syncengine.manifest.files import find
 try:
     files = find([Path(sys.argv[1])], Path(sys.argv[1]).parent).files

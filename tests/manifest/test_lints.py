@@ -9,8 +9,8 @@ import pytest
 
 from syncengine.document.text import folded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.containment import parts_of
 from syncengine.manifest.lints import LINTS, is_broad
+from syncengine.manifest.overlap_lints import parts_of
 
 from .loading import counted, loaded, problems
 

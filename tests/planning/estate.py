@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from syncengine.aims import Rules
 from syncengine.calls import Call, Item, Step
-from syncengine.desired import Desired, ManifestSet, desired
 from syncengine.diff import Change, FieldChange
 from syncengine.document.diagnostics import Findings
 from syncengine.effects import Leave
 from syncengine.errors import Problems, Severity
-from syncengine.manifest.bulk import read_all
+from syncengine.manifest.desired import Desired, ManifestSet, desired
 from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.load import read_all
 from syncengine.plan import plan
 from syncengine.plan_model import Basis, Options, Plan
 from syncengine.project.model import Policy

@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.desired import manifest_set
 from syncengine.engine import Application
 from syncengine.increment import plan_since
 from syncengine.manifest.cache import ManifestCache, Settled
+from syncengine.manifest.desired import manifest_set
 from syncengine.plan_model import Basis, Plan
 from syncengine.planner import CACHE_FOLDER, make_plan, options_of
 from syncengine.request import Request, Surroundings

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from syncengine.aims import Aim, may_be_held
 from syncengine.calls import Step as Stage
-from syncengine.desired import Desired
 from syncengine.diff import Action
 from syncengine.effects import Leave
 from syncengine.errors import Problems
 from syncengine.gate import Loss, losses_of
+from syncengine.manifest.desired import Desired
 from syncengine.plan_model import Plan
 from syncengine.policy import aim
 from syncengine.resource import Key, Kind, Status

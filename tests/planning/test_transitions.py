@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.desired import Desired
+from syncengine.manifest.desired import Desired
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Removal, Status
 from syncengine.scope import Scope

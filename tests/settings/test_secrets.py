@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.desired import load
 from syncengine.errors import ExitCode, Problems
+from syncengine.manifest.desired import load
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from tests.manifest.loading import problems, write

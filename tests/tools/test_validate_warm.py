@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from syncengine import desired
+from syncengine.manifest import desired
 from syncengine.manifest.cache import Settled, opened, sealed
 from syncengine.planner import validated
 from syncengine.project.load import load_project

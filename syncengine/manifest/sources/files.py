@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
-from syncengine.manifest.records import SourceTrouble, kind_of
+from syncengine.manifest.sources.records import SourceTrouble, kind_of
 from syncengine.templating.values import undivided
 
 Numbered = Iterator[tuple[int, Any]]

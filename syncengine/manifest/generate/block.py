@@ -14,10 +14,10 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate_parts import Fields, Twice, Uncertain, fields_of, is_dynamic
-from syncengine.manifest.generate_shape import Generate
+from syncengine.manifest.generate.fields import Fields, Twice, Uncertain, fields_of, is_dynamic
+from syncengine.manifest.generate.scalars import Compiled, Leaf
+from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.template_values import Compiled, Leaf
 from syncengine.resource import Kind
 from syncengine.templating.budget import OutOfBounds
 from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, trouble

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Findings
 from syncengine.errors import Diagnostic, Row
-from syncengine.manifest.alike import Alike
+from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import DefaultValues
-from syncengine.manifest.entries import Entry
-from syncengine.manifest.given import Given
-from syncengine.manifest.reading import DefaultCategory, Reading, RemovedEntry, read_manifest
-from syncengine.manifest.records import SourceUse
-from syncengine.manifest.template_files import Rendered, render
-from syncengine.manifest.template_places import Origin, Places
+from syncengine.manifest.generate.source_map import Origin, Places
+from syncengine.manifest.generate.text_templates import Rendered, render
+from syncengine.manifest.read_file import DefaultCategory, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.repeated_findings import Alike
+from syncengine.manifest.resources import Entry
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.resource import Source
 
 Placed = TypeVar("Placed", RemovedEntry, DefaultCategory, SourceUse)

@@ -15,12 +15,12 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.text import decoded
-from syncengine.manifest.given import Given, OutsideProject
-from syncengine.manifest.records import Records, SourceTrouble
-from syncengine.manifest.sources import content, variables_of
-from syncengine.manifest.template_data import asked_by, read_data
-from syncengine.manifest.template_marks import Marking, mark_all
-from syncengine.manifest.template_places import Places, unmarked
+from syncengine.manifest.context import Given, OutsideProject
+from syncengine.manifest.generate.data_function import asked_by, read_data
+from syncengine.manifest.generate.source_map import Places, unmarked
+from syncengine.manifest.generate.source_map_marks import Marking, mark_all
+from syncengine.manifest.sources.read import content, variables_of
+from syncengine.manifest.sources.records import Records, SourceTrouble
 from syncengine.templating.budget import MAX_CHARACTERS, TooMuch
 from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
 from syncengine.templating.values import Record

@@ -17,11 +17,11 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Scalar
 from syncengine.document.template_types import Written
-from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
-from syncengine.manifest.given import Given
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.sources import FILE_KINDS, variables_of
-from syncengine.manifest.template_values import Compiled
+from syncengine.manifest.context import Given
+from syncengine.manifest.generate.scalars import Compiled
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.sources.read import FILE_KINDS, variables_of
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, is_template, trouble
 from syncengine.templating.filters import plain_text
 

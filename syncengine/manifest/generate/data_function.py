@@ -8,12 +8,12 @@ from typing import Any
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.template_types import Written
+from syncengine.manifest.context import Given
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
-from syncengine.manifest.generate_shape import ForEach, HttpFrom, Paging, SqlFrom
-from syncengine.manifest.given import Given
-from syncengine.manifest.records import Records, SourceTrouble
-from syncengine.manifest.sources import distinct, read_source
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
+from syncengine.manifest.sources.read import distinct, read_source
+from syncengine.manifest.sources.records import Records, SourceTrouble
 from syncengine.templating.values import Record
 
 KINDS = {

@@ -18,15 +18,13 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.manifest.bulk import Read, read_all
-from syncengine.manifest.containment import contained_in_others
+from syncengine.manifest.context import Given, given_by
 from syncengine.manifest.declarations import DefaultValues, default_values
-from syncengine.manifest.entries import Entry
 from syncengine.manifest.files import ManifestFile, find
-from syncengine.manifest.given import Given, given_by
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.neighbours import Categories
-from syncengine.manifest.reading import (
+from syncengine.manifest.load import Read, read_all
+from syncengine.manifest.overlap_lints import contained_in_others
+from syncengine.manifest.read_file import (
     NO_DEFAULTS,
     Compared,
     DefaultCategory,
@@ -34,7 +32,9 @@ from syncengine.manifest.reading import (
     default_categories,
     nodes_of,
 )
-from syncengine.manifest.records import SourceUse
+from syncengine.manifest.resources import Entry
+from syncengine.manifest.sources.records import SourceUse
+from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
 from syncengine.project.model import Project
 from syncengine.project.schema import Level

@@ -21,15 +21,15 @@ from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.containment import compared_parts
+from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
-from syncengine.manifest.entries import Entry, entry_of, plain_entry
-from syncengine.manifest.given import Given
+from syncengine.manifest.generate.row_reuse import BlockRows, formers
 from syncengine.manifest.lints import cut_texts
-from syncengine.manifest.neighbours import public_by_silence, report_silence
-from syncengine.manifest.records import SourceUse
-from syncengine.manifest.reuse import BlockRows, formers
+from syncengine.manifest.overlap_lints import compared_parts
+from syncengine.manifest.resources import Entry, entry_of, plain_entry
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
+from syncengine.manifest.sources.records import SourceUse
+from syncengine.manifest.visibility_lints import public_by_silence, report_silence
 from syncengine.resource import Key, Kind, Removal, Resource, Source
 
 NO_DEFAULTS = DefaultValues()
@@ -195,7 +195,10 @@ def _generated(
     findings: Findings,
     former: Reading | None,
 ) -> Made:
-    from syncengine.manifest.generate import Before, generated  # templates and sources cost more than most manifests
+    from syncengine.manifest.generate.blocks import (  # templates and sources cost more than most manifests
+        Before,
+        generated,
+    )
 
     given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))

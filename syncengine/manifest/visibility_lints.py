@@ -8,8 +8,8 @@ from typing import Any
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import quoted
 from syncengine.errors import Severity
-from syncengine.manifest.entries import Entry
 from syncengine.manifest.lints import Shared
+from syncengine.manifest.resources import Entry
 from syncengine.resource import Key, Kind, Resource, Source
 
 PRIVATE = "PRIVATE"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from syncengine.database.url import sqlite_file
 from syncengine.errors import Problems
-from syncengine.manifest.records import SourceTrouble
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 AT_ONCE = 200

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.manifest.entries import Entry
+from syncengine.manifest.resources import Entry
 from syncengine.resource import Row, Source
 from syncengine.templating.values import Record
 

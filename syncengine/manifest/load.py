@@ -16,10 +16,10 @@ import msgspec
 from syncengine.document.diagnostics import Findings
 from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
-from syncengine.manifest.given import Given
-from syncengine.manifest.reading import NO_DEFAULTS, Compared, Reading, compared, read_manifest
+from syncengine.manifest.read_file import NO_DEFAULTS, Compared, Reading, compared, read_manifest
 
 MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
@@ -82,7 +82,9 @@ def _whole_digest(file: ManifestFile) -> str:
 def _digest(file: ManifestFile, data: bytes) -> str:
     if file.given is None or not (file.is_template or GENERATES in data):
         return hashlib.sha256(data).hexdigest()
-    from syncengine.manifest.inputs import digest_with_inputs  # templates and sources cost more than most manifests
+    from syncengine.manifest.dependencies import (
+        digest_with_inputs,  # templates and sources cost more than most manifests
+    )
 
     return digest_with_inputs(file, data, file.given)
 
@@ -180,7 +182,7 @@ def _read_here(asked: Reread, defaults: DefaultValues) -> Fresh:
 def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | Reading | None) -> Reading:
     if not file.is_template:
         return read_manifest(data, file.name, defaults, file.given, _former(former))
-    from syncengine.manifest.template_reading import read_template
+    from syncengine.manifest.read_template import read_template
 
     return read_template(data, file.name, defaults, file.given or Given())
 

@@ -20,16 +20,16 @@ from syncengine.document.model_reader import Table
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic
-from syncengine.manifest.alike import Alike
+from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import declared_by
-from syncengine.manifest.entries import Entry, entry_of, plain_entry
-from syncengine.manifest.generate_block import Block, Built
-from syncengine.manifest.generate_shape import KINDS, Generate
-from syncengine.manifest.given import Given
-from syncengine.manifest.records import Records, SourceTrouble, SourceUse
-from syncengine.manifest.reuse import UNKNOWN, BlockRows, Former, row_digest
-from syncengine.manifest.source_templates import filled
-from syncengine.manifest.sources import distinct, read_source, variables_of
+from syncengine.manifest.generate.block import Block, Built
+from syncengine.manifest.generate.queries import filled
+from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Former, row_digest
+from syncengine.manifest.generate_schema import KINDS, Generate
+from syncengine.manifest.repeated_findings import Alike
+from syncengine.manifest.resources import Entry, entry_of, plain_entry
+from syncengine.manifest.sources.read import distinct, read_source, variables_of
+from syncengine.manifest.sources.records import Records, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Source
 from syncengine.templating.budget import OutOfBounds
 from syncengine.templating.environment import SURPRISES

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.source_files import NotJson, loads
+from syncengine.manifest.sources.files import NotJson, loads
+from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 

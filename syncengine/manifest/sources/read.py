@@ -14,10 +14,10 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
-from syncengine.manifest.generate_shape import ForEach, HttpFrom, SqlFrom
-from syncengine.manifest.given import MAX_SOURCE_BYTES, Given, OutsideProject
-from syncengine.manifest.records import Records, SourceTrouble, records
-from syncengine.manifest.source_files import READERS, Form
+from syncengine.manifest.context import MAX_SOURCE_BYTES, Given, OutsideProject
+from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
+from syncengine.manifest.sources.files import READERS, Form
+from syncengine.manifest.sources.records import Records, SourceTrouble, records
 
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 HTTP_TIMEOUT = 30.0
@@ -43,7 +43,7 @@ def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
     if asked.file is None:
         name = asked.source.text if asked.source else ""
         return _remembered(given, ("sql", _key(asked)), name, question, lambda: _sql(given, asked))
-    from syncengine.manifest.source_sql import sql_rows
+    from syncengine.manifest.sources.sql import sql_rows
 
     path = inside(given, asked.file.text, folder)
     name = given.name_of(path)
@@ -133,7 +133,7 @@ def _digest(rows: list[Any]) -> str:
 
 def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.document.setting_types import Reference
-    from syncengine.manifest.source_sql import sql_rows
+    from syncengine.manifest.sources.sql import sql_rows
     from syncengine.project.references import located, secret_at
 
     assert asked.source is not None
@@ -148,7 +148,7 @@ def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
 
 def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.document.setting_types import Reference
-    from syncengine.manifest.source_http import Question, http_rows
+    from syncengine.manifest.sources.http import Question, http_rows
     from syncengine.project.references import secret_at
 
     source = _named(given, asked.source, "http").http

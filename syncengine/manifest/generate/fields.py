@@ -10,8 +10,8 @@ from jinja2 import Undefined
 from syncengine.document.diagnostics import Findings
 from syncengine.document.fast_reader import Shape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
+from syncengine.manifest.generate.scalars import Compiled, settled
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.template_values import Compiled, settled
 from syncengine.resource import Kind
 from syncengine.templating.environment import is_template
 from syncengine.templating.filters import plain_text, with_line_feeds

@@ -17,12 +17,12 @@ from syncengine.document.diagnostics import INVALID, Findings
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
 from syncengine.document.reader import read
+from syncengine.manifest.context import Given
 from syncengine.manifest.files import ManifestFile
-from syncengine.manifest.generate import GENERATE_TABLE
-from syncengine.manifest.generate_shape import ForEach, Generate
-from syncengine.manifest.given import Given
-from syncengine.manifest.records import SourceTrouble
-from syncengine.manifest.sources import FILE_KINDS, file_digest, read_source
+from syncengine.manifest.generate.blocks import GENERATE_TABLE
+from syncengine.manifest.generate_schema import ForEach, Generate
+from syncengine.manifest.sources.read import FILE_KINDS, file_digest, read_source
+from syncengine.manifest.sources.records import SourceTrouble
 
 FORMAT = 1
 
@@ -47,7 +47,7 @@ def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
 
 
 def _filled_digest(given: Given, folder: Path, asked: ForEach) -> str:
-    from syncengine.manifest.source_templates import filled
+    from syncengine.manifest.generate.queries import filled
 
     try:
         return source_digest(given, folder, filled(given, asked))
@@ -69,7 +69,7 @@ def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
 
 def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
-    from syncengine.manifest.template_files import GENERATE_SECTION, Loader, render
+    from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
 
     environment, loader = SandboxedEnvironment(), Loader(given)
@@ -100,7 +100,7 @@ class _Unknown(Exception):
 
 
 def _asked(tree: nodes.Template) -> Iterator[ForEach]:
-    from syncengine.manifest.template_data import asked_by
+    from syncengine.manifest.generate.data_function import asked_by
 
     calls = [c for c in tree.find_all(nodes.Call) if isinstance(c.node, nodes.Name) and c.node.name == "data"]
     if len(calls) < sum(n.name == "data" for n in tree.find_all(nodes.Name)):

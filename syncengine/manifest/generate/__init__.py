@@ -1,0 +1,1 @@
+"""Blocks and text templates → resources, each with the place that it was made at."""

@@ -1,0 +1,1 @@
+"""Files, databases and services → rows."""
