@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
 from syncengine.errors import Diagnostic, Severity, SyncengineError
-from syncengine.plan_model import Plan
+from syncengine.plan.model import Plan
 from syncengine.report import Outcome, Report, Result, Session, Status, Tally, status_after, status_of, totals
 from syncengine.service.client import Traffic
 

@@ -21,12 +21,12 @@ from syncengine.chronicle import Chronicle
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
-from syncengine.plan_model import Plan
-from syncengine.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
+from syncengine.plan.request import Request, Surroundings
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.report import Report, Status
-from syncengine.request import Request, Surroundings
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.history import Run

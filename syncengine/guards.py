@@ -7,21 +7,21 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from syncengine.aims import Rules, may_be_held
-from syncengine.consistency import Present, prove
-from syncengine.diff import Change, Difference
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
-from syncengine.gate import gate
-from syncengine.plan import risk_of
-from syncengine.plan_model import Plan
+from syncengine.plan.aim import Rules, may_be_held
+from syncengine.plan.build import risk_of
+from syncengine.plan.consistency import Present, prove
+from syncengine.plan.diff import Change, Difference
+from syncengine.plan.gate import gate
+from syncengine.plan.model import Plan
+from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.project import git
 from syncengine.project.schema import Limit
-from syncengine.recent_losses import recent_losses
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.staleness import mismatches
 from syncengine.state.store import Facts, State, open_state
-from syncengine.state_checks import OTHER_SERVICE, of_another_service
 
 
 def refuse_new_state(url: str) -> None:

@@ -10,7 +10,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from syncengine.diff import Action, Change
 from syncengine.errors import (
     Diagnostic,
     GateTripped,
@@ -21,6 +20,7 @@ from syncengine.errors import (
     Usage,
     WrongTeam,
 )
+from syncengine.plan.diff import Action, Change
 from syncengine.resource import Key, Source
 
 

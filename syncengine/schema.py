@@ -13,7 +13,7 @@ from syncengine.document.model import Model
 from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
-from syncengine.objections import LINTS as PLANNING_LINTS
+from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.posted_time_formats import (
     AuditFormat,
     GroupFormat,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from syncengine.plan_model import Plan
+from syncengine.plan.model import Plan
 from syncengine.resource import Key, Recorded
 from syncengine.state.codec import digest
 

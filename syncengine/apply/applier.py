@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from syncengine.aims import may_be_held
 from syncengine.apply import batches, session, singles
 from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
 from syncengine.apply.run import FLUSH_AT, Run, category_of, leaves_of
-from syncengine.calls import Call, Item, Step
-from syncengine.diff import Action
-from syncengine.plan_model import Plan
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.calls import Call, Item, Step
+from syncengine.plan.diff import Action
+from syncengine.plan.model import Plan
+from syncengine.plan.stages import Stage
+from syncengine.plan.sweep import Sweep
 from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
-from syncengine.stages import Stage
-from syncengine.sweep import Sweep
 
 Job = Callable[[], Awaitable[None]]
 

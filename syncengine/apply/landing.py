@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from syncengine.calls import Call, Item, Step
 from syncengine.document.clock import machine_seconds
 from syncengine.effects import Leave
+from syncengine.plan.calls import Call, Item, Step
 from syncengine.resource import Key, Recorded
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
 

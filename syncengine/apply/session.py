@@ -10,7 +10,8 @@ from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, j
 from syncengine.apply.batches import MAX_OFFENDERS, spell
 from syncengine.apply.events import SessionEnded, SessionOpened
 from syncengine.apply.run import Run
-from syncengine.calls import Item
+from syncengine.plan.calls import Item
+from syncengine.plan.sweep import Sweep
 from syncengine.report import CallError, Outcome
 from syncengine.service.operations import (
     CANCEL_SYNC_SESSION,
@@ -18,7 +19,6 @@ from syncengine.service.operations import (
     START_SYNC_SESSION,
     UPLOAD_ACTIVITY_TYPES,
 )
-from syncengine.sweep import Sweep
 
 TRIES = 3
 """Sessions for one sweep: the first, and two more when one is gone."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
 from syncengine.apply.run import Run
-from syncengine.calls import Item
 from syncengine.effects import Leave
+from syncengine.plan.calls import Item
 from syncengine.report import CallError, Outcome
 from syncengine.resource import Key
 from syncengine.service import wire

@@ -26,14 +26,14 @@ from syncengine.document.gc_pause import rare_collection
 from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
-from syncengine.plan_model import Plan
+from syncengine.plan.model import Plan
+from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.project import folder
 from syncengine.project.model import Project
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
 from syncengine.report import Status
-from syncengine.request import Request, Surroundings
-from syncengine.state_checks import SAID_FIRST
 
 
 class Seconds(click.ParamType[float]):
@@ -167,7 +167,7 @@ def _without_repeats(done: Applied) -> Applied:
 
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
-    from syncengine import saved_plan
+    from syncengine.plan import saved as saved_plan
     from syncengine.render.json import plan_document
 
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):

@@ -78,7 +78,7 @@ def _declared(project: Project, prefix: str) -> Iterator[str]:
     """What small manifests ask for; large ones are in the state by now."""
     from syncengine.manifest.desired import desired, manifest_set
     from syncengine.manifest.load import read_all
-    from syncengine.planner import WORTH_KEEPING
+    from syncengine.plan.planner import WORTH_KEEPING
 
     with suppress(Exception):
         manifests = manifest_set(project)

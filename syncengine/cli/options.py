@@ -70,7 +70,7 @@ class Globals:
         """Load the project that these options name."""
         from syncengine.manifest.files import where_to_go
         from syncengine.manifest.lints import LINTS
-        from syncengine.objections import LINTS as PLANNING_LINTS
+        from syncengine.plan.checks import LINTS as PLANNING_LINTS
         from syncengine.project.load import load_project, project_folder
         from syncengine.project.model import FILE_NAME
         from syncengine.project.references import setting_problem

@@ -22,7 +22,7 @@ from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, TROUBLE_
 from syncengine.render.words import counted
 
 if TYPE_CHECKING:
-    from syncengine.planner import Valid
+    from syncengine.plan.planner import Valid
     from syncengine.project.model import Project
 
 _of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
@@ -74,7 +74,7 @@ def validate(given: Globals, paths: Sequence[str], format: str) -> int:
 
 def _validated(project: Project) -> Valid:
     """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
-    from syncengine.planner import validated
+    from syncengine.plan.planner import validated
 
     found: list[Diagnostic] = []
     if project.posted_time is not None:
@@ -104,7 +104,7 @@ def _narrowed(found: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnos
 def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
     """A warning for each of PATHS that no manifest is in: "valid" would be said of something that nobody looked at."""
     from syncengine.manifest.files import find
-    from syncengine.objections import NOTHING_SELECTED
+    from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled
 
     names = [file.name for file in find(project.manifests, project.root).files] if only else []
@@ -144,11 +144,11 @@ def plan(
     **chosen: Any,
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
-    from syncengine import saved_plan
     from syncengine.cli.requests import announce, request_of
-    from syncengine.planner import judged, make_plan
+    from syncengine.plan import saved
+    from syncengine.plan.planner import judged, make_plan
+    from syncengine.plan.request import Surroundings
     from syncengine.render.json import plan_document
-    from syncengine.request import Surroundings
 
     targets = report_targets(reports, list(PLAN_FORMATS))
     output = Output(given, given.folder)
@@ -159,7 +159,7 @@ def plan(
         request = request_of("plan", project, given, paths, chosen)
         planned = make_plan(project, request, Surroundings(os.environ))
         if out is not None:
-            planned = saved_plan.save(planned, plan_document, Path(out))
+            planned = saved.save(planned, plan_document, Path(out))
         planned = judged(planned, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)
@@ -197,12 +197,12 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     """Show a saved plan again, in any format, even when it is stale."""
     from fnmatch import fnmatchcase
 
-    from syncengine import saved_plan
-    from syncengine.diff import Action
-    from syncengine.plan import narrowed
-    from syncengine.planner import judged
+    from syncengine.plan import saved as saved_plan
+    from syncengine.plan.build import narrowed
+    from syncengine.plan.diff import Action
+    from syncengine.plan.planner import judged
+    from syncengine.plan.request import Request
     from syncengine.render.json import plan_document
-    from syncengine.request import Request
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:

@@ -21,9 +21,9 @@ from syncengine.cli.printing import printing_command, show
 from syncengine.cli.writing import named_run, writing
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
+from syncengine.plan.request import Surroundings
 from syncengine.project.atomic_write import write_whole
 from syncengine.render import recorded as rendering
-from syncengine.request import Surroundings
 from syncengine.resource import Key
 from syncengine.state import transfer
 from syncengine.state.holder import Holder

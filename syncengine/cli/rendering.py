@@ -22,8 +22,8 @@ from syncengine.errors import ExitCode, SyncengineError
 def render(given: Globals, paths: Sequence[str], format: str) -> int:
     """Show what the manifests become after templates and defaults, as a manifest. PATHS narrow what is shown."""
     from syncengine.manifest.desired import load
+    from syncengine.plan.scope import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml
-    from syncengine.scope import Scope
 
     output = Output(given, given.folder)
     try:

@@ -10,10 +10,10 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
+from syncengine.plan.request import Request
+from syncengine.plan.scope import Scope
 from syncengine.project.model import Project
 from syncengine.project.schema import APPROVAL
-from syncengine.request import Request
-from syncengine.scope import Scope
 
 SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from syncengine.plan.request import Surroundings
 from syncengine.project.model import Project
-from syncengine.request import Surroundings
 from syncengine.resource import IMPORT
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder, actor

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from syncengine.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.diff import Action, Change, Effect, FieldChange
 from syncengine.render.visible import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import listed
 from syncengine.resource import Kind, Value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from syncengine.errors import Diagnostic
-from syncengine.plan_model import Plan
+from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab

@@ -8,8 +8,8 @@ from itertools import chain
 from textwrap import dedent
 
 from syncengine.errors import Diagnostic
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan, Summary
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import PLAIN, Look, Tone

@@ -13,15 +13,15 @@ from typing import Any
 import orjson
 from msgspec import structs
 
-from syncengine.aims import Note
-from syncengine.diff import Change, FieldChange
 from syncengine.errors import Diagnostic
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan, Summary
+from syncengine.plan.aim import Note
+from syncengine.plan.diff import Change, FieldChange
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan, Summary
+from syncengine.plan.sweep import Sweep
 from syncengine.render.look import PLAIN, Look
 from syncengine.report import CallError, Report, Result, Session
 from syncengine.resource import Source
-from syncengine.sweep import Sweep
 
 Document = dict[str, Any]
 

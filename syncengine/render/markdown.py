@@ -12,8 +12,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from syncengine.errors import Diagnostic
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan, Summary
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.rows import Fold, Row, Section

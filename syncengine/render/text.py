@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from syncengine.diff import Action
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan
+from syncengine.plan.diff import Action
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan
+from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.rows import Fold, Row, Section
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
 from syncengine.render.visible import cells, file_name, visible, wrapped
 from syncengine.render.words import listed
-from syncengine.state_checks import SAID_FIRST
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,

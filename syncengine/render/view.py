@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from syncengine.aims import Note
-from syncengine.diff import Action, Change
 from syncengine.errors import Diagnostic
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan
+from syncengine.plan.aim import Note
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan
 from syncengine.render import difference
 from syncengine.render.difference import Detail, Mark, Span
 from syncengine.render.look import Tone

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncengine.diff import Action
-from syncengine.plan_model import Summary
+from syncengine.plan.diff import Action
+from syncengine.plan.model import Summary
 from syncengine.render.visible import file_name
 from syncengine.resource import Kind, Source
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
+from syncengine.plan.request import Request, Surroundings
 from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.report import Outcome
-from syncengine.request import Request, Surroundings
 from syncengine.serve.log import Log
 from syncengine.serve.standing import Standing
 

@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 
 from syncengine.engine import Application, Applied
-from syncengine.plan_model import Plan
-from syncengine.planner import make_plan
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import Request, Surroundings
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.report import Outcome, Result
-from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded, Status
 from syncengine.state.store import State, open_state
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import orjson
 
 from syncengine import report
-from syncengine.aims import Rules
 from syncengine.apply import applier
 from syncengine.apply.landing import Patience
 from syncengine.apply.run import Run as ApplyRun
@@ -25,8 +24,9 @@ from syncengine.chronicle import Chronicle
 from syncengine.errors import Problems, StalePlan
 from syncengine.guards import refuse_inconsistent, refuse_stale
 from syncengine.manifest.desired import Desired
-from syncengine.plan import plan
-from syncengine.plan_model import Basis, Options, Plan
+from syncengine.plan.aim import Rules
+from syncengine.plan.build import plan
+from syncengine.plan.model import Basis, Options, Plan
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.aims import Rules
+from syncengine.plan.aim import Rules
 from syncengine.project.schema import Ownership
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value

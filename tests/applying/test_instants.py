@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.aims import Rules
+from syncengine.plan.aim import Rules
 from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.scope import Scope
+from syncengine.plan.scope import Scope
 from syncengine.state.history import Run
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

@@ -9,9 +9,9 @@ from pathlib import Path
 import orjson
 
 from syncengine.apply.singles import SPELLS
-from syncengine.calls import Call, Item
+from syncengine.plan.calls import Call, Item
+from syncengine.plan.saved import load
 from syncengine.render.json import plan_document
-from syncengine.saved_plan import load
 from syncengine.service import wire
 from syncengine.service.operations import OPERATIONS
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from syncengine.plan_model import Plan
-from syncengine.planner import make_plan
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import Request, Surroundings
 from syncengine.project.load import load_project
 from syncengine.project.model import Project as Settings
-from syncengine.request import Request, Surroundings
 from syncengine.resource import Recorded
 from syncengine.state.store import open_state
 

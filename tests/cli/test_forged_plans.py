@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from syncengine import guards
 from syncengine.errors import SyncengineError
-from syncengine.gate import Gate
-from syncengine.plan_model import Plan
-from syncengine.planner import options_of
+from syncengine.plan.gate import Gate
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import options_of
+from syncengine.plan.request import Request
+from syncengine.plan.saved import DIGEST, END, Execution, _digest, load, save
 from syncengine.project.model import Project as Settings
 from syncengine.render.json import plan_document
-from syncengine.request import Request
-from syncengine.saved_plan import DIGEST, END, Execution, _digest, load, save
 from syncengine.state.store import State, open_state
 
 from .conftest import Estate

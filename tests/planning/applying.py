@@ -14,9 +14,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.calls import Call, Item, Step
 from syncengine.effects import Leave, intended, settled
-from syncengine.plan_model import Plan
+from syncengine.plan.calls import Call, Item, Step
+from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Status
 
 from .estate import NOTHING, Manifests, Rows, ask, planned

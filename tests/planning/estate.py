@@ -9,21 +9,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.aims import Rules
-from syncengine.calls import Call, Item, Step
-from syncengine.diff import Change, FieldChange
 from syncengine.document.diagnostics import Findings
 from syncengine.effects import Leave
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.desired import Desired, ManifestSet, desired
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
-from syncengine.plan import plan
-from syncengine.plan_model import Basis, Options, Plan
+from syncengine.plan.aim import Rules
+from syncengine.plan.build import plan
+from syncengine.plan.calls import Call, Item, Step
+from syncengine.plan.diff import Change, FieldChange
+from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.scope import Scope
 from syncengine.project.model import Policy
 from syncengine.project.schema import Level, Limit, Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
-from syncengine.scope import Scope
 
 Rows = Mapping[Key, Recorded]
 Manifests = str | Mapping[str, str]

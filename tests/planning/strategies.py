@@ -9,9 +9,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Removal
-from syncengine.scope import Scope
 
 from .applying import Chance, Fate
 

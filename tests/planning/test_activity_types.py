@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from syncengine.calls import Step
+from syncengine.plan.calls import Step
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.scope import Scope
 
 from .applying import applied, walked
 from .estate import (

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from syncengine.calls import Step
-from syncengine.diff import Effect
+from syncengine.plan.calls import Step
+from syncengine.plan.diff import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked

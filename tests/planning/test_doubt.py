@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from syncengine.calls import Step
-from syncengine.plan_model import Plan
+from syncengine.plan.calls import Step
+from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Source, Status
 from syncengine.state.codec import digest
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import pytest
 from msgspec.structs import replace
 
-from syncengine.gate import Approval, Earlier, Loss
-from syncengine.plan import plan
-from syncengine.plan_model import Plan
+from syncengine.plan.build import plan
+from syncengine.plan.gate import Approval, Earlier, Loss
+from syncengine.plan.model import Plan
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Recorded, Removal, Status
-from syncengine.scope import Scope
 
 from .estate import LIMITS, How, ask, planned, row
 

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.engine import Application
-from syncengine.increment import plan_since
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import manifest_set
-from syncengine.plan_model import Basis, Plan
-from syncengine.planner import CACHE_FOLDER, make_plan, options_of
-from syncengine.request import Request, Surroundings
+from syncengine.plan.incremental import plan_since
+from syncengine.plan.model import Basis, Plan
+from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of
+from syncengine.plan.request import Request, Surroundings
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.calls import Step
 from syncengine.document.text import folded
+from syncengine.plan.calls import Step
+from syncengine.plan.stages import RIDE_ALONG
 from syncengine.resource import Key, Kind, Recorded, Removal
 from syncengine.service import wire
-from syncengine.stages import RIDE_ALONG
 
 from .applying import applied
 from .estate import actions, calls, change_of, items, planned, row, sent, steps

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from syncengine.calls import Step
-from syncengine.diff import REOPENED
 from syncengine.errors import Problems
-from syncengine.likely_renames import likely_renames
+from syncengine.plan.calls import Step
+from syncengine.plan.diff import REOPENED
+from syncengine.plan.likely_renames import likely_renames
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Status
 from tests.manifest.loading import counted
 

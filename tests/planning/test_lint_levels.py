@@ -10,11 +10,11 @@ import pytest
 
 from syncengine.errors import Problems
 from syncengine.manifest.lints import LINTS
-from syncengine.objections import LINTS as PLANNING_LINTS
-from syncengine.plan_model import Plan
+from syncengine.plan.checks import LINTS as PLANNING_LINTS
+from syncengine.plan.model import Plan
+from syncengine.plan.scope import Scope
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.sandbox.app import running_sandbox
-from syncengine.scope import Scope
 from tests.applying.bench import Bench, Sandbox
 from tests.manifest.test_lints import SUSPICIOUS
 

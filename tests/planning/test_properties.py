@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, may_be_held
-from syncengine.calls import Step as Stage
-from syncengine.diff import Action
 from syncengine.effects import Leave
 from syncengine.errors import Problems
-from syncengine.gate import Loss, losses_of
 from syncengine.manifest.desired import Desired
-from syncengine.plan_model import Plan
-from syncengine.policy import aim
+from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.calls import Step as Stage
+from syncengine.plan.diff import Action
+from syncengine.plan.gate import Loss, losses_of
+from syncengine.plan.model import Plan
+from syncengine.plan.policy import aim
+from syncengine.plan.scope import Scope
 from syncengine.resource import Key, Kind, Status
-from syncengine.scope import Scope
 
 from .applying import Places, applied
 from .estate import How, Rows, ask, calls, planned, says_nothing

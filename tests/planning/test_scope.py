@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from syncengine.calls import Step
+from syncengine.plan.calls import Step
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded, Removal, Source, Status
-from syncengine.scope import Scope
 
 from .applying import applied, walked
 from .estate import actions, addresses, change_of, items, notes, planned, refused, row, says_nothing

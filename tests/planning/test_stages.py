@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import asdict
 
-from syncengine.calls import OPERATION_OF, Step
-from syncengine.plan import narrowed
-from syncengine.plan_model import Plan
+from syncengine.plan.build import narrowed
+from syncengine.plan.calls import OPERATION_OF, Step
+from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Removal, Status
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.calls import Step
-from syncengine.diff import Effect
+from syncengine.plan.calls import Step
+from syncengine.plan.diff import Effect
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
 
 from .applying import applied, walked

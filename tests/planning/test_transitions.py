@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from syncengine.manifest.desired import Desired
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Removal, Status
-from syncengine.scope import Scope
 
 from .applying import applied
 from .estate import NOTHING, Rows, ask, planned, says_nothing

@@ -10,10 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Problems
-from syncengine.plan_model import Plan
-from syncengine.planner import make_plan
+from syncengine.plan.model import Plan
+from syncengine.plan.planner import make_plan
+from syncengine.plan.request import Request, Surroundings
 from syncengine.project.model import Project
-from syncengine.request import Request, Surroundings
 
 Planned = Plan | tuple[Diagnostic, ...]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from syncengine.aims import Note
-from syncengine.calls import Call
-from syncengine.diff import Action, Change, Effect, FieldChange
 from syncengine.errors import Diagnostic, Severity
-from syncengine.gate import Approval, Gate
-from syncengine.plan_model import Basis, Plan, Summary
+from syncengine.plan.aim import Note
+from syncengine.plan.calls import Call
+from syncengine.plan.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.gate import Approval, Gate
+from syncengine.plan.model import Basis, Plan, Summary
+from syncengine.plan.sweep import Sweep
 from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
-from syncengine.sweep import Sweep
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'
 """Everything that has a meaning somewhere: escapes, markup, line ends, workflow commands, mentions."""

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 
 from syncengine.chronicle import Chronicle
-from syncengine.diff import Action, Change
 from syncengine.errors import (
     AuthFailed,
     Diagnostic,
@@ -26,6 +25,7 @@ from syncengine.errors import (
     Usage,
     WrongTeam,
 )
+from syncengine.plan.diff import Action, Change
 from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab

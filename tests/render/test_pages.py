@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from syncengine.diff import Action, Change
 from syncengine.errors import GateTripped
-from syncengine.plan_model import Plan
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.model import Plan
 from syncengine.render.html import plan_html
 from syncengine.render.look import Look
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose

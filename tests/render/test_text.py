@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from syncengine.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.diff import Action, Change, Effect, FieldChange
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.look import Look
 from syncengine.render.report_text import report_text

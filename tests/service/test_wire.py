@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from syncengine.apply import singles
-from syncengine.calls import OPERATION_OF
 from syncengine.effects import Leave
+from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.sandbox import Sandbox

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.diff import IMPORTED
+from syncengine.plan.diff import IMPORTED
 from tests.cli.program import Project, category, tag
 from tests.cli.service import Service, serving
 

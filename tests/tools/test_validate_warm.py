@@ -13,7 +13,7 @@ import pytest
 
 from syncengine.manifest import desired
 from syncengine.manifest.cache import Settled, opened, sealed
-from syncengine.planner import validated
+from syncengine.plan.planner import validated
 from syncengine.project.load import load_project
 from tests.tools.validating import validate
 

@@ -11,23 +11,23 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, may_be_held
-from syncengine.calls import Item, Step, whole_tag
-from syncengine.diff import REOPENED, Action, Change, Diff, Difference, diff
 from syncengine.effects import Leave
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
 from syncengine.manifest.desired import Desired
-from syncengine.objections import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan_model import Basis, Options, Plan, Summary
-from syncengine.policy import aim
+from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.calls import Item, Step, whole_tag
+from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
+from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff
+from syncengine.plan.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
+from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.policy import aim
+from syncengine.plan.scope import Scope
+from syncengine.plan.stages import Numbering, Stage, stages_of
+from syncengine.plan.sweep import Sweep, is_type, sweep_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.scope import Scope
-from syncengine.stages import Numbering, Stage, stages_of
 from syncengine.state.codec import digest
-from syncengine.sweep import Sweep, is_type, sweep_of
 
 
 def plan(

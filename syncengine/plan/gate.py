@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.aims import may_be_held
-from syncengine.diff import Action, Change, Difference
-from syncengine.origins import origins, template_of
+from syncengine.plan.aim import may_be_held
+from syncengine.plan.diff import Action, Change, Difference
+from syncengine.plan.provenance import origins, template_of
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 

@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from syncengine.aims import Leaving, Way
-from syncengine.diff import Action, Change, Difference, Effect, is_new
 from syncengine.document.text import folded
 from syncengine.effects import Leave
+from syncengine.plan.aim import Leaving, Way
+from syncengine.plan.diff import Action, Change, Difference, Effect, is_new
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,

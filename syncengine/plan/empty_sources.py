@@ -13,7 +13,7 @@ from syncengine.document.diagnostics import Findings
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.origins import origins, template_of
+from syncengine.plan.provenance import origins, template_of
 from syncengine.resource import Key, Recorded, Status
 
 

@@ -15,31 +15,31 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.aims import Rules
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.gc_pause import no_collection
-from syncengine.emptied import refuse_emptied
 from syncengine.errors import Diagnostic, Usage
-from syncengine.gate import Approval, Earlier, Loss, counted
-from syncengine.increment import Since, plan_since
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
 from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
 from syncengine.manifest.load import digests_of, read_all
-from syncengine.objections import REMOVED_UNKNOWN
-from syncengine.plan import plan
-from syncengine.plan_model import Basis, Options, Plan
+from syncengine.plan.aim import Rules
+from syncengine.plan.build import plan
+from syncengine.plan.checks import REMOVED_UNKNOWN
+from syncengine.plan.empty_sources import refuse_emptied
+from syncengine.plan.gate import Approval, Earlier, Loss, counted
+from syncengine.plan.incremental import Since, plan_since
+from syncengine.plan.model import Basis, Options, Plan
+from syncengine.plan.recent_losses import recent_losses
+from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.scope import Scope
+from syncengine.plan.state_checks import state_warnings
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
-from syncengine.recent_losses import recent_losses
-from syncengine.request import Request, Surroundings
 from syncengine.resource import Kind
-from syncengine.scope import Scope
 from syncengine.service.operations import DELETE_TAG
 from syncengine.state.info import Facts, Recollection
 from syncengine.state.sqlite_reader import recollection
-from syncengine.state_checks import state_warnings
 
 CACHE_FOLDER = ".syncengine"
 WORTH_KEEPING = 100_000

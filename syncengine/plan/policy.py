@@ -12,11 +12,11 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, Leaving, Note, Rules, Way, may_be_held, standing
 from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.plan.aim import Aim, Leaving, Note, Rules, Way, may_be_held, standing
+from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
-from syncengine.scope import Scope
 
 
 @dataclass(slots=True)

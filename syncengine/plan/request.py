@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.plan_model import Plan
-from syncengine.scope import Scope
+from syncengine.plan.model import Plan
+from syncengine.plan.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)

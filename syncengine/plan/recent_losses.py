@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from syncengine.diff import ALTERNATIVES, Action, Change, FieldChange, is_cleared
-from syncengine.gate import ALWAYS_ASKS, LEAVES_AS, Earlier, Loss, is_ours, losses_of
+from syncengine.plan.diff import ALTERNATIVES, Action, Change, FieldChange, is_cleared
+from syncengine.plan.gate import ALWAYS_ASKS, LEAVES_AS, Earlier, Loss, is_ours, losses_of
 from syncengine.resource import Recorded, Status
 from syncengine.state.info import Recollection
 from syncengine.state.removals import Removal

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
-from syncengine.aims import Note, Rules
-from syncengine.calls import Call, Item
-from syncengine.diff import Change
 from syncengine.effects import Leave
 from syncengine.errors import Diagnostic
-from syncengine.gate import Gate
+from syncengine.plan.aim import Note, Rules
+from syncengine.plan.calls import Call, Item
+from syncengine.plan.diff import Change
+from syncengine.plan.gate import Gate
+from syncengine.plan.scope import Scope
+from syncengine.plan.stages import Stage
+from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Level, Limit
 from syncengine.resource import Key
-from syncengine.scope import Scope
-from syncengine.stages import Stage
-from syncengine.sweep import Sweep
 
 
 class Summary(Struct, frozen=True, gc=False):

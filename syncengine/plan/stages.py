@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from syncengine.aims import Aim
-from syncengine.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
-from syncengine.diff import Difference
+from syncengine.plan.aim import Aim
+from syncengine.plan.calls import OPERATION_OF, Call, Item, Needed, Step, calls_for, whole_tag
+from syncengine.plan.diff import Difference
 from syncengine.service.operations import Operation
 
 RIDE_ALONG = 10

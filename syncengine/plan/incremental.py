@@ -16,15 +16,15 @@ from msgspec.structs import replace
 
 from syncengine.document.diagnostics import in_order
 from syncengine.errors import Diagnostic, Severity
-from syncengine.gate import SHRINKS, Earlier, Gate, Loss
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import Desired, ManifestSet
 from syncengine.manifest.load import Fresh, Read, Reread, keep, read_one, unpacked
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
-from syncengine.origins import template_of
-from syncengine.plan import plan
-from syncengine.plan_model import Basis, Options, Plan, Summary
+from syncengine.plan.build import plan
+from syncengine.plan.gate import SHRINKS, Earlier, Gate, Loss
+from syncengine.plan.model import Basis, Options, Plan, Summary
+from syncengine.plan.provenance import template_of
 from syncengine.project.load import levelled
 from syncengine.resource import Key, Kind, Recorded, Resource
 

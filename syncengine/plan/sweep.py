@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from syncengine.aims import Aim, Way
-from syncengine.calls import Call, Item
-from syncengine.diff import is_new
 from syncengine.effects import Leave
+from syncengine.plan.aim import Aim, Way
+from syncengine.plan.calls import Call, Item
+from syncengine.plan.diff import is_new
+from syncengine.plan.stages import Numbering
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
-from syncengine.stages import Numbering
 
 
 class Sweep(Struct, frozen=True, gc=False):

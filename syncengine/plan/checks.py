@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from syncengine.aims import Aim, may_be_held
 from syncengine.document.diagnostics import suggestion
 from syncengine.errors import Diagnostic, Severity, with_row
-from syncengine.likely_renames import likely_renames
+from syncengine.plan.aim import Aim, may_be_held
+from syncengine.plan.likely_renames import likely_renames
 from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
 
 RENAME_SUSPECTED = "rename-suspected"

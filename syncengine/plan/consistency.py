@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, Note, Rules, Way
-from syncengine.diff import Diff
 from syncengine.effects import Leave
-from syncengine.gate import SAYS, Gate, approval_of, gate, losses_in
-from syncengine.objections import objections
-from syncengine.plan import derived, reasserted, risk_of
-from syncengine.plan_model import Plan
+from syncengine.plan.aim import Aim, Note, Rules, Way
+from syncengine.plan.build import derived, reasserted, risk_of
+from syncengine.plan.checks import objections
+from syncengine.plan.diff import Diff
+from syncengine.plan.gate import SAYS, Gate, approval_of, gate, losses_in
+from syncengine.plan.model import Plan
+from syncengine.plan.saved_aim import aim_of, inconsistent
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.saved_aim import aim_of, inconsistent
 
 FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 """Notes that follow from what is sent."""

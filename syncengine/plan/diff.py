@@ -8,8 +8,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from syncengine.aims import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.effects import Leave
+from syncengine.plan.aim import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
 
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from syncengine.aims import Aim, Leaving, Way, may_be_held
-from syncengine.calls import Item, Step
-from syncengine.diff import Action, Change
 from syncengine.effects import Leave
 from syncengine.errors import StalePlan
-from syncengine.plan_model import Plan
-from syncengine.policy import members_of
+from syncengine.plan.aim import Aim, Leaving, Way, may_be_held
+from syncengine.plan.calls import Item, Step
+from syncengine.plan.diff import Action, Change
+from syncengine.plan.model import Plan
+from syncengine.plan.policy import members_of
 from syncengine.resource import Body, Key, Kind, Recorded, Resource, Status, category_references
 
 INCONSISTENT = "plan-inconsistent"

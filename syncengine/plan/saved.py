@@ -16,13 +16,13 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from syncengine.calls import Item
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
-from syncengine.plan_model import Plan
+from syncengine.plan.calls import Item
+from syncengine.plan.model import Plan
+from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 from syncengine.resource import Key
-from syncengine.saved_aim import inconsistent
 
 FORMAT = "syncengine.plan/v1"
 NOTHING = msgspec.Raw(b"")
