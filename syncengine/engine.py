@@ -12,12 +12,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from syncengine import guards
-from syncengine.apply import applier
+from syncengine.apply import applier, guards
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
+from syncengine.apply.report import Report, Status
+from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import Run as ApplyRun
-from syncengine.chronicle import Chronicle
 from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
@@ -26,7 +26,6 @@ from syncengine.plan.planner import Checked, checked, confirm_settled, judged, o
 from syncengine.plan.request import Request, Surroundings
 from syncengine.project import git
 from syncengine.project.model import Project
-from syncengine.report import Report, Status
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.history import Run

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from syncengine.apply import batches, session, singles
+from syncengine.apply import batches, singles, sweep_session
 from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
+from syncengine.apply.report import Outcome
 from syncengine.apply.run import FLUSH_AT, Run, category_of, leaves_of
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.calls import Call, Item, Step
@@ -15,7 +16,6 @@ from syncengine.plan.diff import Action
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
 from syncengine.plan.sweep import Sweep
-from syncengine.report import Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service.operations import OPERATIONS, UPSERT_TAGS, Operation
 
@@ -35,7 +35,7 @@ async def perform(run: Run, plan: Plan) -> None:
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
-        await session.cancel_left_open(run)
+        await sweep_session.cancel_left_open(run)
         await _send_all(run, plan, settled)
     run.journal.flush()
     batches.doubt_refused_ids(run)
@@ -92,7 +92,7 @@ async def _send_sweep(run: Run, sweep: Sweep) -> None:
         run.landing.defer_sweep(removals)
         return
     run.tell(StageStarted("sweep", len(uploads)))
-    await session.perform(run, sweep)
+    await sweep_session.perform(run, sweep)
 
 
 def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:

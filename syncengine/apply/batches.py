@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, Verdict, judge
 from syncengine.apply.events import ItemEnded
+from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import Run, category_of
 from syncengine.effects import Leave
 from syncengine.plan.calls import Item
-from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Status
 from syncengine.service import wire
 from syncengine.service.operations import UPSERT_TAG_CATEGORIES, UPSERT_TAGS, Operation

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from syncengine.report import CallError, Outcome
+from syncengine.apply.report import CallError, Outcome
 from syncengine.resource import Key, Source
 
 

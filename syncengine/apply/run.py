@@ -11,9 +11,9 @@ from typing import Protocol
 
 from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.apply.landing import Landing, Patience
+from syncengine.apply.report import CallError, Outcome
 from syncengine.effects import Leave
 from syncengine.plan.calls import Item
-from syncengine.report import CallError, Outcome
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
 from syncengine.service.operations import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
+from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import Run
 from syncengine.effects import Leave
 from syncengine.plan.calls import Item
-from syncengine.report import CallError, Outcome
 from syncengine.resource import Key
 from syncengine.service import wire
 from syncengine.service.operations import (

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from msgspec import structs
 
+from syncengine.apply.report import Status
 from syncengine.cli.asking import agreed
 from syncengine.cli.completing import files
 from syncengine.cli.embedded import address_file
@@ -33,7 +34,6 @@ from syncengine.project import folder
 from syncengine.project.model import Project
 from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
-from syncengine.report import Status
 
 
 class Seconds(click.ParamType[float]):

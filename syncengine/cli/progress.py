@@ -21,9 +21,9 @@ from syncengine.apply.events import (
     Stopping,
     Waiting,
 )
+from syncengine.apply.report import Outcome
 from syncengine.cli.output import Output
 from syncengine.render.words import number
-from syncengine.report import Outcome
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic
 from syncengine.plan.model import Plan
 from syncengine.render.diagnostics import diagnostics_text
@@ -21,7 +22,6 @@ from syncengine.render.report_markdown import report_markdown
 from syncengine.render.report_text import report_text
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
 from syncengine.render.text import plan_text
-from syncengine.report import Report
 
 PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {
     "text": plan_text,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
+from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import message
 from syncengine.render.json import Document, dumped
@@ -13,7 +14,6 @@ from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings
 from syncengine.render.places import repository_line, repository_path
 from syncengine.render.visible import visible
-from syncengine.report import Report
 
 SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor"}
 

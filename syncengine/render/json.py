@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 from msgspec import structs
 
+from syncengine.apply.report import CallError, Report, Result, Session
 from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
@@ -20,7 +21,6 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.plan.sweep import Sweep
 from syncengine.render.look import PLAIN, Look
-from syncengine.report import CallError, Report, Result, Session
 from syncengine.resource import Source
 
 Document = dict[str, Any]

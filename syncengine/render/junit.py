@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from itertools import chain
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from syncengine.apply.report import Outcome, Report, Result
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import message, where
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import finding
 from syncengine.render.visible import visible
-from syncengine.report import Outcome, Report, Result
 
 ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "skipped"}
 

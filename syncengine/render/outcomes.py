@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from syncengine.apply.report import CallError, Outcome, Report, Result, Session, Status, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
 from syncengine.render.visible import visible
 from syncengine.render.words import counted, number, requests
-from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals, status_after
 
 
 class Trouble(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from syncengine.apply.report import Report, Result
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.markdown import LIMIT, Block, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.words import counted, number, place
-from syncengine.report import Report, Result
 
 PLACES = 20
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from syncengine.apply.report import Report, Result, Status
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.look import PLAIN, Look, Tone, lettered
 from syncengine.render.outcomes import alike, finding, headline, next_step, session_sentence, shared
 from syncengine.render.text import joined, paragraph
 from syncengine.render.visible import cells, visible
 from syncengine.render.words import counted, number, place
-from syncengine.report import Report, Result, Status
 
 ALONE = 3
 """Changes with one and the same error that are still told one by one."""

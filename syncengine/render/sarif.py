@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from syncengine import __version__
+from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Row
 from syncengine.manifest.lints import LINTS
 from syncengine.render.diagnostics import message
@@ -15,7 +16,6 @@ from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings
 from syncengine.render.places import in_repository, repository_line, repository_path
 from syncengine.render.visible import visible
-from syncengine.report import Report
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from syncengine.apply.events import Event, Remark, Retrying, Waiting
+from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
 from syncengine.plan.request import Request, Surroundings
@@ -20,7 +21,6 @@ from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
-from syncengine.report import Outcome
 from syncengine.serve.log import Log
 from syncengine.serve.standing import Standing
 

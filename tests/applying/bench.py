@@ -13,13 +13,13 @@ from typing import Any
 
 import httpx
 
+from syncengine.apply.report import Outcome, Result
 from syncengine.engine import Application, Applied
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
 from syncengine.plan.request import Request, Surroundings
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
-from syncengine.report import Outcome, Result
 from syncengine.resource import Recorded, Status
 from syncengine.state.store import State, open_state
 

@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from syncengine import report
-from syncengine.apply import applier
+from syncengine.apply import applier, report
+from syncengine.apply.guards import refuse_inconsistent, refuse_stale
 from syncengine.apply.landing import Patience
+from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import Run as ApplyRun
-from syncengine.chronicle import Chronicle
 from syncengine.errors import Problems, StalePlan
-from syncengine.guards import refuse_inconsistent, refuse_stale
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from syncengine.apply.report import Status
 from syncengine.plan.aim import Rules
 from syncengine.project.schema import Ownership
-from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from syncengine.apply.report import Status
 from syncengine.plan.aim import Rules
-from syncengine.report import Status
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
 from .crash_model import DEATHS, Ending, House, Manifest, Trouble

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from syncengine.report import Status
+from syncengine.apply.report import Status
 from syncengine.resource import Removal
 
 from .crash_model import House, Manifest, Trouble

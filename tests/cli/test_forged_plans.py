@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from syncengine import guards
+from syncengine.apply import guards
 from syncengine.errors import SyncengineError
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan

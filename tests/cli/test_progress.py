@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from syncengine.apply.events import ItemEnded, StageStarted
+from syncengine.apply.report import Outcome
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.progress import EVERY_SECONDS, Progress
-from syncengine.report import Outcome
 from syncengine.resource import Key, Kind
 
 from .program import Project, category, tag

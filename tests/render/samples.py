@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from syncengine.apply.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Call
@@ -11,7 +12,6 @@ from syncengine.plan.diff import Action, Change, Effect, FieldChange
 from syncengine.plan.gate import Approval, Gate
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
-from syncengine.report import CallError, Outcome, Report, Result, Session, Status, Totals
 from syncengine.resource import Key, Kind, Row, Source, Value
 
 HOSTILE = 'a\x1b[31mred\x07`|<script>alert("x")</script>\u202e\n::error::@someone #1 </details> | \\ " &'

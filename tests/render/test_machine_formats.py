@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from syncengine.chronicle import Chronicle
+from syncengine.apply.report import Outcome, Report, Status
+from syncengine.apply.report_builder import Chronicle
 from syncengine.errors import (
     AuthFailed,
     Diagnostic,
@@ -34,7 +35,6 @@ from syncengine.render.junit import report_junit
 from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import TROUBLES, findings, report_of
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
-from syncengine.report import Outcome, Report, Status
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixed, plan_limit, plan_of, tag
 

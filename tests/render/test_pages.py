@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from syncengine.apply.report import CallError, Outcome
 from syncengine.errors import GateTripped
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
@@ -16,7 +17,6 @@ from syncengine.render.look import Look
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
 from syncengine.render.outcomes import report_of as report_of_error
 from syncengine.render.report_markdown import report_markdown
-from syncengine.report import CallError, Outcome
 
 from .samples import (
     HOSTILE,

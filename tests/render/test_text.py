@@ -6,13 +6,13 @@ import re
 
 import pytest
 
+from syncengine.apply.report import CallError, Outcome
 from syncengine.plan.diff import Action, Change, Effect, FieldChange
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.look import Look
 from syncengine.render.report_text import report_text
 from syncengine.render.text import plan_text
 from syncengine.render.visible import cells, cut, excerpts, quoted, visible, wrapped
-from syncengine.report import CallError, Outcome
 from syncengine.resource import Source
 
 from .samples import (

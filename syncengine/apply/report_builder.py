@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
+from syncengine.apply.report import Outcome, Report, Result, Session, Status, Tally, status_after, status_of, totals
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan.model import Plan
-from syncengine.report import Outcome, Report, Result, Session, Status, Tally, status_after, status_of, totals
 from syncengine.service.client import Traffic
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from syncengine.apply.staleness import mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
@@ -20,7 +21,6 @@ from syncengine.plan.state_checks import OTHER_SERVICE, of_another_service
 from syncengine.project import git
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.staleness import mismatches
 from syncengine.state.store import Facts, State, open_state
 
 

@@ -9,10 +9,10 @@ from enum import Enum
 from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, judge
 from syncengine.apply.batches import MAX_OFFENDERS, spell
 from syncengine.apply.events import SessionEnded, SessionOpened
+from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import Run
 from syncengine.plan.calls import Item
 from syncengine.plan.sweep import Sweep
-from syncengine.report import CallError, Outcome
 from syncengine.service.operations import (
     CANCEL_SYNC_SESSION,
     COMPLETE_SYNC_SESSION,
