@@ -18,7 +18,14 @@ from syncengine.apply.landing import Patience
 from syncengine.apply.report import Report, Status
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import Run as ApplyRun
-from syncengine.connection import check_team, client_of, prove_lease, stopping_on_signals, team_of, unproven_paths
+from syncengine.connector.connection import (
+    check_team,
+    client_of,
+    prove_lease,
+    stopping_on_signals,
+    team_of,
+    unproven_paths,
+)
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan.model import Plan

@@ -14,7 +14,7 @@ from syncengine.cli.service import calling
 from syncengine.render.visible import visible
 
 if TYPE_CHECKING:
-    from syncengine.connector import Registered
+    from syncengine.connector.registration import Registered
 
 TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
 PUBLISHED = (
@@ -35,7 +35,7 @@ def connector() -> None:
 @printing_command
 def register_connector(given: Globals, format: str) -> int:
     """Tell the service who connects, and remember its settings for us. The secrets of its answer are dropped."""
-    from syncengine.connector import register
+    from syncengine.connector.registration import register
     from syncengine.state.connector_settings import remember
 
     registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
@@ -47,7 +47,7 @@ def register_connector(given: Globals, format: str) -> int:
 @printing_command
 def check_connector(given: Globals, format: str) -> int:
     """Make an authenticated call that names the team. Fails for another one than the project's, or the state's."""
-    from syncengine.connection import proven_team
+    from syncengine.connector.connection import proven_team
 
     team = calling(given, proven_team)
     return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
@@ -67,7 +67,7 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 
     TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
     """
-    from syncengine.connector import ErrorType, Failure, by_hand
+    from syncengine.connector.registration import ErrorType, Failure, by_hand
 
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
     failure = Failure(type, message)
@@ -80,7 +80,7 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 @printing_command
 def clear_health(given: Globals, format: str) -> int:
     """Clear whatever failure was reported."""
-    from syncengine.connector import by_hand
+    from syncengine.connector.registration import by_hand
 
     calling(given, lambda client, _: by_hand(client, None))
     return show(given, format, {"reported": None}, "Cleared.\n")

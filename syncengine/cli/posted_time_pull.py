@@ -58,8 +58,8 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
 
 
 async def _pulled(client: Client, project: Project, limit: int | None, told: list[Event]) -> bool:
-    from syncengine.connection import prove_team, stopping_on_signals
-    from syncengine.connector import settings_of
+    from syncengine.connector.connection import prove_team, stopping_on_signals
+    from syncengine.connector.registration import settings_of
     from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.events import Waiting
     from syncengine.posted_time.mechanism import FETCH
@@ -107,7 +107,7 @@ def _section(project: Project) -> PostedTimeSection:
 
 async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) -> None:
     """Tell users of sinks that are down, or that all are well; of one in doubt there is nothing to say."""
-    from syncengine.connector import HealthReporter
+    from syncengine.connector.registration import HealthReporter
     from syncengine.posted_time.events import Waiting
 
     if delivery.is_cautious and not delivery.reported:

@@ -81,7 +81,7 @@ def _sentences(said: Sequence[str]) -> str:
 
 
 async def _registered(client: Client, project: Project, name: str | None, said: list[str]) -> str:
-    from syncengine.connection import prove_team
+    from syncengine.connector.connection import prove_team
     from syncengine.posted_time.mechanism import FETCH, Registrar, callback_of
 
     chosen = name or _mode(project)

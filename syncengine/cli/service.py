@@ -22,7 +22,7 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
     """What `talk` comes to with a client of the project's service."""
     from syncengine.cli.applying import serving
     from syncengine.cli.requests import announce
-    from syncengine.connection import client_of
+    from syncengine.connector.connection import client_of
 
     project = given.project()
     output = Output(given, project.root)
@@ -44,8 +44,8 @@ def service_settings(given: Globals) -> Mapping[str, Any] | None:
 
     A project that names no service, or no key of it, is not asked for one.
     """
-    from syncengine.connection import prove_team
-    from syncengine.connector import NOT_REGISTERED, settings_of
+    from syncengine.connector.connection import prove_team
+    from syncengine.connector.registration import NOT_REGISTERED, settings_of
 
     project = given.project()
     output = Output(given, project.root)

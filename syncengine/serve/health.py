@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from syncengine.connector import HealthReporter
+from syncengine.connector.registration import HealthReporter
 from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.serve.log import Log

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from starlette.types import ASGIApp
 
-from syncengine.connector import Registered
+from syncengine.connector.registration import Registered
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.delivery import Delivery

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp
 
-from syncengine.connection import client_of, prove_team
-from syncengine.connector import NOT_REGISTERED, HealthReporter, Registered, register, renewal
+from syncengine.connector.connection import client_of, prove_team
+from syncengine.connector.registration import NOT_REGISTERED, HealthReporter, Registered, register, renewal
 from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable, WrongTeam
 from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging

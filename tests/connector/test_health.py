@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.connector import ERROR_TYPES, HealthReporter, failure_of
+from syncengine.connector.registration import ERROR_TYPES, HealthReporter, failure_of
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.service.client import Client

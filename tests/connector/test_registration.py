@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from syncengine import __version__
-from syncengine.connector import register, registration, renewal
+from syncengine.connector.registration import register, registration, renewal
 from syncengine.errors import AuthFailed, SyncengineError
 from syncengine.service.client import Client
 from tests.cli.program import Project, tag

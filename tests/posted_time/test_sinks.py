@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from syncengine.connector import failure_of
+from syncengine.connector.registration import failure_of
 from syncengine.posted_time.delivery import HOLD, Delivery, Outcome, TroubleKind, Verdict
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONGEST_REST
 from tests.dripping import BODY, HEADERS, dripping

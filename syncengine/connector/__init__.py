@@ -1,0 +1,1 @@
+"""The connector at the service: whose key this is, its registration and its health."""
