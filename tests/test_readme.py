@@ -15,7 +15,7 @@ import pytest
 
 from syncengine.cli.commands import COMMANDS
 from syncengine.errors import ExitCode
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)

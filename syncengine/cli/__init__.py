@@ -19,7 +19,7 @@ import click
 from syncengine.cli.commands import program
 from syncengine.cli.streams import discard_stdout, put, tell
 from syncengine.errors import ExitCode, SyncengineError, Usage
-from syncengine.render.visible import harmless, visible
+from syncengine.render.escape import harmless, visible
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -109,10 +109,10 @@ def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCo
     asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]
     if asked and asked[-1] in MACHINE_FORMATS:
         from syncengine.cli.output import COMMANDS
-        from syncengine.render.formats import DIAGNOSTIC_FORMATS
         from syncengine.render.json import report_json
-        from syncengine.render.look import PLAIN
         from syncengine.render.outcomes import report_of
+        from syncengine.render.registry import DIAGNOSTIC_FORMATS
+        from syncengine.render.style import PLAIN
 
         is_report = "apply" in words and asked[-1] == "json"
         text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[asked[-1]](error.diagnostics(), PLAIN)

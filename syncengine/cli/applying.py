@@ -32,8 +32,8 @@ from syncengine.plan.request import Request, Surroundings
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.project import folder
 from syncengine.project.model import Project
-from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
 from syncengine.render.outcomes import report_of
+from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
 
 
 class Seconds(click.ParamType[float]):

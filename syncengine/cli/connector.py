@@ -11,7 +11,7 @@ from syncengine.cli.help import Group
 from syncengine.cli.options import Globals
 from syncengine.cli.printing import printing_command, show
 from syncengine.cli.service import calling
-from syncengine.render.visible import visible
+from syncengine.render.escape import visible
 
 if TYPE_CHECKING:
     from syncengine.connector.registration import Registered

@@ -8,7 +8,7 @@ from dataclasses import asdict
 import orjson
 
 from syncengine.cli.streams import tell
-from syncengine.render.visible import visible
+from syncengine.render.escape import visible
 from syncengine.service.trace import TRACE, Traced
 
 

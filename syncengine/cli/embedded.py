@@ -13,7 +13,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode
 from syncengine.project import folder
 from syncengine.project.atomic_write import write_whole
-from syncengine.render.visible import file_name
+from syncengine.render.escape import file_name
 
 
 @click.command(cls=Command)

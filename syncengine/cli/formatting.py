@@ -16,7 +16,7 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.atomic_write import write_whole
-from syncengine.render.visible import file_name
+from syncengine.render.escape import file_name
 
 FMT_FORMAT = "syncengine.fmt/v1"
 LAID_OUT = (".yaml", ".yml")

@@ -17,9 +17,9 @@ from syncengine.cli.streams import put, safe, tell
 from syncengine.errors import Diagnostic, SyncengineError
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.model import FILE_NAME
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
-from syncengine.render.look import Look
-from syncengine.render.visible import harmless, visible
+from syncengine.render.escape import harmless, visible
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, TROUBLE_FORMATS
+from syncengine.render.style import Look
 
 COMMANDS = frozenset({"github"})
 """Formats that are commands for the runner that reads the log."""

@@ -18,7 +18,7 @@ from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError, Usage
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, TROUBLE_FORMATS
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, TROUBLE_FORMATS
 from syncengine.render.words import counted
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
 def _schemas(names: Sequence[str]) -> dict[str, Any]:
     """Those with these names, by file name; all of them without names."""
     from syncengine.document.diagnostics import suggestion
-    from syncengine.schema import SUFFIX, schemas
+    from syncengine.render.schemas.published import SUFFIX, schemas
 
     made = schemas()
     known = {name.removesuffix(SUFFIX): name for name in made}

@@ -287,7 +287,7 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> Non
 
 
 def _say(given: Globals, format: str, ids: Sequence[str], act: Act) -> int:
-    from syncengine.render.visible import visible
+    from syncengine.render.escape import visible
     from syncengine.render.words import counted
 
     text = "".join(f"  {visible(id)}\n" for id in ids)

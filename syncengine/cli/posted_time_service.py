@@ -16,7 +16,7 @@ from syncengine.cli.output import Output
 from syncengine.cli.printing import printing_command, show
 from syncengine.cli.service import calling
 from syncengine.errors import ExitCode, Usage
-from syncengine.render.visible import visible
+from syncengine.render.escape import visible
 
 if TYPE_CHECKING:
     from syncengine.posted_time.listing import Listing

@@ -23,7 +23,7 @@ from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.request import Surroundings
 from syncengine.project.atomic_write import write_whole
-from syncengine.render import recorded as rendering
+from syncengine.render import state as rendering
 from syncengine.resource import Key
 from syncengine.state import transfer
 from syncengine.state.holder import Holder

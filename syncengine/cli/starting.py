@@ -40,8 +40,8 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
 
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
     """
+    from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
-    from syncengine.render.visible import file_name
     from syncengine.starter.from_csv import generated
     from syncengine.starter.project import SAMPLES, begin, starter_files
 
@@ -80,7 +80,7 @@ def _installation(install: str | None) -> Installation:
 
 def _schemas() -> dict[str, str]:
     from syncengine.render.json import dumped
-    from syncengine.schema import schemas
+    from syncengine.render.schemas.published import schemas
 
     made = schemas()
     return {f"schemas/{name}": dumped(made[name]) for name in SCHEMAS}

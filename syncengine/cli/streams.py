@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TextIO
 
-from syncengine.render.visible import harmless
+from syncengine.render.escape import harmless
 
 RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 """Variables of runners that read commands in the log of a job."""

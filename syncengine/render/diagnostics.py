@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.visible import cells, cut, file_name, visible
+from syncengine.render.escape import cells, cut, file_name, visible
+from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.words import counted
 
 TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}

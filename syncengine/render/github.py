@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic
 from syncengine.render.diagnostics import message
-from syncengine.render.look import PLAIN, Look
+from syncengine.render.escape import harmless, visible
 from syncengine.render.outcomes import findings, headline
-from syncengine.render.places import repository_path
-from syncengine.render.visible import harmless, visible
+from syncengine.render.repo_paths import repository_path
+from syncengine.render.style import PLAIN, Look
 
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
 _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})

@@ -9,11 +9,11 @@ from hashlib import sha256
 from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import message
+from syncengine.render.escape import visible
 from syncengine.render.json import Document, dumped
-from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings
-from syncengine.render.places import repository_line, repository_path
-from syncengine.render.visible import visible
+from syncengine.render.repo_paths import repository_line, repository_path
+from syncengine.render.style import PLAIN, Look
 
 SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor"}
 

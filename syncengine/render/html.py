@@ -10,14 +10,14 @@ from textwrap import dedent
 from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
+from syncengine.render.change_details import Detail, Mark, Span
 from syncengine.render.diagnostics import message, tally, where
-from syncengine.render.difference import Detail, Mark, Span
-from syncengine.render.look import PLAIN, Look, Tone
+from syncengine.render.escape import visible
 from syncengine.render.rows import Fold, Member, Row, Section
+from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
 from syncengine.render.view import ABRIDGED, PlanView, plan_view
-from syncengine.render.visible import visible
 from syncengine.render.words import FEW, TO_DO, number
 from syncengine.render.words import place as placed
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.shares import tag_of
+from syncengine.render.escape import visible
 from syncengine.render.json import Document
-from syncengine.render.recorded import when
-from syncengine.render.visible import visible
+from syncengine.render.state import when
 from syncengine.render.words import counted
 from syncengine.state.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
 

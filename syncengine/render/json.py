@@ -20,7 +20,7 @@ from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.plan.sweep import Sweep
-from syncengine.render.look import PLAIN, Look
+from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Source
 
 Document = dict[str, Any]

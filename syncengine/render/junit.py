@@ -9,9 +9,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from syncengine.apply.report import Outcome, Report, Result
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import message, where
-from syncengine.render.look import PLAIN, Look
+from syncengine.render.escape import visible
 from syncengine.render.outcomes import finding
-from syncengine.render.visible import visible
+from syncengine.render.style import PLAIN, Look
 
 ELEMENTS = {Outcome.FAILED: "failure", Outcome.UNKNOWN: "error", Outcome.SKIPPED: "skipped"}
 

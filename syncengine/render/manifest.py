@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.render.visible import file_name
+from syncengine.render.escape import file_name
 from syncengine.resource import Kind, Removed, Resource
 
 SECTIONS = {Kind.CATEGORY: "tagCategories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}

@@ -15,11 +15,11 @@ from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
-from syncengine.render.look import PLAIN, Look
+from syncengine.render.escape import cut, visible
 from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
 from syncengine.render.view import ABRIDGED, PlanView, plan_view
-from syncengine.render.visible import cut, visible
 from syncengine.render.words import FEW, TO_DO, number
 
 LIMIT = 60_000

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from syncengine.apply.report import CallError, Outcome, Report, Result, Session, Status, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
-from syncengine.render.visible import visible
+from syncengine.render.escape import visible
 from syncengine.render.words import counted, number, requests
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from syncengine.posted_time.audit import Audit, Known, Other
 from syncengine.posted_time.listing import Listing
+from syncengine.render.escape import visible
 from syncengine.render.json import Document
-from syncengine.render.recorded import when
-from syncengine.render.visible import visible
+from syncengine.render.state import when
 from syncengine.render.words import counted
 from syncengine.service.posted_time import submitted
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from syncengine.apply.report import Report, Result
-from syncengine.render.look import PLAIN, Look
 from syncengine.render.markdown import LIMIT, Block, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
+from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import counted, number, place
 
 PLACES = 20

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from syncengine.apply.report import Report, Result, Status
 from syncengine.render.diagnostics import diagnostic_lines
-from syncengine.render.look import PLAIN, Look, Tone, lettered
+from syncengine.render.escape import cells, visible
 from syncengine.render.outcomes import alike, finding, headline, next_step, session_sentence, shared
+from syncengine.render.style import PLAIN, Look, Tone, lettered
 from syncengine.render.text import joined, paragraph
-from syncengine.render.visible import cells, visible
 from syncengine.render.words import counted, number, place
 
 ALONE = 3

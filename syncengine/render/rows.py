@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.render.difference import Detail, Mark, Span
-from syncengine.render.look import Tone
-from syncengine.render.visible import file_name
+from syncengine.render.change_details import Detail, Mark, Span
+from syncengine.render.escape import file_name
+from syncengine.render.style import Tone
 from syncengine.render.words import FEW, counted, number, place
 from syncengine.resource import Source
 

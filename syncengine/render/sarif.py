@@ -10,12 +10,12 @@ from syncengine.apply.report import Report
 from syncengine.errors import Diagnostic, Row
 from syncengine.manifest.lints import LINTS
 from syncengine.render.diagnostics import message
+from syncengine.render.escape import visible
 from syncengine.render.gitlab import fingerprints
 from syncengine.render.json import Document, dumped
-from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import findings
-from syncengine.render.places import in_repository, repository_line, repository_path
-from syncengine.render.visible import visible
+from syncengine.render.repo_paths import in_repository, repository_line, repository_path
+from syncengine.render.style import PLAIN, Look
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

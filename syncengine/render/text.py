@@ -11,10 +11,10 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.diagnostics import diagnostic_lines
-from syncengine.render.look import PLAIN, Look, Tone, lettered, painted
+from syncengine.render.escape import cells, file_name, visible, wrapped
 from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
-from syncengine.render.visible import cells, file_name, visible, wrapped
 from syncengine.render.words import listed
 
 SYMBOL_TONES = {

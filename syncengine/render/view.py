@@ -16,11 +16,11 @@ from syncengine.plan.aim import Note
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
-from syncengine.render import difference
-from syncengine.render.difference import Detail, Mark, Span
-from syncengine.render.look import Tone
+from syncengine.render import change_details
+from syncengine.render.change_details import Detail, Mark, Span
+from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Row, Section, folded
-from syncengine.render.visible import quoted, visible
+from syncengine.render.style import Tone
 from syncengine.render.words import NOUNS, among, counted, number, planned
 from syncengine.resource import Key, Kind
 
@@ -113,21 +113,21 @@ def _taking(aspect: Callable[[Change], tuple[Detail, ...]]) -> Callable[[Change]
     """One thing that an update takes away, for the changes that do."""
 
     def details(change: Change) -> tuple[Detail, ...] | None:
-        return (*found, *difference.reason(change)) if (found := aspect(change)) else None
+        return (*found, *change_details.reason(change)) if (found := aspect(change)) else None
 
     return details
 
 
 def _remaining(change: Change) -> tuple[Detail, ...] | None:
     """What is left of an update once its taking parts are told; a change that only takes needs no second row."""
-    rest = difference.updated(change)
-    if not rest and difference.takes(change):
+    rest = change_details.updated(change)
+    if not rest and change_details.takes(change):
         return None
-    return (*rest, *difference.reason(change)) or (difference.remark("sent again as it is"),)
+    return (*rest, *change_details.reason(change)) or (change_details.remark("sent again as it is"),)
 
 
 def _created(change: Change) -> tuple[Detail, ...]:
-    return difference.created_details(change, verbose=False)
+    return change_details.created_details(change, verbose=False)
 
 
 FORGET = "Forgotten: the tag stays on the service and goes on tagging time; this project lets go of it."
@@ -136,18 +136,21 @@ DELETE = "Deleted: the tag is gone from the service."
 OPEN = "What only authorized members could read becomes readable for the whole team."
 
 PARTS: tuple[Part, ...] = (
-    Part(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), difference.removed_details),
-    Part(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), difference.removed_details),
-    Part(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), difference.removed_details),
+    Part(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), change_details.removed_details),
+    Part(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), change_details.removed_details),
+    Part(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), change_details.removed_details),
     *(
-        Part(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), difference.removed_details)
+        Part(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), change_details.removed_details)
         for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
         for action in (Action.RETIRE, Action.FORGET)
     ),
-    Part(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(difference.keywords_deleted)),
-    Part(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(difference.metadata_deleted)),
-    *(Part(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(difference.cleared)) for kind in Kind),
-    Part(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(difference.opened)),
+    Part(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(change_details.keywords_deleted)),
+    Part(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(change_details.metadata_deleted)),
+    *(
+        Part(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(change_details.cleared))
+        for kind in Kind
+    ),
+    Part(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opened)),
     *(Part(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
     *(Part(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
@@ -186,7 +189,7 @@ def _many_created(changes: Sequence[Change]) -> Iterator[Row]:
 
 
 def _created_whole(change: Change) -> tuple[Detail, ...]:
-    return difference.created_details(change, verbose=True)
+    return change_details.created_details(change, verbose=True)
 
 
 def _theme(change: Change, details: tuple[Detail, ...]) -> str:
@@ -211,7 +214,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
     """Deleting activity types is a destructive act on the whole team, and stands by itself (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
-    rows = [_row(change, difference.reason(change), _theme(change, ())) for change in deletes]
+    rows = [_row(change, change_details.reason(change), _theme(change, ())) for change in deletes]
     told = {change.key.name for change in deletes}
     known = plan.sweep.known if plan.sweep else ()
     rows += [Row(Action.DELETE.value, (Member(visible(code), None),)) for code in known if code not in told]
@@ -258,12 +261,12 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
     along = f"takes {counted(len(members), 'tag')} along, and {UNKNOWN_TAGS}"
-    yield _row(change, (Detail("", (Span(along, Mark.REMARK),)), *difference.reason(change)))
+    yield _row(change, (Detail("", (Span(along, Mark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
 
 
 def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
-    rows = [_row(change, difference.reason(change), f"with {visible(category)}", depth=1) for change in members]
+    rows = [_row(change, change_details.reason(change), f"with {visible(category)}", depth=1) for change in members]
     yield from folded(rows, Folding("tag", same=False), fold)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
-from syncengine.render.visible import file_name
+from syncengine.render.escape import file_name
 from syncengine.resource import Kind, Source
 
 FEW = 5

@@ -12,7 +12,7 @@ import orjson
 
 from syncengine.errors import Problems, SyncengineError
 from syncengine.render.diagnostics import where
-from syncengine.render.visible import visible
+from syncengine.render.escape import visible
 
 SHORTEST_SECRET = 4
 """Anything shorter would blot out half of a line, and is no secret."""

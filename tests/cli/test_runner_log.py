@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from syncengine.render.visible import harmless
+from syncengine.render.escape import harmless
 from syncengine.render.words import place
 from syncengine.resource import Source
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from syncengine.errors import Diagnostic, Severity
-from syncengine.schema import schemas
+from syncengine.render.schemas.published import schemas
 from tests.cli.program import Project
 from tests.cli.service import Service
 from tests.manifest.loading import loaded, problems

@@ -21,8 +21,8 @@ from syncengine.manifest.desired import desired, manifest_set
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.load import read_all
 from syncengine.project.load import load_project
+from syncengine.render.schemas.published import schemas
 from syncengine.resource import Row
-from syncengine.schema import schemas
 from syncengine.templating.budget import MAX_SECONDS, Allowance, OutOfBounds, size_of, steps_of
 from syncengine.templating.environment import SandboxedEnvironment
 from tests.manifest.loading import loaded, problems, write

@@ -15,8 +15,8 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
 from syncengine.document.scalar_readers import milliseconds
+from syncengine.render.schemas.published import schemas
 from syncengine.resource import Key, Kind, Removal
-from syncengine.schema import schemas
 
 from .loading import loaded, problems, tag
 

@@ -14,8 +14,8 @@ from typing import Any, get_args
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time_formats import EventKind, SinkStatus, State
 from syncengine.render.inbox import TOLD
+from syncengine.render.schemas.posted_time import EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
 from syncengine.state.inbox_entries import STATES, Status

@@ -27,14 +27,14 @@ from syncengine.errors import (
     WrongTeam,
 )
 from syncengine.plan.diff import Action, Change
-from syncengine.render.formats import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
 from syncengine.render.json import diagnostics_document, dumped, plan_document, plan_json, report_document
 from syncengine.render.junit import report_junit
-from syncengine.render.look import PLAIN, Look
 from syncengine.render.outcomes import TROUBLES, findings, report_of
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.render.style import PLAIN, Look
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixed, plan_limit, plan_of, tag
 

@@ -13,10 +13,10 @@ from syncengine.errors import GateTripped
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
 from syncengine.render.html import plan_html
-from syncengine.render.look import Look
 from syncengine.render.markdown import LIMIT, code, plan_markdown, prose
 from syncengine.render.outcomes import report_of as report_of_error
 from syncengine.render.report_markdown import report_markdown
+from syncengine.render.style import Look
 
 from .samples import (
     HOSTILE,

@@ -9,10 +9,10 @@ import pytest
 from syncengine.apply.report import CallError, Outcome
 from syncengine.plan.diff import Action, Change, Effect, FieldChange
 from syncengine.render.diagnostics import diagnostics_text
-from syncengine.render.look import Look
+from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.report_text import report_text
+from syncengine.render.style import Look
 from syncengine.render.text import plan_text
-from syncengine.render.visible import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.resource import Source
 
 from .samples import (

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from syncengine.schema import schemas
+from syncengine.render.schemas.published import schemas
 
 
 def schema(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from syncengine.plan.diff import Action, Change, Effect, FieldChange
-from syncengine.render.visible import LONGEST, excerpts, quoted, visible
+from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import listed
 from syncengine.resource import Kind, Value
 

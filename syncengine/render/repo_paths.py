@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from syncengine.errors import Diagnostic
-from syncengine.render.look import Look
+from syncengine.render.style import Look
 
 PROJECT_FILE = "syncengine.yaml"
 """Where a finding without a place is shown, in formats that drop findings that have none."""

@@ -10,11 +10,14 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from syncengine.document.model import Model
-from syncengine.machine_formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.manifest.lints import LINTS
 from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
-from syncengine.posted_time_formats import (
+from syncengine.project.load import LINTS as SETTING_LINTS
+from syncengine.project.schema import ProjectFile
+from syncengine.render.schemas.from_models import pydantic_model
+from syncengine.render.schemas.plan_report import Diagnostics, PlanFormat, ReportFormat
+from syncengine.render.schemas.posted_time import (
     AuditFormat,
     GroupFormat,
     InboxFormat,
@@ -24,9 +27,6 @@ from syncengine.posted_time_formats import (
     PullFormat,
     SelectionFormat,
 )
-from syncengine.project.load import LINTS as SETTING_LINTS
-from syncengine.project.schema import ProjectFile
-from syncengine.schema_models import pydantic_model
 from syncengine.service.operations import OPERATIONS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

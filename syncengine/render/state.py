@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
-from syncengine.render.visible import file_name, quoted, visible
 from syncengine.render.words import counted
 from syncengine.resource import Recorded, Source, Status, Value
 from syncengine.state.history import HistoryEntry, Run

@@ -16,11 +16,11 @@ from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
 from syncengine.render.html import plan_html, trouble_html
 from syncengine.render.json import diagnostics_json, plan_json, report_json
 from syncengine.render.junit import report_junit
-from syncengine.render.look import Look
 from syncengine.render.markdown import plan_markdown, trouble_markdown
 from syncengine.render.report_markdown import report_markdown
 from syncengine.render.report_text import report_text
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.render.style import Look
 from syncengine.render.text import plan_text
 
 PLAN_FORMATS: Mapping[str, Callable[[Plan, Look], str]] = {

@@ -1,0 +1,1 @@
+"""The JSON Schemas of all that is written and read."""
