@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.asked import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
+from syncengine.sandbox.request import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
 from syncengine.sandbox.world import ActivityType, Draft, Json, Session
 
 UPLOAD: dict[str, Shape] = {

@@ -21,10 +21,10 @@ from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
 from syncengine.sandbox.callbacks import Callbacks
 from syncengine.sandbox.console import routes as console
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import PREFIX, Interface
-from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.long_poll import Bell
 from syncengine.sandbox.transfer import WIRE, Wire
-from syncengine.sandbox.waiting import Bell
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"

@@ -8,9 +8,9 @@ import httpx
 
 from syncengine.sandbox import webhook
 from syncengine.sandbox.faults import WEBHOOK_CALL, Fault
+from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.long_poll import Bell, seconds_until_due
 from syncengine.sandbox.mechanisms import WEBHOOK
-from syncengine.sandbox.sandbox import Sandbox
-from syncengine.sandbox.waiting import Bell, seconds_until_due
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json
 from syncengine.service.exchange import HEADERS, Unfinished, exchange
 

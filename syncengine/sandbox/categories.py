@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.asked import TEXT, TEXTS, Answer, Asked, Refused, Shape, checked, items, required
+from syncengine.sandbox.request import TEXT, TEXTS, Answer, Asked, Refused, Shape, checked, items, required
 from syncengine.sandbox.world import Category, Draft, Json
 
 FIELDS: dict[str, Shape] = {"label": TEXT, "description": TEXT, "keywords": TEXTS}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.sandbox.asked import INTEGER, OBJECT, TEXT, Answer, Asked, Shape, checked
+from syncengine.sandbox.request import INTEGER, OBJECT, TEXT, Answer, Asked, Shape, checked
 from syncengine.sandbox.world import Draft
 
 MESSAGES = {

@@ -10,8 +10,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncengine.sandbox import activity_types, posting, view
-from syncengine.sandbox.asked import (
+from syncengine.sandbox import activity_types, posting, snapshot
+from syncengine.sandbox.faults import Reply, faults_from
+from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.local import from_this_machine
+from syncengine.sandbox.replies import body_of, parsed, response
+from syncengine.sandbox.request import (
     COUNT,
     OBJECT,
     SECONDS,
@@ -24,12 +28,8 @@ from syncengine.sandbox.asked import (
     is_number,
     required,
 )
-from syncengine.sandbox.faults import Reply, faults_from
-from syncengine.sandbox.local import from_this_machine
-from syncengine.sandbox.replies import body_of, parsed, response
 from syncengine.sandbox.request_log import shown
 from syncengine.sandbox.rules import RULES, Rule
-from syncengine.sandbox.sandbox import Sandbox
 from syncengine.sandbox.world import SETTINGS, Draft, Json
 
 
@@ -44,7 +44,7 @@ Handler = Callable[[Sandbox, Heard], Answer]
 
 
 def _state(sandbox: Sandbox, _heard: Heard) -> Answer:
-    return Answer(200, view.state(sandbox.world))
+    return Answer(200, snapshot.state(sandbox.world))
 
 
 def _requests(sandbox: Sandbox, heard: Heard) -> Answer:
@@ -108,9 +108,9 @@ def _choose(draft: Draft, asked: Asked) -> Answer:
         raise Refused(400, f"unknown: {', '.join(unknown)}")
     if "tagLimit" in asked.body:
         given["tagLimit"] = asked.body["tagLimit"]
-    chosen = replace(draft.chosen, **{view.SETTING_NAMES[name]: value for name, value in given.items()})
+    chosen = replace(draft.chosen, **{snapshot.SETTING_NAMES[name]: value for name, value in given.items()})
     draft.settings.put(SETTINGS, chosen)
-    return Answer(200, view.settings(chosen))
+    return Answer(200, snapshot.settings(chosen))
 
 
 _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {

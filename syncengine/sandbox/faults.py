@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.sandbox.asked import (
+from syncengine.sandbox.request import (
     COUNT,
     FLAG,
     OBJECT,

@@ -11,14 +11,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox import posted_time
-from syncengine.sandbox.asked import Answer, Refused
 from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
-from syncengine.sandbox.late import LateCall
+from syncengine.sandbox.instance import Sandbox
+from syncengine.sandbox.late_calls import LateCall
+from syncengine.sandbox.long_poll import Bell, Hold
 from syncengine.sandbox.replies import body_of, parsed, response
+from syncengine.sandbox.request import Answer, Refused
 from syncengine.sandbox.request_log import Entry
 from syncengine.sandbox.rules import RULES, Rule
-from syncengine.sandbox.sandbox import Sandbox
-from syncengine.sandbox.waiting import Bell, Hold
 from syncengine.sandbox.world import SETTINGS
 from syncengine.service.operations import FETCH_POSTED_TIME, OPERATIONS, Operation
 

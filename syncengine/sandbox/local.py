@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from syncengine.sandbox.asked import Refused
+from syncengine.sandbox.request import Refused
 
 
 def from_this_machine(request: Request) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from syncengine.sandbox.asked import TEXT, Answer, Asked, Refused, checked, required
+from syncengine.sandbox.request import TEXT, Answer, Asked, Refused, checked, required
 from syncengine.sandbox.world import Connection, Draft
 
 FETCH = "fetch"

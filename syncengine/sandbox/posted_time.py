@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from syncengine.sandbox.asked import TEXT, Answer, Asked, Refused, Shape, checked, number, required
 from syncengine.sandbox.mechanisms import FETCH, no_webhook, register_fetch_implicitly
+from syncengine.sandbox.request import TEXT, Answer, Asked, Refused, Shape, checked, number, required
 from syncengine.sandbox.world import Draft, Json, PostedTime, Settings, Told, World
 
 FETCHED = 25

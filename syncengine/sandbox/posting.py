@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from syncengine.sandbox import connector
-from syncengine.sandbox.asked import (
+from syncengine.sandbox.matching import matching
+from syncengine.sandbox.request import (
     ARRAY,
     FLAG,
     INTEGER,
@@ -20,7 +21,6 @@ from syncengine.sandbox.asked import (
     checked,
     required,
 )
-from syncengine.sandbox.matching import matching
 from syncengine.sandbox.world import Draft, Json, PostedTime
 
 USER: Json = {

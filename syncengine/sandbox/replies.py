@@ -9,10 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from syncengine.sandbox.asked import Refused
 from syncengine.sandbox.faults import Reply
+from syncengine.sandbox.long_poll import disconnected
+from syncengine.sandbox.request import Refused
 from syncengine.sandbox.transfer import WIRE, travelling
-from syncengine.sandbox.waiting import disconnected
 
 BODY_BYTES = 64_000_000
 """Of a request, at most: far more than a full batch has."""

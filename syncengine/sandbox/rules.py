@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncengine.sandbox import activity_types, categories, connector, mechanisms, posted_time, tags
-from syncengine.sandbox.asked import Answer, Asked, Refused
+from syncengine.sandbox.request import Answer, Asked, Refused
 from syncengine.sandbox.world import Changes, Draft, World
 
 Rule = Callable[[Draft, Asked], Answer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.asked import (
+from syncengine.sandbox.request import (
     FLAG,
     INTEGER,
     TEXT,

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox.faults import Transfer
-from syncengine.sandbox.waiting import disconnected
+from syncengine.sandbox.long_poll import disconnected
 
 WIRE = "wire"
 """Where the server puts, into each request's state, its `Wire`."""

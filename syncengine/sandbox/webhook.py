@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from syncengine.sandbox.asked import Answer, Asked
 from syncengine.sandbox.mechanisms import WEBHOOK
 from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, due, offered, shown
+from syncengine.sandbox.request import Answer, Asked
 from syncengine.sandbox.world import Draft, Json, Settings, Told
 
 SHOWN_CHARACTERS = 500

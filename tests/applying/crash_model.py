@@ -29,7 +29,7 @@ from syncengine.plan.model import Basis, Options, Plan
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types
-from syncengine.sandbox.asked import Asked
+from syncengine.sandbox.request import Asked
 from syncengine.sandbox.rules import RULES, decide
 from syncengine.sandbox.world import Draft, World
 from syncengine.service.client import Answer

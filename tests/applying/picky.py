@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
+from syncengine.sandbox.instance import Sandbox as Rules
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.sandbox import Sandbox as Rules
 from syncengine.service.operations import OPERATIONS
 
 from .bench import names_in

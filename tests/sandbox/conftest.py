@@ -11,10 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from syncengine.sandbox import posting, view
+from syncengine.sandbox import posting, snapshot
 from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.sandbox import Sandbox
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Asking:
         return answer
 
     def state(self) -> dict[str, Any]:
-        return view.state(self.sandbox.world)
+        return snapshot.state(self.sandbox.world)
 
     def tag(self, name: str) -> dict[str, Any]:
         return next(tag for tag in self.state()["tags"] if tag["name"] == name)

@@ -147,7 +147,7 @@ def test_an_address_that_is_taken_is_an_error_that_names_it() -> None:
 def test_the_web_server_is_imported_only_by_the_app() -> None:
     """A plan must not pay for a sandbox that it does not start."""
     code = (
-        "import sys, syncengine.sandbox, syncengine.sandbox.sandbox; "
+        "import sys, syncengine.sandbox, syncengine.sandbox.instance; "
         "sys.exit(any(name in sys.modules for name in ('starlette', 'uvicorn', 'asyncio')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

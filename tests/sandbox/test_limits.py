@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.sandbox import Sandbox
-from syncengine.sandbox.view import settings
+from syncengine.sandbox.snapshot import settings
 from syncengine.sandbox.world import SETTINGS, Settings
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.instance import Sandbox
 
 from .conftest import Asking, Clock
 

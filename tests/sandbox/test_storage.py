@@ -20,10 +20,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.sandbox import posting, view, webhook
+from syncengine.sandbox import posting, snapshot, webhook
 from syncengine.sandbox.app import running_sandbox
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.sandbox import Sandbox
 from syncengine.sandbox.storage import VERSION
 
 SERVER = """
@@ -117,7 +117,7 @@ def test_a_file_of_the_time_before_posted_time_is_read(tmp_path: Path) -> None:
         old.execute("PRAGMA user_version = 1")
         old.commit()
     with closing(Sandbox(data)) as sandbox:
-        settings = view.state(sandbox.world)["settings"]
+        settings = snapshot.state(sandbox.world)["settings"]
         assert (settings["teamName"], settings["tagLimit"], settings["holdSeconds"]) == ("T", 3, 60)
     with closing(sqlite3.connect(data)) as now:
         assert now.execute("PRAGMA user_version").fetchone() == (VERSION,)
@@ -134,9 +134,9 @@ def test_a_file_of_the_time_when_sessions_were_kept_with_activity_types_is_read(
         old.execute("PRAGMA user_version = 2")
         old.commit()
     with closing(Sandbox(data)) as sandbox:
-        assert [known["touched"] for known in view.state(sandbox.world)["activityTypes"]] == [7]
+        assert [known["touched"] for known in snapshot.state(sandbox.world)["activityTypes"]] == [7]
         assert sandbox.do(RULES["completeSyncSession"], session).status == 200
-        assert [known["deleted"] for known in view.state(sandbox.world)["activityTypes"]] == [True]
+        assert [known["deleted"] for known in snapshot.state(sandbox.world)["activityTypes"]] == [True]
 
 
 def test_a_call_that_a_killed_sandbox_was_making_is_made_again(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]
             held = sandbox.world
         with closing(Sandbox(data)) as again:
             loaded = again.world
-    assert view.state(loaded) == view.state(held)
+    assert snapshot.state(loaded) == snapshot.state(held)
     assert (loaded.posted_time, loaded.connection) == (held.posted_time, held.connection)
     assert loaded.category_ids == held.category_ids
     assert loaded.members == {id_: names for id_, names in held.members.items() if names}

@@ -10,8 +10,8 @@ from syncengine.apply import singles
 from syncengine.effects import Leave
 from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
-from syncengine.sandbox.sandbox import Sandbox
 from syncengine.service import wire
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS, Operation
 

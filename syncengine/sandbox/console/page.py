@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from syncengine.sandbox import view
+from syncengine.sandbox import snapshot
 from syncengine.sandbox.categories import shown as shown_category
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
 
@@ -28,7 +28,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
         "team": world.settings[SETTINGS].team_name,
-        "connection": view.connection(world.connection[CONNECTION]),
+        "connection": snapshot.connection(world.connection[CONNECTION]),
         "posted": _table(
             [posted_row(posted) for posted in nlargest(ROWS, world.posted_time.values(), key=_newest)],
             len(world.posted_time),
@@ -42,7 +42,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
             len(categories),
         ),
         "activity_types": _table(
-            [view.activity_type(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
+            [snapshot.activity_type(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
             len(world.activity_types),
         ),
         "requests": [_request_row(request) for request in requests],
@@ -71,7 +71,7 @@ def posted_row(posted: PostedTime) -> Json:
     """A group for people. Groups may lack anything, and hold anything (docs/service.md §2)."""
     group, last = posted.group, posted.told[-1] if posted.told else None
     return {
-        **view.posted_time(posted),
+        **snapshot.posted_time(posted),
         "submitted": instant(posted.submitted),
         "user": (group.get("user") or {}).get("name"),
         "tags": [tag.get("name") for tag in group.get("tags") or ()],
@@ -83,7 +83,7 @@ def posted_row(posted: PostedTime) -> Json:
 
 
 def _tag_row(world: World, name: str) -> Json:
-    shown = view.tag(world, world.tags[name])
+    shown = snapshot.tag(world, world.tags[name])
     return {**shown, "link": shown.get("url") if _leads_to_a_page(shown.get("url", "")) else None}
 
 

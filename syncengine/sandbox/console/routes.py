@@ -13,10 +13,10 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from syncengine.sandbox import posting
-from syncengine.sandbox.asked import Refused
 from syncengine.sandbox.console import form, page
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.local import from_this_machine
-from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.request import Refused
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -7,10 +7,10 @@ from typing import Any
 
 from starlette.types import Receive
 
-from syncengine.sandbox.asked import Answer
+from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.mechanisms import FETCH
 from syncengine.sandbox.posted_time import next_due
-from syncengine.sandbox.sandbox import Sandbox
+from syncengine.sandbox.request import Answer
 from syncengine.sandbox.world import CONNECTION
 
 

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from uuid import uuid4
 
 from syncengine.sandbox import activity_types
-from syncengine.sandbox.asked import Answer, Asked
 from syncengine.sandbox.faults import Faults
-from syncengine.sandbox.late import LateCalls
+from syncengine.sandbox.late_calls import LateCalls
+from syncengine.sandbox.request import Answer, Asked
 from syncengine.sandbox.request_log import RequestLog
 from syncengine.sandbox.rules import Rule, decide
 from syncengine.sandbox.storage import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from syncengine.sandbox.asked import Answer
+from syncengine.sandbox.request import Answer
 from syncengine.sandbox.request_log import Entry, Lateness
 
 
