@@ -29,7 +29,7 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
 
     JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
     """
-    from syncengine.adoption.listed import SUFFIXES, listed
+    from syncengine.tools.adopt.listed import SUFFIXES, listed
 
     project = given.project()
     path = given.folder / file

@@ -68,8 +68,8 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
 def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
     """The files that differ, and what is wrong with those that have no layout."""
     from syncengine.document.diagnostics import Findings
-    from syncengine.layout.laying import laid_out
     from syncengine.manifest.files import find
+    from syncengine.tools.fmt.layout import laid_out
 
     root, chosen, secrets = _chosen(given, paths)
     sought = find(chosen, root, secrets=secrets)

@@ -15,7 +15,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, SyncengineError
 
 if TYPE_CHECKING:
-    from syncengine.starter.installation import Installation
+    from syncengine.tools.init.installation import Installation
 
 INIT_FORMAT = "syncengine.init/v1"
 REPEATS = 10
@@ -42,8 +42,8 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
     """
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped
-    from syncengine.starter.from_csv import generated
-    from syncengine.starter.project import SAMPLES, begin, starter_files
+    from syncengine.tools.init.from_csv import generated
+    from syncengine.tools.init.new_project import SAMPLES, begin, starter_files
 
     installation = _installation(install)
     output, place = Output(given, given.folder), given.folder / folder
@@ -70,7 +70,7 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
 
 
 def _installation(install: str | None) -> Installation:
-    from syncengine.starter.installation import DEFAULT, installation_of
+    from syncengine.tools.init.installation import DEFAULT, installation_of
 
     try:
         return DEFAULT if install is None else installation_of(install)
@@ -87,7 +87,7 @@ def _schemas() -> dict[str, str]:
 
 
 def _repeats(file: Path, name: str) -> list[str]:
-    from syncengine.starter.from_csv import repeats_of
+    from syncengine.tools.init.from_csv import repeats_of
 
     found = repeats_of(file, name)
     more = len(found) - REPEATS

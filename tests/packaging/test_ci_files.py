@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
 from syncengine import DISTRIBUTION, __version__
-from syncengine.starter.installation import installation_of
-from syncengine.starter.project import starter_files
+from syncengine.tools.init.installation import installation_of
+from syncengine.tools.init.new_project import starter_files
 from tests.cli.program import Project
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from syncengine.document.diagnostics import Findings
-from syncengine.layout.laying import laid_out
-from syncengine.layout.lines import comments_of
+from syncengine.tools.fmt.layout import laid_out
+from syncengine.tools.fmt.lines import comments_of
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from syncengine.document.diagnostics import Findings
-from syncengine.layout.laying import laid_out
+from syncengine.tools.fmt.layout import laid_out
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

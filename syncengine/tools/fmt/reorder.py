@@ -11,8 +11,8 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping, Node
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
-from syncengine.layout.lines import Is, Line, lines_of
-from syncengine.layout.order import order_at, ordered
+from syncengine.tools.fmt.key_order import order_at, ordered
+from syncengine.tools.fmt.lines import Is, Line, lines_of
 
 Path = tuple[str, ...]
 

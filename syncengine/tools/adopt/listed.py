@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncengine.adoption.tables import SERVER_ID, document_of
 from syncengine.document.diagnostics import Findings, in_order
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
@@ -15,6 +14,7 @@ from syncengine.manifest.declarations import declarations
 from syncengine.manifest.read_file import entries_of
 from syncengine.manifest.schema import SECTIONS
 from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.tools.adopt.tables import SERVER_ID, document_of
 
 SECTIONS_KNOWN = frozenset({*SECTIONS, "defaults"})
 SUFFIXES = (".csv", ".json", ".yaml", ".yml")

@@ -15,11 +15,11 @@ from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, described
 from syncengine.document.reader import read
 from syncengine.document.text import decoded
 from syncengine.errors import Severity
-from syncengine.layout.lines import Is, comments_of, lines_of
-from syncengine.layout.order import SECTION_ORDER
-from syncengine.layout.permuted import permuted
-from syncengine.layout.roundtrip import YAMLError, roundtrip
-from syncengine.layout.tidy import comment_depths, tidied
+from syncengine.tools.fmt.key_order import SECTION_ORDER
+from syncengine.tools.fmt.lines import Is, comments_of, lines_of
+from syncengine.tools.fmt.reorder import permuted
+from syncengine.tools.fmt.roundtrip import YAMLError, roundtrip
+from syncengine.tools.fmt.tidy import comment_depths, tidied
 
 ROUNDS = 4
 """After which a layout must not change any more."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncengine.layout.lines import Is, Line, enclosing, lines_of
+from syncengine.tools.fmt.lines import Is, Line, enclosing, lines_of
 
 REMARK = "  "
 """Between content and the comment behind it."""

@@ -12,7 +12,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.resolver import VersionedResolver
 
-from syncengine.layout.order import order_at, ordered
+from syncengine.tools.fmt.key_order import order_at, ordered
 
 MAPPING, SEQUENCE, OFFSET = 2, 4, 2
 WIDTH = 120

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from syncengine.errors import SyncengineError
 from syncengine.project.atomic_write import refuse_links, write_whole
 from syncengine.project.model import FILE_NAME
-from syncengine.starter.installation import DEFAULT, Installation
+from syncengine.tools.init.installation import DEFAULT, Installation
 
 RENAMED = {"gitignore": ".gitignore"}
 """Names under which packaging tools would take files for their own."""
@@ -33,7 +33,7 @@ class Begun(NamedTuple):
 
 def starter_files(installation: Installation = DEFAULT) -> dict[str, str]:
     """The files of a new project by name; `installation` is what its CI jobs install."""
-    root = files("syncengine.starter").joinpath("files")
+    root = files("syncengine.tools.init").joinpath("files")
     variables = installation.variables
     return {
         RENAMED.get(name, name): PACKAGE.sub(lambda line: variables(line[1]), text)

@@ -1,0 +1,1 @@
+"""What prepares and tidies a project: `init`, `fmt`, `adopt`."""
