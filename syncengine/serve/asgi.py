@@ -30,7 +30,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.serve.log import Log
 from syncengine.serve.process import Configuration, Process
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 from syncengine.service.operations import OPERATIONS
 
 

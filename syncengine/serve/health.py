@@ -10,7 +10,7 @@ from syncengine.connector.registration import HealthReporter
 from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.serve.log import Log
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 
 
 class Checked(Protocol):

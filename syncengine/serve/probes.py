@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
 from syncengine.serve.guard import guarded
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

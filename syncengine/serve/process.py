@@ -22,11 +22,11 @@ from syncengine.posted_time.events import said
 from syncengine.posted_time.mechanism import CallerKey, callback_of
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
+from syncengine.serve.config_watch import LOOK_SECONDS, fingerprint
 from syncengine.serve.log import Log
 from syncengine.serve.probes import AddressTaken, Server, probes
-from syncengine.serve.shift import Shift
-from syncengine.serve.standing import Standing
-from syncengine.serve.watching import LOOK_SECONDS, fingerprint
+from syncengine.serve.readiness import Standing
+from syncengine.serve.worker import Shift
 from syncengine.state.lock import LockLost
 
 

@@ -22,7 +22,7 @@ from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
 from syncengine.render.outcomes import not_applied
 from syncengine.serve.log import Log
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 
 LOCK_PATIENCE = 30.0
 """Seconds that the lock of another run is waited for; after that there is a next time."""

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from syncengine.serve.guard import guarded
 from syncengine.serve.probes import Server, probes
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 
 T = TypeVar("T")
 Scene = Callable[[str], Awaitable[T]]

@@ -25,13 +25,13 @@ from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
 from syncengine.project.delivery_schema import Mode
 from syncengine.project.model import Project
+from syncengine.serve.event_log import Telling
 from syncengine.serve.health import Checking
 from syncengine.serve.lease import stand_by
 from syncengine.serve.log import Log
-from syncengine.serve.receiving import InHand, exposed
+from syncengine.serve.readiness import STANDBY, STARTING, Standing
+from syncengine.serve.receiver import InHand, exposed
 from syncengine.serve.reconcile import Reconciling
-from syncengine.serve.standing import STANDBY, STARTING, Standing
-from syncengine.serve.told import Telling
 from syncengine.service.client import Client, Conduct
 from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease, LockLost

@@ -18,7 +18,7 @@ from syncengine.posted_time.events import (
 from syncengine.posted_time.verdict import Outcome
 from syncengine.render.words import counted
 from syncengine.serve.log import Log
-from syncengine.serve.standing import Standing
+from syncengine.serve.readiness import Standing
 
 PATIENT = 3
 """Troubles in a row after which the service counts as out of reach: one lost answer is nobody's business."""
