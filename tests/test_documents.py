@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from syncengine.cli.commands import COMMANDS
+from syncengine.cli.command_table import COMMANDS
 from syncengine.errors import ExitCode
 from syncengine.service.operations import OPERATIONS, Operation
 

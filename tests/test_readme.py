@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.cli.commands import COMMANDS
+from syncengine.cli.command_table import COMMANDS
 from syncengine.errors import ExitCode
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
 

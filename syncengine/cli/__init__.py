@@ -16,7 +16,7 @@ from typing import TextIO
 
 import click
 
-from syncengine.cli.commands import program
+from syncengine.cli.command_table import program
 from syncengine.cli.streams import discard_stdout, put, tell
 from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.render.escape import harmless, visible

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Group
 from syncengine.cli.options import Globals
-from syncengine.cli.printing import printing_command, show
-from syncengine.cli.service import calling
+from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
 
 if TYPE_CHECKING:

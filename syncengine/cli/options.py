@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from syncengine.cli.completing import environments, files, folders
+from syncengine.cli.completion import environments, files, folders
 from syncengine.cli.help import GlobalOption
 from syncengine.errors import Usage
 

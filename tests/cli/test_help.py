@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from syncengine.cli.commands import program
+from syncengine.cli.command_table import program
 from syncengine.cli.help import EXAMPLES
 from syncengine.cli.output import is_coloured
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import click
 
-from syncengine.cli.completing import files
+from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from syncengine.cli.completing import addresses, files
+from syncengine.cli.completion import addresses, files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
@@ -144,7 +144,7 @@ def plan(
     **chosen: Any,
 ) -> int:
     """Show what would change. PATHS select changes; all manifests are always loaded."""
-    from syncengine.cli.requests import announce, request_of
+    from syncengine.cli.plan_options import announce, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import judged, make_plan
     from syncengine.plan.request import Surroundings

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
 from syncengine.cli.help import Group as HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.printing import printing_command, show
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
     from syncengine.project.model import Project
     from syncengine.state.inbox import Entry, Inbox
 
-SERVICE = "syncengine.cli.posted_time_service"
+SERVICE = "syncengine.cli.time_service"
 
 
 class Part(NamedTuple):
@@ -38,14 +38,12 @@ class Part(NamedTuple):
 
 PARTS: Mapping[str, Part] = {
     "list": Part(SERVICE, "list_time", "List all posted time that the service has."),
-    "pull": Part("syncengine.cli.posted_time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
+    "pull": Part("syncengine.cli.time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
     "inbox": Part(__name__, "show_inbox", "Show what waits and what failed."),
     "show": Part(__name__, "show_group", "Tell a group's whole story."),
     "retry": Part(__name__, "retry", "Deliver groups again where they are missing."),
     "redeliver": Part(__name__, "redeliver", "Deliver to one sink again."),
-    "audit": Part(
-        "syncengine.cli.posted_time_audit", "audit_time", "Compare what the service lists with what sinks took."
-    ),
+    "audit": Part("syncengine.cli.time_audit", "audit_time", "Compare what the service lists with what sinks took."),
     "preview": Part(__name__, "preview", "Render everything, send nothing."),
     "register": Part(SERVICE, "register_time", "Have the service record posted time for us."),
     "unregister": Part(SERVICE, "unregister_time", "End that."),
@@ -297,7 +295,7 @@ def _say(given: Globals, format: str, ids: Sequence[str], act: Act) -> int:
 
 def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver now, or leave it to the process that holds the inbox."""
-    from syncengine.cli.service import service_settings
+    from syncengine.cli.service_call import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import Holder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from syncengine.cli.completing import files
+from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, relative_paths, with_globals
 from syncengine.cli.output import Output

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
-from syncengine.cli.completing import files
+from syncengine.cli.completion import files
+from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.printing import printing_command
-from syncengine.cli.requests import announce
-from syncengine.cli.writing import named_run, writing
+from syncengine.cli.plan_options import announce
+from syncengine.cli.state_writing import named_run, writing
 from syncengine.errors import ExitCode, SyncengineError, Usage
 from syncengine.resource import Recorded, Status
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from syncengine.cli.applying import Seconds
+from syncengine.cli.apply import Seconds
+from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.cli.printing import printing_command, show
-from syncengine.cli.service import calling
+from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, Usage
 from syncengine.render.escape import visible
 

@@ -23,7 +23,7 @@ def serve(given: Globals, listen: str | None) -> int:
 
     What happens is written to stderr, one JSON object a line; `--log-format text` writes it for people.
     """
-    from syncengine.cli.applying import serving
+    from syncengine.cli.apply import serving
     from syncengine.project.delivery_schema import listen as address_of
     from syncengine.serve.log import Log
     from syncengine.serve.process import Process

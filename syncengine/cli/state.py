@@ -12,13 +12,13 @@ from pathlib import Path
 
 import click
 
-from syncengine.cli.asking import agreed
-from syncengine.cli.completing import addresses, files
+from syncengine.cli.completion import addresses, files
+from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Group
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.printing import printing_command, show
-from syncengine.cli.writing import named_run, writing
+from syncengine.cli.prompts import agreed
+from syncengine.cli.state_writing import named_run, writing
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.request import Surroundings
@@ -211,7 +211,7 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
 @printing_command
 def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     """Accept the team's new name, or the service's new URL. The service is asked which team the key belongs to."""
-    from syncengine.cli.applying import serving
+    from syncengine.cli.apply import serving
 
     project = given.project()
     Output(given, project.root).diagnostics(project.warnings)

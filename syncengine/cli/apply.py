@@ -13,15 +13,15 @@ import click
 from msgspec import structs
 
 from syncengine.apply.report import Status
-from syncengine.cli.asking import agreed
-from syncengine.cli.completing import files
-from syncengine.cli.embedded import address_file
+from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
-from syncengine.cli.planning import selection
+from syncengine.cli.plan import selection
+from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
-from syncengine.cli.requests import SELECTING, announce, request_of
+from syncengine.cli.prompts import agreed
+from syncengine.cli.sandbox import address_file
 from syncengine.cli.streams import discard_stdout, tell
 from syncengine.document.gc_pause import rare_collection
 from syncengine.document.setting_types import duration

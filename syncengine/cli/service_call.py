@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
     """What `talk` comes to with a client of the project's service."""
-    from syncengine.cli.applying import serving
-    from syncengine.cli.requests import announce
+    from syncengine.cli.apply import serving
+    from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of
 
     project = given.project()
