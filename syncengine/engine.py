@@ -1,4 +1,4 @@
-"""The stations, called in order: project → desired → plan → apply → report. Start reading here.
+"""One plan, one apply: the stations, called in order: project → desired → plan → apply → report. Start reading here.
 
 `planner.make_plan` needs no service and writes nothing to the state. `Application` is one `apply`: lock, plan or check
 a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Surroundings`.

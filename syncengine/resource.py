@@ -1,4 +1,4 @@
-"""The nouns that every station speaks: kinds, keys, bodies, desired resources, recorded rows. Values only; pure."""
+"""The nouns: kinds, keys, bodies, desired resources, recorded rows. Values only; pure."""
 
 from __future__ import annotations
 

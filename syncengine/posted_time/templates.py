@@ -215,7 +215,7 @@ class Compiler:
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
     def path(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template of a path below a URL, always text: see `paths`."""
+        """A template of a path below a URL, always text: see `url_paths`."""
         parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
         if parsed is None:
             return None

@@ -2,7 +2,7 @@
 
 A block is compiled once into one function of a row. Values go into the parsed structure, so that nothing in them can
 break it. A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone
-find faults; `generate_block` says how.
+find faults; `block` says how.
 """
 
 from __future__ import annotations

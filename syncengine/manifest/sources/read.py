@@ -124,7 +124,7 @@ def _remembered(given: Given, key: object, name: str, question: str, read: Any) 
 
 
 def _digest(rows: list[Any]) -> str:
-    """As `reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
+    """As `row_reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
     total = hashlib.sha256()
     for row in rows:
         total.update(repr(row).encode())
