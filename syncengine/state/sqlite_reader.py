@@ -88,11 +88,11 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 @contextmanager
 def told(state: str) -> Iterator[None]:
-    """Damage as one sentence, as `state_errors.told` has it; SQLAlchemy is imported only then."""
+    """Damage as one sentence, as `errors.told` has it; SQLAlchemy is imported only then."""
     try:
         yield
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        from syncengine.database.state_errors import diagnose
+        from syncengine.state.errors import diagnose
 
         raise diagnose(error).error(state) from error
 
