@@ -137,7 +137,9 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
-    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan).limit(1)).first() is not None
+    """Whether a run of it may have sent something; one that was refused has not."""
+    begun = sa.and_(RUNS.c.plan == plan, RUNS.c.outcome.is_distinct_from(REFUSED))
+    return connection.execute(sa.select(RUNS.c.id).where(begun).limit(1)).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
