@@ -113,7 +113,7 @@ def _run(row: sa.Row[Any]) -> Run:
         about = {"counts": about}
     return Run(
         id=row.id,
-        started=row.started,
+        started=float(row.started),
         command=row.command,
         plan=row.plan,
         host=row.host,
@@ -121,7 +121,7 @@ def _run(row: sa.Row[Any]) -> Run:
         job_url=row.job_url,
         commit=row.revision,
         clean=row.clean,
-        ended=row.ended,
+        ended=None if row.ended is None else float(row.ended),
         outcome=row.outcome,
         counts=about["counts"],
         actor=about.get("actor"),
