@@ -6,7 +6,6 @@ a resource are not kept: the few that a report needs are looked up again (`nodes
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as AnySequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from msgspec import Struct
 from syncengine import __version__
 from syncengine.document import fast_reader
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
@@ -202,8 +202,8 @@ def _generated(
 
     given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
-    digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
-    before = Before(digest, formers(former.entries, former.rows) if former else {})
+    known = formers(former.entries, former.rows) if former else {}
+    before = Before(sha256_of(repr((__version__, data, *besides))), known)
     found = generated(list(declared.generate), given, under, findings, before)
     return Made(found.entries, found.sources, found.whole, found.rows)
 

@@ -6,7 +6,6 @@ Attributes are the interface's names in snake case; `NAMES` has them as template
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +14,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
-from pydantic.alias_generators import to_camel
+
+from syncengine.document.digest import sha256_of
+from syncengine.document.text import to_camel
 
 T = TypeVar("T")
 EMPTY_TITLE = "(no title)"
@@ -246,4 +247,4 @@ def digest(group: Group) -> str:
         group.activity_type.code if group.activity_type else None,
         (group.user.user_id or group.user.external_id or group.user.email) if group.user else None,
     )
-    return hashlib.sha256(b"\n".join((orjson.dumps(content), *rows))).hexdigest()
+    return sha256_of(b"\n".join((orjson.dumps(content), *rows)))

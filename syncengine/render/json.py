@@ -14,6 +14,7 @@ import orjson
 from msgspec import structs
 
 from syncengine.apply.report import CallError, Report, Result, Session
+from syncengine.document.text import to_camel
 from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
@@ -70,12 +71,7 @@ def plan_document(plan: Plan) -> Document:
 
 
 def _summary(summary: Summary) -> Document:
-    return {_camel(name): count for name, count in structs.asdict(summary).items()}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
+    return {to_camel(name): count for name, count in structs.asdict(summary).items()}
 
 
 def _gate(gate: Gate) -> Document:

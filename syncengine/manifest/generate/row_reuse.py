@@ -6,12 +6,12 @@ something was said about is rendered again, so that it is said again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from syncengine.document.digest import short_digest
 from syncengine.manifest.resources import Entry
 from syncengine.resource import Row, Source
 from syncengine.templating.values import Record
@@ -32,7 +32,7 @@ class BlockRows(Struct, frozen=True, gc=False, array_like=True):
 
 def row_digest(row: Record) -> bytes:
     """Of its values with their names, order and types: `repr` tells all that a template could."""
-    return hashlib.blake2b(repr(row).encode(), digest_size=SIZE).digest()
+    return short_digest(repr(row), SIZE)
 
 
 class Former:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+
+from syncengine.document.text import to_camel
 
 Address = Annotated[str, Field(description="`tag/NAME`, `category/EXTERNAL_ID` or `activity-type/CODE`.")]
 
