@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
-from pydantic.alias_generators import to_camel
+
+from syncengine.document.text import to_camel
 
 T = TypeVar("T")
 EMPTY_TITLE = "(no title)"

@@ -25,10 +25,10 @@ from jinja2 import (
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from pydantic.alias_generators import to_camel
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.template_types import Written
+from syncengine.document.text import to_camel
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.apply.report import Outcome, Report, Status
+from syncengine.apply.report import RECORDED_EXITS, Outcome, Report, Status, status_after
 from syncengine.apply.report_builder import Chronicle
 from syncengine.errors import (
     AuthFailed,
@@ -197,6 +197,13 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
     changes = [Change(key=tag(f"A-{n}"), action=Action.UPDATE, source=at(n + 1)) for n in range(count)]
     chronicle.plan = plan_of(*changes)
     return chronicle.report(error)
+
+
+@pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)
+def test_what_a_report_calls_refused_is_refused_in_the_history(kind: type[SyncengineError]) -> None:
+    """One list beside `Status`. A command that was misspelt is no run, so that the history has none of it."""
+    assert status_after(kind([]) if kind is Problems else kind("no")) is Status.REFUSED
+    assert (kind.exit_code in RECORDED_EXITS) is (kind is not Usage)
 
 
 NEVER_BEGUN = (GateTripped, StalePlan, LockHeld, WrongTeam, Usage, AuthFailed, Unreachable)

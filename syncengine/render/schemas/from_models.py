@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from msgspec import NODEFAULT, Meta
 from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, ConfigDict, Field, create_model
-from pydantic.alias_generators import to_camel
 
 from syncengine.document.model import Model
+from syncengine.document.text import to_camel
 from syncengine.render.formats import OpenModel
 
 FORMAT = Field(description="What this document is, and its version.")
