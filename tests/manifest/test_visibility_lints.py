@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from syncengine.document.diagnostics import Findings
-from syncengine.manifest.resources import Entry
 from syncengine.manifest.visibility_lints import Categories, public_by_silence, report_silence, visible_pairs
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
 PRIVATE, PUBLIC, SILENT = "PRIVATE", "PUBLIC", None
 
 
-def tag(name: str, visibility: str | None, line: int = 1, **fields: str) -> Resource:
+def tag(name: str, visibility: str | None, line: int = 1, *, sound: bool = True, **fields: str) -> Resource:
     said = {"visibility": visibility} if visibility else {}
-    return Resource(Key(Kind.TAG, name), Body({**said, **fields}), Source("all.yaml", line))
+    return Resource(Key(Kind.TAG, name), Body({**said, **fields}), Source("all.yaml", line), column=5, sound=sound)
 
 
 @pytest.mark.parametrize(
@@ -34,23 +33,22 @@ def tag(name: str, visibility: str | None, line: int = 1, **fields: str) -> Reso
 )
 def test_silence_counts_where_half_of_the_others_are_private(visibilities: list[str | None], silent: list[int]) -> None:
     """A file of public tags with one private among them asks nothing of the others."""
-    entries = [Entry(tag(f"T-{n}", visibility), 5) for n, visibility in enumerate(visibilities)]
-    assert [entry.resource.key.name for entry in public_by_silence(entries)] == [f"T-{n}" for n in silent]
+    tags = [tag(f"T-{n}", visibility) for n, visibility in enumerate(visibilities)]
+    assert [found.key.name for found in public_by_silence(tags)] == [f"T-{n}" for n in silent]
 
 
 def test_what_is_unsound_or_no_tag_says_nothing_of_visibility() -> None:
     """A category has none, and of a tag with mistakes in it nobody knows."""
     category = Resource(Key(Kind.CATEGORY, "c"), Body({}), Source("all.yaml", 1))
-    entries = [Entry(tag("A", PRIVATE), 5), Entry(category, 5), Entry(tag("B", SILENT), 5, sound=False)]
-    assert public_by_silence(entries) == []
+    assert public_by_silence([tag("A", PRIVATE), category, tag("B", SILENT, sound=False)]) == []
 
 
 def test_silent_tags_of_one_template_are_one_finding() -> None:
     """They stand at one place; the first is named, and how many more there are."""
     findings = Findings("all.yaml")
-    private = [Entry(tag(f"P-{n}", PRIVATE), 5) for n in range(3)]
-    report_silence([*private, *(Entry(tag(f"S-{n}", SILENT, 9), 5) for n in range(2))], findings)
-    report_silence([*private, Entry(tag("other", SILENT, 12), 5)], findings)
+    private = [tag(f"P-{n}", PRIVATE) for n in range(3)]
+    report_silence([*private, *(tag(f"S-{n}", SILENT, 9) for n in range(2))], findings)
+    report_silence([*private, tag("other", SILENT, 12)], findings)
     assert [(d.code, d.line, d.column, d.address) for d in findings.found] == [
         ("public-by-silence", 9, 5, "tag/S-0"),
         ("public-by-silence", 12, 5, "tag/other"),
