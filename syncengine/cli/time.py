@@ -114,11 +114,11 @@ def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any
 
 
 def _check_states(states: Sequence[str]) -> None:
-    from syncengine.state.inbox_entries import STATES
+    from syncengine.state.inbox_states import GroupState
 
-    unknown = [state for state in states if state not in STATES]
+    unknown = [state for state in states if state not in list(GroupState)]
     if unknown:
-        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
+        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(GroupState)}")
 
 
 @click.command("show", cls=Command)
@@ -232,13 +232,14 @@ _ACTS: Mapping[Act, str] = {
 def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
     from syncengine.state.inbox import open_inbox
+    from syncengine.state.inbox_states import GroupState
 
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
     _check_states(states)
     with open_inbox(given.project().state, write=True) as inbox:
         entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
-        conflicts = [entry for entry in entries if entry.state == "conflict"]
+        conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
             inbox.settle([entry.group_id for entry in conflicts])
             return _say(given, format, [entry.group_id for entry in conflicts], Act.SETTLED)
@@ -247,7 +248,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
                 f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
                 code="conflict",
             )
-        wanted = [entry.group_id for entry in entries if entry.state != "conflict"]
+        wanted = [entry.group_id for entry in entries if entry not in conflicts]
         inbox.ask(wanted)
     return _again(given, format, wanted)
 
@@ -260,6 +261,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
     from syncengine.state.inbox import open_inbox
+    from syncengine.state.inbox_states import GroupState
 
     project = given.project()
     section = project.posted_time
@@ -269,7 +271,7 @@ def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve
     with open_inbox(project.state, write=auto_approve) as inbox:
         taken = [receipt.group_id for receipt in inbox.receipts(sink, since)]
         found = {id: inbox.entry(id) for id in taken}
-        conflicts = [id for id, entry in found.items() if entry and entry.state == "conflict"]
+        conflicts = [id for id, entry in found.items() if entry and entry.state is GroupState.CONFLICT]
         whole = [id for id, entry in found.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
             inbox.ask(whole, sink)

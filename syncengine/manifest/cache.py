@@ -27,7 +27,7 @@ from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.schema import Level
 
-FORMAT = 7
+FORMAT = 8
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"

@@ -31,7 +31,8 @@ from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in
 from syncengine.state.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.state.inbox_entries import BETWEEN_TAGS, UNDECIDED
+from syncengine.state.inbox_entries import BETWEEN_TAGS
+from syncengine.state.inbox_states import UNDECIDED
 
 __all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
@@ -302,7 +303,7 @@ class Delivery:
         await to_thread(
             self.inbox.decide,
             entry,
-            verdict.outcome.value,
+            verdict.outcome,
             verdict.message,
             verdict.external_id,
             waits=mechanism == FETCH,

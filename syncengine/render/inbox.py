@@ -10,7 +10,8 @@ from syncengine.render.escape import visible
 from syncengine.render.json import Document
 from syncengine.render.state import when
 from syncengine.render.words import counted
-from syncengine.state.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_entries import Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_states import EventKind, GroupState, Outcome
 
 INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"
@@ -88,13 +89,13 @@ def _entry_lines(entry: Entry, room: int) -> str:
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
     why = _why(entry)
-    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome != SUCCESS else ""
+    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not Outcome.SUCCESS else ""
     return first + (f"  {answer}{visible(why)}\n" if why else "")
 
 
 def _why(entry: Entry) -> str | None:
     """What whoever posted was told, and why it is so for whoever runs this."""
-    if entry.note and entry.message and entry.state != "conflict":
+    if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
         return f"{entry.message} [{entry.note}]"
     return entry.note or entry.message
 
@@ -150,23 +151,23 @@ def _delivered_line(found: Delivered, entry: Entry) -> str:
     return f"  {_called(found.sink, entry)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
-TOLD: Mapping[str, str] = {
-    "offered": "offered",
-    "revised": "other content: the next revision",
-    "attempt": "given to",
-    "verdict": "verdict",
-    "conflict": "conflict",
-    "status": "the service accepted",
-    "unaccepted": "the service did not accept",
-    "given-up": "given up",
-    "asked": "asked for again",
-    "settled": "settled by hand",
+EVENT_WORDS: Mapping[str, str] = {
+    EventKind.OFFERED: "offered",
+    EventKind.REVISED: "other content: the next revision",
+    EventKind.ATTEMPT: "given to",
+    EventKind.VERDICT: "verdict",
+    EventKind.CONFLICT: "conflict",
+    EventKind.STATUS: "the service accepted",
+    EventKind.UNACCEPTED: "the service did not accept",
+    EventKind.GIVEN_UP: "given up",
+    EventKind.ASKED: "asked for again",
+    EventKind.SETTLED: "settled by hand",
 }
-"""Kinds of events, in words."""
+"""Kinds of events, as the story tells them."""
 
 
 def _event_line(event: Event, entry: Entry) -> str:
-    parts = [TOLD.get(event.kind, event.kind)]
+    parts = [EVENT_WORDS.get(event.kind, event.kind)]
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
@@ -176,9 +177,9 @@ def _event_line(event: Event, entry: Entry) -> str:
 
 
 def _detail(event: Event) -> str | None:
-    if event.kind == "unaccepted":
+    if event.kind == EventKind.UNACCEPTED:
         return f"{event.detail} times" if event.detail else None
-    return None if event.kind == "offered" else event.detail
+    return None if event.kind == EventKind.OFFERED else event.detail
 
 
 def preview_text(document: Document) -> str:

@@ -14,11 +14,13 @@ from typing import Any, get_args
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.render.inbox import TOLD
-from syncengine.render.schemas.posted_time import EventKind, SinkStatus, State
+from syncengine.render.inbox import EVENT_WORDS
+from syncengine.render.schemas.posted_time import Answer, EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_entries import STATES, Status
+from syncengine.state.inbox_entries import Status
+from syncengine.state.inbox_states import EventKind as Kind
+from syncengine.state.inbox_states import GroupState, Outcome
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -140,7 +142,7 @@ def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: P
     ("words", "schema"),
     [
         (("inbox",), "inbox"),
-        (("inbox", *(word for state in STATES for word in ("--state", state))), "inbox"),
+        (("inbox", *(word for state in GroupState for word in ("--state", state))), "inbox"),
         (("show", "g1"), "group"),
         (("show", "g3"), "group"),
         (("preview", "--sample"), "preview"),
@@ -157,9 +159,11 @@ def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[
 
 
 def test_the_schemas_know_every_state() -> None:
-    """Of groups and of sinks."""
-    assert (get_args(State), set(get_args(SinkStatus))) == (STATES, {status.value for status in Status})
-    assert set(get_args(EventKind)) == set(TOLD)
+    """Of groups and of sinks, every verdict and every kind of event; and each kind is told in words."""
+    words = {State: GroupState, SinkStatus: Status, Answer: Outcome, EventKind: Kind}
+    for published, kind in words.items():
+        assert get_args(published) == tuple(kind)
+    assert list(EVENT_WORDS) == list(Kind)
 
 
 @pytest.mark.parametrize(
