@@ -132,7 +132,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Findings(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file)
+            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:

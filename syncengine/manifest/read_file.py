@@ -7,8 +7,7 @@ a resource are not kept: the few that a report needs are looked up again (`nodes
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as AnySequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -17,12 +16,14 @@ from syncengine import __version__
 from syncengine.document import fast_reader
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, Sequence, place
-from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import Declarations, DefaultValues, RemovedLine, declarations, merged
+from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.overlap_lints import compared_parts
@@ -82,26 +83,42 @@ def read_manifest(
     defaults: DefaultValues = NO_DEFAULTS,
     given: Given | None = None,
     former: Reading | None = None,
+    line_of: Callable[[int], int] = int,
 ) -> Reading:
     """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
 
     `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
+    `line_of` tells the lines that messages name, as `Findings` does.
     """
-    return _boring(data, file, defaults) or _in_full(data, file, defaults, given, former)
+    return _boring(data, file, defaults) or _in_full(data, Findings(file, line_of=line_of), defaults, given, former)
 
 
-def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
+def documents_of(data: bytes, findings: Findings, given: Given | None) -> Documents:
+    """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
+    if given is None or GENERATES not in data:
+        return read(data, findings)
+
+    def parsed() -> tuple[Documents, Sequence[Diagnostic]]:
+        own = Findings(findings.file, line_of=findings.line_of)
+        return read(data, own), own.found
+
+    documents, found = given.once(("documents", findings.file, data), parsed, lambda _: len(data))
+    findings.found += found
+    return documents
+
+
+def nodes_of(data: bytes, file: str, given: Given | None = None) -> dict[Key | int, MappingNode]:
     """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Findings(file)
     found: dict[Key | int, MappingNode] = {}
-    all_of_it = declarations(read(data, findings), findings)
+    all_of_it = declarations(documents_of(data, findings, given), findings)
     for declared in all_of_it.resources:
         if declared.key is not None:
             found.setdefault(declared.key, declared.node)
     for block in all_of_it.generate:
         for section in SECTIONS:
             made = block.get(section)
-            for item in made.items if isinstance(made, Sequence) else ():
+            for item in made.items if isinstance(made, SequenceNode) else ():
                 if isinstance(item, MappingNode):
                     found.setdefault(place(item)[0], item)
     return found
@@ -145,9 +162,11 @@ def _plain_defaults(
 # --- any file
 
 
-def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None, former: Reading | None) -> Reading:
-    findings = Findings(file)
-    documents = read(data, findings)
+def _in_full(
+    data: bytes, findings: Findings, defaults: DefaultValues, given: Given | None, former: Reading | None
+) -> Reading:
+    file = findings.file
+    documents = documents_of(data, findings, given)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
@@ -224,7 +243,7 @@ def compared(reading: Reading, most: int = 0) -> Compared:
     return Compared(_folded_lines("\n".join(names)), words, parts)
 
 
-def _words(tags: AnySequence[Resource]) -> str:
+def _words(tags: Sequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     listed = lines.split("\n")
