@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
@@ -34,6 +35,7 @@ from syncengine.manifest.visibility_lints import public_by_silence, report_silen
 from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 NO_DEFAULTS = DefaultValues()
+_encode = msgspec.msgpack.Encoder().encode
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
 
@@ -65,16 +67,19 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     rows: tuple[BlockRows, ...] = ()
 
 
-class Compared(NamedTuple):
-    """What is compared with other files without a look at each resource, as lines of text.
+class ReadFile(NamedTuple):
+    """A file that was read: what it declares, also in MessagePack, and what is compared with others, as lines of text.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords,
-    `parts` what those are made of.
+    `names` are the folded names that tags have, had or leave under, `words` their folded keywords, `parts` what those
+    are made of. `sha256` is the digest of the file and of all that it depends on; empty if it cannot be read.
     """
 
+    reading: Reading
+    packed: bytes
     names: str
     words: str
     parts: str = ""
+    sha256: str = ""
 
 
 def read_manifest(
@@ -229,18 +234,26 @@ def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
             yield CategoryReference(value.text, defaults.file, *place(value))
 
 
+def reading_of(packed: bytes) -> Reading:
+    """A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
+    return _DECODER.decode(packed)
+
+
+_DECODER = msgspec.msgpack.Decoder(Reading)
+
+
 # --- what is compared
 
 
-def compared(reading: Reading, most: int = 0) -> Compared:
-    """What other files must be compared with; parts of keywords where there are `most` at most."""
+def read_file(reading: Reading, most: int = 0) -> ReadFile:
+    """A reading with all that other files must be compared with; parts of keywords where there are `most` at most."""
     tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
     parts = compared_parts(tags, words) if words.count("\n") < most else ""
-    return Compared(_folded_lines("\n".join(names)), words, parts)
+    return ReadFile(reading, _encode(reading), _folded_lines("\n".join(names)), words, parts)
 
 
 def _words(tags: Sequence[Resource]) -> str:

@@ -108,7 +108,8 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
         own = Findings(name)
         return _rendered(data, name, given, own), own.found
 
-    rendered, found = given.once(("rendered", name, data), made, lambda each: len(each[0].text) if each[0] else 0)
+    key = ("rendered", name, data, given.allowance)
+    rendered, found = given.once(key, made, lambda each: len(each[0].text) if each[0] else 0)
     findings.found += found
     return rendered
 
