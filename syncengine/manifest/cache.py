@@ -85,10 +85,6 @@ class ManifestCache:
         """The digests of entries by file name, of files with these SHA-256."""
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
-    def stands(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> bool:
-        """Whether just these files were found to be in order before, at these levels."""
-        return self.standing(entries, levels) is not None
-
     def standing(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
         """What was found of just these files, at these levels, when they were found to be in order."""
         query = "SELECT content FROM basis WHERE digest = ?"

@@ -32,13 +32,14 @@ Packed = tuple[bytes, str, str, str, str]
 """A `ReadFile` on its way from another process: all but its reading, which is packed."""
 
 
-def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]:
-    """The digest of each file and of all that it depends on; empty if it cannot be read.
+def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
+    """The digest of each file and of all that it depends on, empty if it cannot be read; None for an empty cache.
 
-    Bytes that have an entry by themselves depend on nothing else, and are not looked through for what they generate.
+    Nothing is to be found there, so that each file and its sources are looked at once, as they are read. Bytes that
+    have an entry by themselves depend on nothing else, and are not looked through for what they generate.
     """
     known = cache.known()
-    return [(known and _known_digest(file, cache, known)) or _whole_digest(file) for file in files]
+    return [_known_digest(file, cache, known) or _whole_digest(file) for file in files] if known else None
 
 
 def _known_digest(file: ManifestFile, cache: ManifestCache, known: Container[str]) -> str:
@@ -71,7 +72,7 @@ def read_all(
     if cache is None:
         yield from _fresh(files, [None] * len(files), defaults)
         return
-    hashed = digests if digests is not None else digests_of(files, cache)
+    hashed = digests or digests_of(files, cache) or [""] * len(files)
     entries = list(cache.entries(files, hashed).values())
     known = cache.has(entries)
     missing = [file for file, entry in zip(files, entries, strict=True) if entry not in known]

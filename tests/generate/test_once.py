@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import FrameType
 
@@ -86,6 +88,47 @@ def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, i
             file = ManifestFile(tmp_path / "manifests/m.yaml.j2", "manifests/m.yaml.j2", given=given)
             (read,) = read_all([file], NO_DEFAULTS, cache, digests_of([file], cache))
     assert (allowance.runs, [resource.key.name for resource in read.reading.resources]) == (runs, ["Alpha", "Beta"])
+
+
+class _Matters(BaseHTTPRequestHandler):
+    """Rows of a service that counts how often it is asked."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(ROWS)))
+        self.end_headers()
+        self.wfile.write(ROWS.encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def matters() -> Iterator[tuple[str, list[str]]]:
+    """The address of a service, and what it was asked."""
+    asked: list[str] = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Matters,), {"asked": asked}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[str, list[str]]) -> None:
+    """Also where there is so much to read that it is read on every processor."""
+    url, asked = matters
+    large = "tags:\n" + "".join(f"  - {{name: Matter {n:06}, description: {'x' * 100}}}\n" for n in range(10_000))
+    settings = f"{PROJECT}sources: {{crm: {{http: {{url: '{url}'}}}}}}\n"
+    block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
+    write(tmp_path, {"syncengine.yaml": settings, "manifests/large.yaml": large, "manifests/m.yaml": block})
+    project = load_project(folder=tmp_path, environ={})
+    planned = make_plan(project, Request("plan"), Surroundings({}))
+    assert (planned.summary.create, asked) == (10_002, ["/matters"])
 
 
 def test_what_is_kept_of_a_run_is_bounded(tmp_path: Path) -> None:

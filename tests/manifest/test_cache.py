@@ -51,7 +51,7 @@ def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
     with cache_in(folder) as cache:
         entries = cache.entries([file], [file.sha256()])
         known = cache.get(entries[file.name]) is not None
-        return known, cache.settled("name") is not None, cache.stands(entries, {})
+        return known, cache.settled("name") is not None, cache.standing(entries, {}) is not None
 
 
 def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None:
@@ -72,7 +72,8 @@ def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: 
 def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
-        assert not cache.stands(cache.entries([file], [file.sha256()]), {"same-keyword": Level.ERROR})
+        entries = cache.entries([file], [file.sha256()])
+        assert cache.standing(entries, {"same-keyword": Level.ERROR}) is None
 
 
 def truncated(path: Path) -> None:
