@@ -23,7 +23,7 @@ from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given
-from syncengine.manifest.declarations import Declarations, DefaultValues, RemovedLine, declarations, merged
+from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
@@ -182,18 +182,13 @@ def _in_full(
     return Reading(
         file=file,
         resources=resources,
-        removed=tuple(_removed(file, line) for line in declared.removed),
+        removed=declared.removed,
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
         sources=made.sources,
         rows=made.rows,
     )
-
-
-def _removed(file: str, line: RemovedLine) -> Removed:
-    at, column = place(line.node)
-    return Removed(line.key, line.how, Source(file, at), line.reason, column)
 
 
 def _generated(
