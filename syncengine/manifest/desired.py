@@ -1,4 +1,4 @@
-"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.bulk`, else pure.
+"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.load`, else pure.
 
 What one file says by itself is a `Reading`; here they are compared with each other. Places of what is reported are
 looked up in the file again, which happens for the few resources that something is wrong with.

@@ -1,7 +1,7 @@
 """bytes of one manifest → what it declares, as plain values that a cache can keep; pure.
 
-A boring file is read by `document.plain`, any other by the full reader, which alone finds faults. Places of parts of
-a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
+A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places of
+parts of a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
 """
 
 from __future__ import annotations

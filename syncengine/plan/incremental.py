@@ -40,7 +40,7 @@ class Rows(Protocol):
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
 
 
-class Since(NamedTuple):
+class IncrementalPlan(NamedTuple):
     """The plan, and what is settled once it is applied."""
 
     plan: Plan
@@ -56,7 +56,7 @@ def plan_since(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-) -> Since | None:
+) -> IncrementalPlan | None:
     """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows.
 
     `recent`: as the gate takes it.
@@ -68,7 +68,7 @@ def plan_since(
     if settled.shares and not _stand_as_before(settled.files, entries):
         return None
     if not names and not gone:
-        return Since(_nothing(settled, basis), settled)
+        return IncrementalPlan(_nothing(settled, basis), settled)
     if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
         return None
     before = list(_read_before(settled, {*names, *gone}, cache))
@@ -92,7 +92,7 @@ def plan_since(
 class _Change(NamedTuple):
     """What is another now: resources, the digests of all files, what is found in all, and the rows of sources."""
 
-    window: _Window
+    window: ChangedTags
     entries: Mapping[str, str]
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, int]
@@ -105,14 +105,14 @@ def _planned(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]],
-) -> Since:
+) -> IncrementalPlan:
     """The plan of the change, told as one of everything."""
     window, diagnostics = change.window, change.diagnostics
     wanted = Desired(window.wanted, {}, diagnostics)
     planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
     sources = {**settled.sources, **change.sources}
     unchanged = settled.desired - window.known + planned.summary.unchanged
-    return Since(
+    return IncrementalPlan(
         replace(
             planned,
             summary=replace(planned.summary, unchanged=unchanged),
@@ -204,7 +204,7 @@ def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool
     return sum(resource.key not in kept for resource in made) > 1
 
 
-class _Window(NamedTuple):
+class ChangedTags(NamedTuple):
     """The resources whose declaration changed: those that are wanted now, and how many of them were before."""
 
     wanted: Mapping[Key, Resource]
@@ -212,7 +212,7 @@ class _Window(NamedTuple):
     known: int
 
 
-def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> _Window | None:
+def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:
     """None where more than tags changes, or more than their bodies."""
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
@@ -221,7 +221,7 @@ def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> _Window | 
     if not all(key.kind is Kind.TAG or _only_moved(old.get(key), new.get(key)) for key in changed):
         return None
     wanted = {key: new[key] for key in new if old.get(key) != new[key]}
-    return _Window(wanted, tuple(changed), sum(key in old for key in changed))
+    return ChangedTags(wanted, tuple(changed), sum(key in old for key in changed))
 
 
 def _resources(reads: Iterable[ReadFile]) -> dict[Key, Resource] | None:
@@ -248,7 +248,7 @@ def _only_moved(old: Resource | None, new: Resource | None) -> bool:
 def _keeps_to_itself(
     before: Sequence[ReadFile],
     after: Sequence[ReadFile],
-    window: _Window,
+    window: ChangedTags,
     settled: Settled,
     cache: ManifestCache,
     changed: set[str],

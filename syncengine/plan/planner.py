@@ -26,7 +26,7 @@ from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Approval, Earlier, Loss, counted
-from syncengine.plan.incremental import Since, plan_since
+from syncengine.plan.incremental import IncrementalPlan, plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import Request, Surroundings
@@ -194,21 +194,21 @@ class _Remembering:
     def _is_plain(self, request: Request) -> bool:
         return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
 
-    def short_way(self, facts: Facts, request: Request, digests: Sequence[str] | None) -> Since | None:
+    def short_way(self, facts: Facts, request: Request, digests: Sequence[str] | None) -> IncrementalPlan | None:
         """The plan of what changed since the settled one; None where there is none, or that is not enough."""
         settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
         if settled is None or digests is None or settled.generation != facts.generation:
             return None
         return self._since(self._name, settled, digests)
 
-    def _long_way(self, digests: Sequence[str] | None) -> Since:
+    def _long_way(self, digests: Sequence[str] | None) -> IncrementalPlan:
         manifests = self.found.manifests
         reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
         wanted = self.found.wanted or desired(manifests, reads)
         planned = _whole(wanted, self.state, (self.options, self.basis))
-        return Since(planned, _settled_by(wanted, self.cache, self.options.levels))
+        return IncrementalPlan(planned, _settled_by(wanted, self.cache, self.options.levels))
 
-    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> Since | None:
+    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> IncrementalPlan | None:
         def totals() -> Mapping[str, int]:
             if settled.totals is not None:
                 return settled.totals
@@ -221,7 +221,7 @@ class _Remembering:
             settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
         )
 
-    def _remembered(self, name: str, since: Since, facts: Facts) -> Plan:
+    def _remembered(self, name: str, since: IncrementalPlan, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
         planned, settled = since
         if planned.notes or any(leave.unsure for leave in planned.leaves()):
