@@ -1,4 +1,4 @@
-"""Leave, the heart of the design: what a call makes true of one resource, and how that folds into recorded rows.
+"""The effects of calls on resources: what an acknowledged call makes true, folded into recorded rows.
 
 recorded, Leave → recorded; pure. `intended` writes what a call adds before it is sent, `settled` writes what it
 removes once it is acknowledged: a recorded row is a superset of what the service may hold at every instant.

@@ -1,4 +1,4 @@
-"""The stations, called in order: project → desired → plan → apply → report. Start reading here.
+"""One plan, one apply: the stations, called in order: project → desired → plan → apply → report. Start reading here.
 
 `planner.make_plan` needs no service and writes nothing to the state. `Application` is one `apply`: lock, plan or check
 a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Surroundings`.
@@ -15,7 +15,7 @@ from functools import partial
 from syncengine.apply import applier, guards
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
-from syncengine.apply.report import Report, Status
+from syncengine.apply.report import RECORDED_EXITS, Report, Status
 from syncengine.apply.report_builder import Chronicle
 from syncengine.apply.run import Run as ApplyRun
 from syncengine.connector.connection import (
@@ -42,9 +42,6 @@ from syncengine.state.store import State, open_state
 
 NOT_CONFIRMED = "not-confirmed"
 """The code of a plan that nobody wanted applied."""
-
-REFUSED_EXITS = (ExitCode.GATE, ExitCode.STALE, ExitCode.LOCKED, ExitCode.AUTH, ExitCode.INVALID)
-"""What a run is refused with before anything is sent, and what its history tells."""
 
 LONGEST_REASON = 300
 
@@ -140,7 +137,7 @@ class Application:
 
     def _record_refusal(self, error: SyncengineError) -> None:
         """Have it in the history, where there is a state that may be written; the report tells it in any case."""
-        if error.exit_code not in REFUSED_EXITS or self._chronicle.began:
+        if error.exit_code not in RECORDED_EXITS or self._chronicle.began:
             return
         with suppress(SyncengineError):
             with open_state(self._project.state, write=False) as looked:

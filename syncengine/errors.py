@@ -1,4 +1,4 @@
-"""What can go wrong, as facts: diagnostics with their place, and one exception class per exit code.
+"""Diagnostics as facts with their place, and one exception class for each exit code.
 
 SyncengineError                1   anything below, and what has no code of its own
 ├── GateTripped                4   removals that nobody approved

@@ -1,1 +1,1 @@
-"""plan → effects, told as events. Applying is "send, then write what the call said" (docs/planning.md 4)."""
+"""plan → requests, reported as events → report and exit code (docs/planning.md 4)."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from syncengine.errors import (
     Diagnostic,
+    ExitCode,
     GateTripped,
     LockHeld,
     Problems,
@@ -44,6 +45,9 @@ class Status(StrEnum):
 
 REFUSALS = (GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage)
 """What keeps an apply from beginning by our own decision."""
+
+RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAGE}
+"""What the history calls refused, by exit code: all but a misspelt command, and a key that the service refuses too."""
 
 
 def status_after(error: SyncengineError) -> Status:

@@ -1,4 +1,4 @@
-"""argv → engine → render → exit code. One small module a command group, each imported when it is called."""
+"""argv → engine → render → exit code. One small module a command, each imported when it is called."""
 
 from __future__ import annotations
 

@@ -22,19 +22,19 @@ class Entry(NamedTuple):
 
 COMMANDS: Mapping[str, Entry] = {
     "init": Entry("syncengine.cli.init", "Begin a project that plans and applies against the sandbox at once."),
-    "validate": Entry("syncengine.cli.plan", "Load and check everything, offline."),
+    "validate": Entry("syncengine.cli.validate", "Load and check everything, offline."),
     "render": Entry("syncengine.cli.render", "Show what the manifests become, as a manifest."),
     "plan": Entry("syncengine.cli.plan", "Show what would change."),
-    "show": Entry("syncengine.cli.plan", "Show a saved plan again."),
+    "show": Entry("syncengine.cli.show", "Show a saved plan again."),
     "apply": Entry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
     "state": Entry("syncengine.cli.state", "Look at the cached prior state, lock and mend it."),
     "adopt": Entry("syncengine.cli.adopt", "Record what exists on the service already; nothing is sent."),
     "fmt": Entry("syncengine.cli.fmt", "Give manifests their canonical layout."),
     "serve": Entry("syncengine.cli.serve", "Reconcile, deliver posted time, report health, until stopped."),
     "connector": Entry("syncengine.cli.connector", "Register this connector, check its key."),
-    "health": Entry("syncengine.cli.connector", "Report or clear a health failure by hand."),
+    "health": Entry("syncengine.cli.health", "Report or clear a health failure by hand."),
     "time": Entry("syncengine.cli.time", "Posted time by hand: what came, where it went."),
-    "schema": Entry("syncengine.cli.plan", "Write the JSON Schemas of all formats."),
+    "schema": Entry("syncengine.cli.schema", "Write the JSON Schemas of all formats."),
     "sandbox": Entry("syncengine.cli.sandbox", "Run the embedded service in the foreground."),
     "help": Entry("syncengine.cli.help", "Show the help of a command."),
 }

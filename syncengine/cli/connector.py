@@ -1,4 +1,4 @@
-"""connector: registration, and a call that proves the key; health: failures by hand."""
+"""connector: registration, and a call that proves the key."""
 
 from __future__ import annotations
 
@@ -15,15 +15,6 @@ from syncengine.render.escape import visible
 
 if TYPE_CHECKING:
     from syncengine.connector.registration import Registered
-
-TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
-PUBLISHED = (
-    "TARGET_UNREACHABLE",
-    "TARGET_AUTH_FAILURE",
-    "TARGET_PERMISSIONS_FAILURE",
-    "TARGET_SUBSCRIPTION_FAILURE",
-)
-"""The interface's own names of them (docs/interface.md 2.7); UNKNOWN is the same."""
 
 
 @click.group(cls=Group)
@@ -51,39 +42,6 @@ def check_connector(given: Globals, format: str) -> int:
 
     team = calling(given, proven_team)
     return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
-
-
-@click.group(cls=Group)
-def health() -> None:
-    """Report or clear a health failure by hand."""
-
-
-@health.command("report")
-@click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
-@click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
-@printing_command
-def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
-    """Report that the connected system is in trouble. Everybody who posts time is told so until it is cleared.
-
-    TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
-    """
-    from syncengine.connector.registration import ErrorType, Failure, by_hand
-
-    type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
-    failure = Failure(type, message)
-    calling(given, lambda client, _: by_hand(client, failure))
-    document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
-    return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
-
-
-@health.command("clear")
-@printing_command
-def clear_health(given: Globals, format: str) -> int:
-    """Clear whatever failure was reported."""
-    from syncengine.connector.registration import by_hand
-
-    calling(given, lambda client, _: by_hand(client, None))
-    return show(given, format, {"reported": None}, "Cleared.\n")
 
 
 def _document(registered: Registered) -> dict[str, object]:

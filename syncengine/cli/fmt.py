@@ -117,8 +117,8 @@ def _difference(laid: Laid) -> str:
 
 
 def _document(laid: Sequence[Laid], found: Sequence[Diagnostic], diff: bool) -> str:
-    from syncengine.render.json import diagnostic_document, dumped
+    from syncengine.render.json import diagnostics_document, dumped
 
-    listed = [diagnostic_document(diagnostic) for diagnostic in found]
+    listed = diagnostics_document(found)["diagnostics"]
     files = [{"file": each.name, **({"diff": _difference(each)} if diff else {})} for each in laid]
     return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": listed})

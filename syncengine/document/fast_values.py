@@ -1,6 +1,6 @@
 """A value as it is written in a boring file → text, list or map; pure.
 
-What the expressions of `plain` have matched is taken apart here; whatever is not certain raises `Uncertain`.
+What the expressions of `fast_reader` have matched is taken apart here; whatever is not certain raises `Uncertain`.
 """
 
 from __future__ import annotations

@@ -81,6 +81,12 @@ def either_case(text: str) -> str:
     return "".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in text)
 
 
+def to_camel(name: str) -> str:
+    """Return a snake_case name as files and JSON have it."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 def lines_of(text: str) -> list[str]:
     """Lines as libyaml and editors count them."""
     return LINE_END.split(text)

@@ -1,1 +1,1 @@
-"""Files, found (`files`) and read by their models (`schema`) → declarations with their places (`declarations`)."""
+"""files, templates and rows of sources → desired resources, each with its place."""

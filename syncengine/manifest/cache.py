@@ -7,7 +7,6 @@ stdlib only, since it is opened by every plan.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import zlib
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
+from syncengine.document.digest import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
@@ -27,7 +27,7 @@ from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.schema import Level
 
-FORMAT = 7
+FORMAT = 8
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -249,4 +249,4 @@ def opened(content: object) -> bytes | None:
 
 def digest_of(*parts: object) -> str:
     """A short digest of plain values."""
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:40]
+    return sha256_of_values(parts)[:40]

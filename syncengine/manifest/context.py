@@ -30,7 +30,7 @@ class Given:
     """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
 
     `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
-    (`containment`).
+    (`overlap_lints`).
     `allowance` is what all templates of a run may take of the processor together.
     `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
     """

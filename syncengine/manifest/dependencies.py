@@ -5,15 +5,14 @@ Databases and services are asked; of files the bytes are enough (docs/planning.m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 from jinja2 import TemplateError, nodes
 
 from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.digest import sha256_of, sha256_of_values
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
 from syncengine.document.reader import read
@@ -31,8 +30,8 @@ def digest_with_inputs(file: ManifestFile, data: bytes, given: Given) -> str:
     """The digest of a file's bytes and of what it makes resources of."""
     folder = (given.root / file.name).parent
     inputs = _of_template(file, data, given, folder) if file.is_template else _of_blocks(data, given, folder)
-    parts = (FORMAT, hashlib.sha256(data).hexdigest(), given.variables, given.environ, list(inputs))
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+    parts = (FORMAT, sha256_of(data), given.variables, given.environ, list(inputs))
+    return sha256_of_values(parts)
 
 
 def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
@@ -85,7 +84,7 @@ def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) ->
             for name in _templates(tree) - met:
                 met.add(name)
                 source = loader.get_source(environment, name)[0]
-                yield hashlib.sha256(source.encode()).hexdigest()
+                yield sha256_of(source)
                 waiting.append(source)
     except (_Unknown, TemplateError, SourceTrouble, RecursionError):
         findings = Findings(file.name)

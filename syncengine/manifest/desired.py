@@ -26,13 +26,11 @@ from syncengine.manifest.load import Read, read_all
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import (
     NO_DEFAULTS,
+    CategoryReference,
     Compared,
-    DefaultCategory,
-    RemovedEntry,
     default_categories,
     nodes_of,
 )
-from syncengine.manifest.resources import Entry
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
@@ -181,10 +179,9 @@ class _Gathering:
         self.found: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.leaving: dict[Key, RemovedEntry] = {}
         self.compared: list[Compared] = []
         self.categories = Categories()
-        self.default_categories: list[DefaultCategory] = []
+        self.default_categories: list[CategoryReference] = []
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
         self.sources: list[SourceUse] = []
@@ -196,14 +193,13 @@ class _Gathering:
         self.found += reading.found
         self.whole = self.whole and reading.whole
         keys, resources, seen = self.keys, self.resources, self.categories.take
-        for entry in reading.entries:
-            resource = entry.resource
+        for resource in reading.resources:
             if keys.setdefault(resource.key, resource.source) is not resource.source:
-                self._repeated(entry, keys[resource.key])
+                self._repeated(resource, keys[resource.key])
                 continue
             if resource.previously:
                 self._renamed(resource)
-            if entry.sound:
+            if resource.sound:
                 resources[resource.key] = resource
                 seen(resource)
             else:
@@ -215,10 +211,10 @@ class _Gathering:
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
 
-    def _repeated(self, entry: Entry, first: Source) -> None:
-        key, source = entry.resource.key, entry.resource.source
+    def _repeated(self, resource: Resource, first: Source) -> None:
+        key, source = resource.key, resource.source
         message = f"{key} is already declared at {first}"
-        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key, source.data)
+        self._error("duplicate-resource", source.file, (source.line, resource.column), message, key, source.data)
 
     def _renamed(self, resource: Resource) -> None:
         key, source = resource.key, resource.source
@@ -235,12 +231,10 @@ class _Gathering:
                 message = f"{former} is already a former name of {other} ({there})"
                 self._error("previously-claimed", source.file, at, message, key, source.data)
 
-    def _leaves(self, line: RemovedEntry) -> None:
-        self.leaving.setdefault(line.key, line)
-        removed = Removed(line.key, line.how, Source(line.file, line.line), line.reason)
-        if (first := self.removed.setdefault(line.key, removed)) is not removed:
+    def _leaves(self, line: Removed) -> None:
+        if (first := self.removed.setdefault(line.key, line)) is not line:
             message = f"{line.key} already leaves at {first.source}"
-            self._error("duplicate-resource", line.file, (line.line, line.column), message, line.key)
+            self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
 
     def finish(self) -> None:
         """What can be judged only when every file has been read."""
@@ -249,10 +243,11 @@ class _Gathering:
                 at = self.places.of_item(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
                 self._error("previously-declared", source.file, at, message, key, source.data)
-        for key, line in self.leaving.items():
+        for key, line in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
                 message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
-                self._error("removed-and-declared", line.file, (line.line, line.column), message, key, declared.data)
+                at = (line.source.line, line.column)
+                self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:
             self._unknown_categories()
         if self._may_share():
@@ -275,9 +270,10 @@ class _Gathering:
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
             message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
-            self._error("unknown-category", reference.file, reference.at, message, reference.key, reference.data)
+            at = (reference.line, reference.column)
+            self._error("unknown-category", reference.file, at, message, reference.key, reference.data)
 
-    def _references(self, known: set[str]) -> Iterator[_Reference]:
+    def _references(self, known: set[str]) -> Iterator[CategoryReference]:
         """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
         for resource in (*self.resources.values(), *self.unsound):
             if resource.key.kind is not Kind.TAG:
@@ -288,12 +284,12 @@ class _Gathering:
             source = resource.source
             node = self.places.node(resource.key, source.file) or self.places.template(source)
             if node is None:
-                yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
+                yield CategoryReference(str(category), source.file, source.line, 1, resource.key, source.data)
             elif (value := node.get("category")) is not None:
-                yield _Reference(str(category), source.file, place(value), resource.key, source.data)
+                yield CategoryReference(str(category), source.file, *place(value), resource.key, source.data)
         for d in (*self.default_categories, *default_categories(self.project_defaults)):
             if d.category not in known:
-                yield _Reference(d.category, d.file, (d.line, d.column))
+                yield d
 
     def _may_share(self) -> bool:
         """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""
@@ -311,16 +307,6 @@ class _Gathering:
         self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
     ) -> None:
         Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
-
-
-class _Reference(NamedTuple):
-    """A category that somebody refers to and nobody declares."""
-
-    category: str
-    file: str
-    at: tuple[int, int]
-    key: Key | None = None
-    data: RowOfData | None = None
 
 
 def _contained(compared: Sequence[Compared]) -> set[str]:

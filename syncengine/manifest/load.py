@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache, Packed
 from syncengine.manifest.context import Given
@@ -81,7 +81,7 @@ def _whole_digest(file: ManifestFile) -> str:
 
 def _digest(file: ManifestFile, data: bytes) -> str:
     if file.given is None or not (file.is_template or GENERATES in data):
-        return hashlib.sha256(data).hexdigest()
+        return sha256_of(data)
     from syncengine.manifest.dependencies import (
         digest_with_inputs,  # templates and sources cost more than most manifests
     )

@@ -6,7 +6,6 @@ a resource are not kept: the few that a report needs are looked up again (`nodes
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as AnySequence
 from typing import Any, NamedTuple
@@ -16,57 +15,49 @@ from msgspec import Struct
 from syncengine import __version__
 from syncengine.document import fast_reader
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given
-from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
-from syncengine.manifest.generate.row_reuse import BlockRows, formers
+from syncengine.manifest.declarations import Declarations, DefaultValues, RemovedLine, declarations, merged
+from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.overlap_lints import compared_parts
-from syncengine.manifest.resources import Entry, entry_of, plain_entry
+from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import public_by_silence, report_silence
-from syncengine.resource import Key, Kind, Removal, Resource, Source
+from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 NO_DEFAULTS = DefaultValues()
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
 
 
-class RemovedEntry(Struct, frozen=True, gc=False, array_like=True):
-    """A line of a `removed` section; `file` differs from its reading's where a template includes others."""
-
-    key: Key
-    how: Removal
-    file: str
-    line: int
-    column: int
-    reason: str | None = None
-
-
-class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
-    """A category that a default refers to, and where."""
+class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
+    """A category that a default refers to, or the resource `key`, and where; `data` is the row that it is made of."""
 
     category: str
     file: str
     line: int
     column: int
+    key: Key | None = None
+    data: Row | None = None
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
     """All of one file. `whole`: no category that it may declare is lost.
 
-    `rows` are those that the last of the entries were made of.
+    `rows` are those that the last of the resources were made of.
     """
 
     file: str
-    entries: tuple[Entry, ...] = ()
-    removed: tuple[RemovedEntry, ...] = ()
-    default_categories: tuple[DefaultCategory, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    default_categories: tuple[CategoryReference, ...] = ()
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
     sources: tuple[SourceUse, ...] = ()
@@ -127,17 +118,14 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
     found = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
     if found is None or (under := _plain_defaults(found.defaults, file, defaults)) is None:
         return None
-    entries = []
+    resources = []
     for item in found.items:
-        entry = plain_entry(
-            SECTIONS[item.section], item.values, Source(file, item.line), item.column, under[SECTIONS[item.section]]
-        )
-        if entry is None:
+        kind = SECTIONS[item.section]
+        resource = plain_resource(kind, item.values, Source(file, item.line), item.column, under[kind])
+        if resource is None:
             return None
-        entries.append(entry)
-    if public_by_silence(entries):
-        return None
-    return Reading(file, tuple(entries))
+        resources.append(resource)
+    return None if public_by_silence(resources) else Reading(file, tuple(resources))
 
 
 def _plain_defaults(
@@ -163,13 +151,14 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
-    entries = tuple(entry for each in declared.resources if (entry := entry_of(each, under[each.kind], findings)))
-    made = _generated(declared, data, given, under, findings, former) if declared.generate else Made()
-    report_silence((*entries, *made.entries), findings)
+    written = [found for each in declared.resources if (found := resource_of(each, under[each.kind], findings))]
+    made = _generated(declared, data, given, under, findings, former) if declared.generate else Generated()
+    resources = (*written, *made.resources)
+    report_silence(resources, findings)
     return Reading(
         file=file,
-        entries=(*entries, *made.entries),
-        removed=tuple(RemovedEntry(r.key, r.how, file, *place(r.node), r.reason) for r in declared.removed),
+        resources=resources,
+        removed=tuple(_removed(file, line) for line in declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
@@ -178,13 +167,9 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
     )
 
 
-class Made(NamedTuple):
-    """What blocks come to."""
-
-    entries: tuple[Entry, ...] = ()
-    sources: tuple[SourceUse, ...] = ()
-    whole: bool = True
-    rows: tuple[BlockRows, ...] = ()
+def _removed(file: str, line: RemovedLine) -> Removed:
+    at, column = place(line.node)
+    return Removed(line.key, line.how, Source(file, at), line.reason, column)
 
 
 def _generated(
@@ -194,7 +179,7 @@ def _generated(
     under: Mapping[Kind, Mapping[str, Any]],
     findings: Findings,
     former: Reading | None,
-) -> Made:
+) -> Generated:
     from syncengine.manifest.generate.blocks import (  # templates and sources cost more than most manifests
         Before,
         generated,
@@ -202,28 +187,28 @@ def _generated(
 
     given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
-    digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
-    before = Before(digest, formers(former.entries, former.rows) if former else {})
-    found = generated(list(declared.generate), given, under, findings, before)
-    return Made(found.entries, found.sources, found.whole, found.rows)
+    before = Before(
+        sha256_of(repr((__version__, data, *besides))), formers(former.resources, former.rows) if former else {}
+    )
+    return generated(list(declared.generate), given, under, findings, before)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
     return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
 
 
-def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
+def resources_of(declared: Declarations, findings: Findings) -> list[Resource | None]:
     """Each resource over the defaults of its own file; None where its identity cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
-    return [entry_of(each, under[each.kind], findings) for each in declared.resources]
+    return [resource_of(each, under[each.kind], findings) for each in declared.resources]
 
 
-def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
+def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
     """The categories that defaults of tags refer to, with their places."""
     for node in defaults.nodes.get(Kind.TAG, ()):
         value = node.get("category")
         if isinstance(value, Scalar) and not value.is_null and value.text:
-            yield DefaultCategory(value.text, defaults.file, *place(value))
+            yield CategoryReference(value.text, defaults.file, *place(value))
 
 
 # --- what is compared
@@ -231,7 +216,7 @@ def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
 
 def compared(reading: Reading, most: int = 0) -> Compared:
     """What other files must be compared with; parts of keywords where there are `most` at most."""
-    tags = [e.resource for e in reading.entries if e.resource.key.kind is Kind.TAG]
+    tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]

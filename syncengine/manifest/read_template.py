@@ -15,13 +15,13 @@ from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.generate.source_map import Origin, Places
 from syncengine.manifest.generate.text_templates import Rendered, render
-from syncengine.manifest.read_file import DefaultCategory, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.read_file import CategoryReference, Reading, read_manifest
 from syncengine.manifest.repeated_findings import Alike
-from syncengine.manifest.resources import Entry
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.resource import Source
+from syncengine.resource import Removed, Resource, Source
 
-Placed = TypeVar("Placed", RemovedEntry, DefaultCategory, SourceUse)
+Declared = TypeVar("Declared", Resource, Removed)
+Placed = TypeVar("Placed", CategoryReference, SourceUse)
 _IN_LINE = re.compile(r"\bin line (\d+)$")
 
 
@@ -48,8 +48,8 @@ def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Rea
     empty = ", ".join(dict.fromkeys(use.name for use in uses if use.is_empty))
     return replace(
         reading,
-        entries=tuple(map(move.entry, reading.entries)),
-        removed=tuple(map(move.placed, reading.removed)),
+        resources=tuple(map(move.declared, reading.resources)),
+        removed=tuple(map(move.declared, reading.removed)),
         default_categories=tuple(map(move.placed, reading.default_categories)),
         found=tuple(_told(move.diagnostic(d, empty) for d in reading.found)),
         sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
@@ -75,11 +75,10 @@ class _Move:
     file: str
     lines: Sequence[str]
 
-    def entry(self, entry: Entry) -> Entry:
-        old = entry.resource.source
-        at = self.places.at(old.line, entry.column)
-        source = Source(at.file, at.line, old.data or at.data)
-        return replace(entry, resource=replace(entry.resource, source=source), column=self._column(at))
+    def declared(self, each: Declared) -> Declared:
+        at = self.places.at(each.source.line, each.column)
+        data = each.source.data or at.data if isinstance(each, Resource) else None
+        return replace(each, source=Source(at.file, at.line, data), column=self._column(at))
 
     def placed(self, each: Placed) -> Placed:
         at = self.places.at(each.line, each.column)

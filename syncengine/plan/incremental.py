@@ -203,8 +203,8 @@ def _is_made_less(before: Sequence[Read], after: Sequence[Read]) -> bool:
 
     What stands for a share is what the state records of a template, which is not asked for here.
     """
-    kept = {entry.resource.key for read in after for entry in read.reading.entries}
-    made = (e.resource for read in before for e in read.reading.entries if template_of(e.resource.source))
+    kept = {resource.key for read in after for resource in read.reading.resources}
+    made = (r for read in before for r in read.reading.resources if template_of(r.source))
     return sum(resource.key not in kept for resource in made) > 1
 
 
@@ -235,9 +235,8 @@ def _resources(reads: Iterable[Read]) -> dict[Key, Resource] | None:
         reading = read.reading
         if not reading.whole or reading.removed or reading.default_categories:
             return None
-        for entry in reading.entries:
-            resource = entry.resource
-            if not entry.sound or resource.previously or resource.key in found:
+        for resource in reading.resources:
+            if not resource.sound or resource.previously or resource.key in found:
                 return None
             found[resource.key] = resource
     return found
@@ -280,7 +279,7 @@ def _keeps_to_itself(
 
 def _is_seen_as_before(before: Sequence[Read], after: Sequence[Read], settled: Settled, changed: set[str]) -> bool:
     """Whether no category becomes one of private and public tags, or ceases to be."""
-    was, now = (visible_pairs(e.resource for read in reads for e in read.reading.entries) for reads in (before, after))
+    was, now = (visible_pairs(r for read in reads for r in read.reading.resources) for reads in (before, after))
     told = [d.file for d in settled.diagnostics if d.code == "private-in-shared-category"]
     return was == now if told and changed.isdisjoint(told) else now <= was and not told
 

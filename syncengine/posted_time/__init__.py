@@ -1,1 +1,1 @@
-"""Posted time: from the service through the inbox to the sinks, and what the service is told (docs/posted-time.md)."""
+"""A group of posted time → inbox → rules → sinks → verdict (docs/posted-time.md)."""

@@ -6,7 +6,6 @@ Attributes are the interface's names in snake case; `NAMES` has them as template
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +14,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import orjson
-from pydantic.alias_generators import to_camel
+
+from syncengine.document.digest import sha256_of
+from syncengine.document.text import to_camel
 
 T = TypeVar("T")
 EMPTY_TITLE = "(no title)"
@@ -248,4 +249,4 @@ def digest(group: Group) -> str:
     """
     *fields, rows = content(group).values()
     parts = (orjson.dumps(fields), *sorted(orjson.dumps(list(row.values())) for row in rows))
-    return hashlib.sha256(b"\n".join(parts)).hexdigest()
+    return sha256_of(b"\n".join(parts))

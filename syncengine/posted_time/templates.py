@@ -25,10 +25,10 @@ from jinja2 import (
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from pydantic.alias_generators import to_camel
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.template_types import Written
+from syncengine.document.text import to_camel
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
@@ -215,7 +215,7 @@ class Compiler:
         return [diagnostic for findings in (self.findings, *self.others) for diagnostic in findings.found]
 
     def path(self, written: Written, more: Scope | None = None) -> Text | None:
-        """A template of a path below a URL, always text: see `paths`."""
+        """A template of a path below a URL, always text: see `url_paths`."""
         parsed = self._parsed(written.text.strip(), self.findings, written.line, written.column, more)
         if parsed is None:
             return None

@@ -1,6 +1,6 @@
 """The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/formats.md §4).
 
-Readers and the JSON Schema come from here; `settings` makes a project of what they read. Nothing here echoes a value
+Readers and the JSON Schema come from here; `load` makes a project of what they read. Nothing here echoes a value
 that might be a secret.
 """
 

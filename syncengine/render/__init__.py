@@ -1,4 +1,4 @@
-"""Values → text for people and machines: plans, reports and diagnostics in every format. Pure; nothing here prints.
+"""values → text for people and machines: plans, reports and diagnostics in every format. Pure; nothing prints.
 
-`formats.py` lists every rendering; `view.py` decides once what a plan says and in which order.
+`registry.py` lists every rendering; `view.py` decides once what a plan says and in which order.
 """

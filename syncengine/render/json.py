@@ -1,7 +1,4 @@
-"""Plans, reports and diagnostics → documents for machines, and their text as JSON; pure.
-
-Keys stand in the order of the published format. Keys that only some changes have (`cascade`, `previously`) come last.
-"""
+"""Plans, reports and diagnostics → documents for machines, and their text as JSON; pure."""
 
 from __future__ import annotations
 
@@ -11,23 +8,19 @@ from dataclasses import asdict
 from typing import Any
 
 import orjson
-from msgspec import structs
+from msgspec import structs, to_builtins
 
-from syncengine.apply.report import CallError, Report, Result, Session
-from syncengine.errors import Diagnostic
+from syncengine.apply.report import Report, Result
+from syncengine.errors import Diagnostic, Row
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
-from syncengine.plan.model import Plan, Summary
-from syncengine.plan.sweep import Sweep
+from syncengine.plan.model import Plan
+from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Source
 
 Document = dict[str, Any]
-
-PLAN_FORMAT = "syncengine.plan/v1"
-REPORT_FORMAT = "syncengine.report/v1"
-DIAGNOSTICS_FORMAT = "syncengine.diagnostics/v1"
 
 
 def dumped(document: Document | list[Document]) -> str:
@@ -54,131 +47,85 @@ def diagnostics_json(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
 
 
 def plan_document(plan: Plan) -> Document:
-    return {
-        "format": PLAN_FORMAT,
-        "id": plan.id,
-        "created": plan.basis.created,
-        "service": {"baseUrl": plan.basis.base_url, "team": plan.basis.team},
-        "summary": _summary(plan.summary),
-        "gate": _gate(plan.gate),
-        "sweep": _sweep(plan.sweep),
-        "notes": [_note(note) for note in plan.notes],
-        "commit": plan.basis.commit,
-        "changes": [_change(change) for change in plan.changes],
-        "diagnostics": [diagnostic_document(diagnostic) for diagnostic in plan.diagnostics],
-    }
-
-
-def _summary(summary: Summary) -> Document:
-    return {_camel(name): count for name, count in structs.asdict(summary).items()}
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))
-
-
-def _gate(gate: Gate) -> Document:
-    approved = {"by": gate.approved.by, "line": gate.approved.line} if gate.approved else None
-    reasons = list(gate.reasons)
-    return {"tripped": gate.is_closed, "reasons": reasons, "approve": gate.approve, "approved": approved}
-
-
-def _sweep(sweep: Sweep | None) -> Document | None:
-    return {"known": list(sweep.known), "unknown": True} if sweep else None
-
-
-def _note(note: Note) -> Document:
-    return {"address": str(note.key), "kind": note.kind, "message": note.message, "source": _source(note.source)}
-
-
-def _change(change: Change) -> Document:
-    document: Document = {
-        "address": str(change.key),
-        "kind": change.key.kind.value,
-        "action": change.action.word,
-        "source": _source(change.source),
-        "fields": [_field(field) for field in change.fields],
-        "keywords": {"add": list(change.keywords_added), "delete": list(change.keywords_deleted)},
-        "metadata": _metadata(change),
-        "reason": change.reason,
-    }
-    if change.cascade:
-        document["cascade"] = str(change.cascade)
-    if change.previously:
-        document["previously"] = change.previously
+    document: Document = to_builtins(
+        formats.PlanFormat(
+            id=plan.id,
+            created=plan.basis.created,
+            service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
+            summary=formats.PlanSummary(**structs.asdict(plan.summary)),
+            gate=_gate(plan.gate),
+            sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
+            notes=[_note(note) for note in plan.notes],
+            commit=plan.basis.commit,
+            changes=[_change(change) for change in plan.changes],
+            diagnostics=_diagnostics(plan.diagnostics),
+        )
+    )
     return document
 
 
-def _metadata(change: Change) -> Document:
-    before = dict(change.metadata_before)
-    return {"set": dict(change.metadata_set), "delete": list(change.metadata_deleted), "before": before}
+def _gate(gate: Gate) -> formats.GateState:
+    approved = formats.GateApproval(gate.approved.by, gate.approved.line) if gate.approved else None
+    return formats.GateState(gate.is_closed, gate.reasons, gate.approve, approved)
 
 
-def _field(field: FieldChange) -> Document:
-    return {"name": field.name, "before": field.before, "after": field.after, "effect": field.effect.value}
+def _note(note: Note) -> formats.NoteItem:
+    return formats.NoteItem(str(note.key), note.kind, note.message, _place(note.source))
 
 
-def _source(source: Source | None) -> Document | None:
-    if source is None:
-        return None
-    document: Document = {"file": source.file, "line": source.line}
-    if source.data:
-        document["data"] = {"file": source.data.file, "row": source.data.row}
-    return document
+def _change(change: Change) -> formats.ChangeItem:
+    return formats.ChangeItem(
+        str(change.key),
+        change.key.kind,
+        change.action.word,
+        _place(change.source),
+        [_field(field) for field in change.fields],
+        formats.KeywordChange(change.keywords_added, change.keywords_deleted),
+        formats.MetadataChange(change.metadata_set, change.metadata_deleted, change.metadata_before),
+        change.reason,
+        str(change.cascade) if change.cascade else None,
+        change.previously or None,
+    )
 
 
-# --- report -----------------------------------------------------------------------------------------------------------
+def _field(field: FieldChange) -> formats.FieldChangeItem:
+    return formats.FieldChangeItem(field.name, field.before, field.after, field.effect)
+
+
+def _place(source: Source | None) -> formats.Place | None:
+    return formats.Place(source.file, source.line, _row(source.data)) if source else None
+
+
+def _row(row: Row | None) -> formats.DataRow | None:
+    return formats.DataRow(*row) if row else None
+
+
+# --- report and diagnostics -------------------------------------------------------------------------------------------
 
 
 def report_document(report: Report) -> Document:
-    return {
-        "format": REPORT_FORMAT,
-        "plan": report.plan,
-        "status": report.status.value,
-        "summary": asdict(report.totals),
-        "session": _session(report.session),
-        "results": [_result(result) for result in report.results],
-        "diagnostics": [diagnostic_document(diagnostic) for diagnostic in report.diagnostics],
-    }
+    document: Document = to_builtins(
+        formats.ReportFormat(
+            plan=report.plan,
+            status=report.status,
+            summary=formats.ReportSummary(**asdict(report.totals)),
+            session=formats.SessionItem(**asdict(report.session)),
+            results=[_result(result) for result in report.results],
+            diagnostics=_diagnostics(report.diagnostics),
+        )
+    )
+    return document
 
 
-def _session(session: Session) -> Document:
-    return {"id": session.id, "outcome": session.outcome, "reason": session.reason}
-
-
-def _result(result: Result) -> Document:
-    return {
-        "address": str(result.key),
-        "action": result.action.word,
-        "outcome": result.outcome.value,
-        "source": _source(result.source),
-        "error": _error(result.error),
-    }
-
-
-def _error(error: CallError | None) -> Document | None:
-    if error is None:
-        return None
-    return {"operation": error.operation, "message": error.message, "index": error.index, "status": error.status}
-
-
-# --- diagnostics ------------------------------------------------------------------------------------------------------
+def _result(result: Result) -> formats.ResultItem:
+    error = formats.ErrorItem(**asdict(result.error)) if result.error else None
+    return formats.ResultItem(str(result.key), result.action.word, result.outcome, _place(result.source), error)
 
 
 def diagnostics_document(found: Sequence[Diagnostic]) -> Document:
-    return {"format": DIAGNOSTICS_FORMAT, "diagnostics": [diagnostic_document(diagnostic) for diagnostic in found]}
+    document: Document = to_builtins(formats.Diagnostics(_diagnostics(found)))
+    return document
 
 
-def diagnostic_document(diagnostic: Diagnostic) -> Document:
-    data = diagnostic.data
-    return {
-        "severity": diagnostic.severity.value,
-        "code": diagnostic.code,
-        "message": diagnostic.message,
-        "file": diagnostic.file,
-        "line": diagnostic.line,
-        "column": diagnostic.column,
-        "address": diagnostic.address,
-        **({"data": {"file": data.file, "row": data.row}} if data else {}),
-    }
+def _diagnostics(found: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
+    return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in found]

@@ -1,7 +1,7 @@
 """Plan → what people are told about it: sections and rows, most dangerous first; pure.
 
 Every rendering for people is made from this view, so that they say the same in the same order. All texts in it are
-safe to show (`visible.py`).
+safe to show (`escape.py`).
 """
 
 from __future__ import annotations

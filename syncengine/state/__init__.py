@@ -1,1 +1,1 @@
-"""The cached prior state: recorded rows, the journal of intents, runs, and the lock (docs/planning.md 1)."""
+"""The cached prior state: recorded rows, journal, history, inbox and locks (docs/planning.md 1)."""

@@ -113,7 +113,7 @@ def _run(row: sa.Row[Any]) -> Run:
         about = {"counts": about}
     return Run(
         id=row.id,
-        started=row.started,
+        started=float(row.started),
         command=row.command,
         plan=row.plan,
         host=row.host,
@@ -121,7 +121,7 @@ def _run(row: sa.Row[Any]) -> Run:
         job_url=row.job_url,
         commit=row.revision,
         clean=row.clean,
-        ended=row.ended,
+        ended=None if row.ended is None else float(row.ended),
         outcome=row.outcome,
         counts=about["counts"],
         actor=about.get("actor"),
@@ -137,7 +137,9 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
-    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan).limit(1)).first() is not None
+    """Whether a run of it may have sent something; one that was refused has not."""
+    begun = sa.and_(RUNS.c.plan == plan, RUNS.c.outcome.is_distinct_from(REFUSED))
+    return connection.execute(sa.select(RUNS.c.id).where(begun).limit(1)).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:

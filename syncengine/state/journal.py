@@ -1,6 +1,6 @@
 """The two verbs of the journal, and its lesser ones: each writes rows and appends lines in the caller's transaction.
 
-What a verb makes of a row is `leaves.intended` and `leaves.settled`; here is only how that reaches the tables in
+What a verb makes of a row is `effects.intended` and `effects.settled`; here is only how that reaches the tables in
 batches: one SELECT a piece of keys, one statement a table (docs/planning.md 1.2).
 """
 

@@ -1,7 +1,7 @@
 """A SQLite state, read without SQLAlchemy: a plan of ten tags is over before that is imported.
 
 Only for what is plainly in order: no state at all, or one at rest, of this version. Everything else (servers, damage,
-other versions, a journal that a crash left) is the business of `database`. The queries say what those of `reading` say.
+other versions, a journal that a crash left) is the business of `database`. The queries say what those of `queries` say.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 @contextmanager
 def told(state: str) -> Iterator[None]:
-    """Damage as one sentence, as `trouble.told` has it; SQLAlchemy is imported only then."""
+    """Damage as one sentence, as `state_errors.told` has it; SQLAlchemy is imported only then."""
     try:
         yield
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:

@@ -1,7 +1,7 @@
 """Templates and expressions of manifests → compiled, in a sandbox of names that are allowed and work that is bounded.
 
 Everything here is an allow list: attributes by type, filters, functions. What is not in it is undefined; so there is
-nothing to escape to (`__class__`, a format string, a loader). Budgets are in `template_limits`.
+nothing to escape to (`__class__`, a format string, a loader). Budgets are in `budget`.
 """
 
 from __future__ import annotations

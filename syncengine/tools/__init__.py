@@ -1,1 +1,1 @@
-"""What prepares and tidies a project: `init`, `fmt`, `adopt`."""
+"""Commands that prepare and tidy a project: `init`, `fmt`, `adopt`."""

@@ -17,11 +17,11 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from syncengine.plan_model import Plan
-from syncengine.render.formats import PLAN_FORMATS
-from syncengine.render.look import PLAIN
+from syncengine.plan.model import Plan
+from syncengine.plan.scope import Scope
+from syncengine.render.registry import PLAN_FORMATS
+from syncengine.render.style import PLAIN
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
-from syncengine.scope import Scope
 
 from .estate import planned
 

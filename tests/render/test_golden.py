@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.render.formats import PLAN_FORMATS, REPORT_FORMATS
-from syncengine.render.look import PLAIN
+from syncengine.render.registry import PLAN_FORMATS, REPORT_FORMATS
+from syncengine.render.style import PLAIN
 
 from .samples import PLANS, REPORTS
 

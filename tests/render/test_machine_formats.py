@@ -8,9 +8,10 @@ from types import FrameType
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+import jsonschema
 import pytest
 
-from syncengine.apply.report import Outcome, Report, Status
+from syncengine.apply.report import RECORDED_EXITS, Outcome, Report, Status, status_after
 from syncengine.apply.report_builder import Chronicle
 from syncengine.errors import (
     AuthFailed,
@@ -29,11 +30,20 @@ from syncengine.errors import (
 from syncengine.plan.diff import Action, Change
 from syncengine.render.github import diagnostics_github, report_github
 from syncengine.render.gitlab import diagnostics_gitlab, report_gitlab
-from syncengine.render.json import diagnostics_document, dumped, plan_document, plan_json, report_document
+from syncengine.render.json import (
+    diagnostics_document,
+    diagnostics_json,
+    dumped,
+    plan_document,
+    plan_json,
+    report_document,
+    report_json,
+)
 from syncengine.render.junit import report_junit
 from syncengine.render.outcomes import TROUBLES, findings, report_of
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS, TROUBLE_FORMATS
 from syncengine.render.sarif import diagnostics_sarif, report_sarif
+from syncengine.render.schemas.published import schemas
 from syncengine.render.style import PLAIN, Look
 
 from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixed, plan_limit, plan_of, tag
@@ -74,7 +84,7 @@ def test_every_outcome_but_applied_has_a_name() -> None:
 
 
 def test_a_plan_has_the_published_keys_in_their_order() -> None:
-    document = plan_document(everything())
+    document = json.loads(plan_json(everything()))
     assert " ".join(document) == "format id created service summary gate sweep notes commit changes diagnostics"
     assert " ".join(document["summary"]) == (
         "create update delete retire forget unchanged "
@@ -86,12 +96,12 @@ def test_a_plan_has_the_published_keys_in_their_order() -> None:
 
 
 def test_a_change_has_the_published_keys_in_their_order() -> None:
-    changes = {change["address"]: change for change in plan_document(everything())["changes"]}
+    changes = {change["address"]: change for change in json.loads(plan_json(everything()))["changes"]}
     assert " ".join(changes["tag/ACME-0044"]) == "address kind action source fields keywords metadata reason"
     generated = changes["tag/ACME-0043"]
     assert generated["source"]["data"] == {"file": "data/matters.csv", "row": 4711}
     assert generated["fields"][2] == {
-        "name": "assigneeExternalIds", "before": ("jd", "kl"), "after": ("kl", "mm"), "effect": "applies"
+        "name": "assigneeExternalIds", "before": ["jd", "kl"], "after": ["kl", "mm"], "effect": "applies"
     }  # fmt: skip
     assert generated["keywords"] == {"add": ["CA 7654321"], "delete": ["EP 7654321"]}
     assert generated["metadata"] == {
@@ -126,6 +136,23 @@ def test_diagnostics_have_the_published_keys_in_their_order() -> None:
     document = diagnostics_document(FOUND)
     assert (document["format"], len(document["diagnostics"])) == ("syncengine.diagnostics/v1", 3)
     assert " ".join(document["diagnostics"][0]) == "severity code message file line column address"
+
+
+DOCUMENTS = {
+    **{f"plan of {name}": ("plan", plan_json(sample())) for name, sample in PLANS.items()},
+    **{f"report of {name}": ("report", report_json(sample())) for name, sample in REPORTS.items()},
+    "diagnostics": ("diagnostics", diagnostics_json(FOUND)),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_document_has_nothing_that_its_schema_does_not_name(name: str) -> None:
+    """Readers must bear additions, and are told of each."""
+    schema, text = DOCUMENTS[name]
+    closed = json.dumps(schemas()[f"{schema}.schema.json"]).replace(
+        '"additionalProperties": true', '"additionalProperties": false'
+    )
+    jsonschema.Draft202012Validator(json.loads(closed)).validate(json.loads(text))
 
 
 @pytest.mark.parametrize("value", ["half \ud800 a pair", 2**70])
@@ -170,6 +197,13 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
     changes = [Change(key=tag(f"A-{n}"), action=Action.UPDATE, source=at(n + 1)) for n in range(count)]
     chronicle.plan = plan_of(*changes)
     return chronicle.report(error)
+
+
+@pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)
+def test_what_a_report_calls_refused_is_refused_in_the_history(kind: type[SyncengineError]) -> None:
+    """One list beside `Status`. A command that was misspelt is no run, so that the history has none of it."""
+    assert status_after(kind([]) if kind is Problems else kind("no")) is Status.REFUSED
+    assert (kind.exit_code in RECORDED_EXITS) is (kind is not Usage)
 
 
 NEVER_BEGUN = (GateTripped, StalePlan, LockHeld, WrongTeam, Usage, AuthFailed, Unreachable)

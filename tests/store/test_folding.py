@@ -137,7 +137,7 @@ class Life:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
 def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Leave, ...]]]) -> None:
-    """Intents, ends, partial ends and deaths leave the rows that `leaves` computes; open intents are doubt."""
+    """Intents, ends, partial ends and deaths leave the rows that `effects` computes; open intents are doubt."""
     with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
         life = Life(state, Model())
         for number, (end, leaves) in enumerate(steps):

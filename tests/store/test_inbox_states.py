@@ -17,7 +17,7 @@ from tests.store.moves import MOVES, moves_of, targets
 
 OFFER = Offer("g1", "digest-1", "{}", "fetch")
 OTHER = replace(OFFER, digest="digest-2")
-PAGE = Path(__file__).parents[2] / "docs" / "posted-time.md"
+PAGE = Path(__file__).parents[2] / "docs/posted-time.md"
 
 Act = Callable[[Inbox, Entry, Outcome], object]
 

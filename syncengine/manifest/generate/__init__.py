@@ -1,1 +1,1 @@
-"""Blocks and text templates → resources, each with the place that it was made at."""
+"""`generate` blocks and text templates → resources, with a map back to their places."""

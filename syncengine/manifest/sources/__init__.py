@@ -1,1 +1,1 @@
-"""Files, databases and services → rows."""
+"""Files (CSV, JSON, YAML), databases and services → rows."""

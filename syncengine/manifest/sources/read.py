@@ -5,12 +5,12 @@ A source that cannot be read is trouble, never an empty list (docs/planning.md 2
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from syncengine.document.diagnostics import suggestion
+from syncengine.document.digest import sha256_of, sha256_of_parts
 from syncengine.document.model_reader import shown
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
@@ -53,7 +53,7 @@ def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
 
 def _question(*parts: Any) -> str:
     """A digest of what is asked, wherever it is written."""
-    return hashlib.sha256(repr([_plain(part) for part in parts]).encode()).hexdigest()[:16]
+    return sha256_of(repr([_plain(part) for part in parts]))[:16]
 
 
 def _plain(part: Any) -> Any:
@@ -71,7 +71,7 @@ def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> R
     path = inside(given, name, folder)
     shown_as = given.name_of(path)
     data = content(path, name)
-    sha256 = hashlib.sha256(data).hexdigest()
+    sha256 = sha256_of(data)
     known: Records | None = given.memo.get(memory := (path, sha256, kind, form))
     if known is None:
         known = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
@@ -82,7 +82,7 @@ def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> R
 def file_digest(given: Given, folder: Path, name: str) -> str:
     """What a file's rows depend on; its trouble, if it cannot be read."""
     try:
-        return hashlib.sha256(content(inside(given, name, folder), name)).hexdigest()
+        return sha256_of(content(inside(given, name, folder), name))
     except SourceTrouble as trouble:
         return str(trouble)
 
@@ -124,11 +124,8 @@ def _remembered(given: Given, key: object, name: str, question: str, read: Any) 
 
 
 def _digest(rows: list[Any]) -> str:
-    """As `reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
-    total = hashlib.sha256()
-    for row in rows:
-        total.update(repr(row).encode())
-    return total.hexdigest()
+    """As `row_reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
+    return sha256_of_parts(repr(row).encode() for row in rows)
 
 
 def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:

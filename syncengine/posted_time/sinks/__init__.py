@@ -1,1 +1,1 @@
-"""Where posted time goes: SQL, HTTP and JSON lines, which all keep the one contract of `contract`."""
+"""SQL, HTTP and JSON lines as targets of posted time, under one `contract`."""

@@ -1,31 +1,50 @@
-"""Models of files → pydantic models, which make their JSON Schemas; pure."""
+"""Models of files and documents → pydantic models, which make their JSON Schemas; pure."""
 
 from __future__ import annotations
 
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec import NODEFAULT, Meta
-from msgspec.structs import fields
+from msgspec.structs import FieldInfo, fields
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from syncengine.document.model import Model
+from syncengine.document.text import to_camel
+from syncengine.render.formats import OpenModel
+
+FORMAT = Field(description="What this document is, and its version.")
+
+
+class Format(BaseModel):
+    """Names are camelCase in JSON; readers must bear additions."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
 
 
 @cache
 def pydantic_model(model: type[Model]) -> type[BaseModel]:
     """The same fields, in the same order, under the same names as in the file."""
     found: dict[str, Any] = {
-        field.name: (
-            Annotated[_typed(field.type), Field(alias=field.encode_name)],
-            ... if field.default is NODEFAULT else field.default,
-        )
+        field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)
     }
     beyond = dict(model.beyond_fields)
     config = ConfigDict(extra="forbid", title=beyond.pop("title", None), json_schema_extra=beyond)
-    return create_model(model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **found)
+    name = model.__name__
+    if issubclass(model, OpenModel):
+        config["extra"], name = "allow", model.schema_name or name
+    if tag := model.__struct_config__.tag:
+        config["title"] = str(tag).partition("/")[0].replace(".", " ")
+        found = {"format": (Annotated[Literal[tag], FORMAT], ...), **found}
+    return create_model(name, __config__=config, __doc__=model.__dict__.get("__doc__"), **found)
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    return ... if field.default is NODEFAULT else field.default
 
 
 def _typed(annotation: Any) -> Any:
@@ -44,7 +63,9 @@ def _typed(annotation: Any) -> Any:
 
 
 def _said(about: Any) -> Any:
-    """What a field's annotation says, if it is for schemas that pydantic makes."""
+    """What a field's annotation says, if it is for schemas that pydantic makes; a text is a description."""
+    if isinstance(about, str):
+        return Field(description=about)
     if not isinstance(about, Meta):
         return about
     words = {name: getattr(about, name) for name in ("description", "examples", "ge", "le")}

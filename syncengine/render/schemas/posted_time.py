@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from syncengine.render.schemas.plan_report import Format
+from syncengine.render.schemas.from_models import Format
 
 State = Literal[
     "received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict"

@@ -15,8 +15,8 @@ from syncengine.manifest.schema import SECTIONS, Defaults, Manifest
 from syncengine.plan.checks import LINTS as PLANNING_LINTS
 from syncengine.project.load import LINTS as SETTING_LINTS
 from syncengine.project.schema import ProjectFile
+from syncengine.render.formats import Diagnostics, PlanFormat, ReportFormat
 from syncengine.render.schemas.from_models import pydantic_model
-from syncengine.render.schemas.plan_report import Diagnostics, PlanFormat, ReportFormat
 from syncengine.render.schemas.posted_time import (
     AuditFormat,
     GroupFormat,

@@ -1,1 +1,1 @@
-"""The console page of the sandbox: what a team's console shows, and posting time as a user does."""
+"""The sandbox's page in a browser: a team's console, and posting time as a user does."""

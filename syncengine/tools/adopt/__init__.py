@@ -1,1 +1,1 @@
-"""What exists on the service already, as people have it in files (`tables`: CSV) → rows of the state (`listed`)."""
+"""lists of what exists on the service already (CSV and the like) → rows of the state."""

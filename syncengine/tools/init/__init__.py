@@ -1,1 +1,1 @@
-"""What a new project begins with: files as they are (`files/`), put into a folder (`project`)."""
+"""The files of a new project (`files/`), and their way into a folder (`new_project`)."""

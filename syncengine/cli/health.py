@@ -1,0 +1,52 @@
+"""health: failures of the connected system, reported and cleared by hand."""
+
+from __future__ import annotations
+
+import click
+
+from syncengine.cli.data_output import printing_command, show
+from syncengine.cli.help import Group
+from syncengine.cli.options import Globals
+from syncengine.cli.service_call import calling
+
+TYPES = ("unknown", "unreachable", "authentication", "permissions", "subscription")
+PUBLISHED = (
+    "TARGET_UNREACHABLE",
+    "TARGET_AUTH_FAILURE",
+    "TARGET_PERMISSIONS_FAILURE",
+    "TARGET_SUBSCRIPTION_FAILURE",
+)
+"""The interface's own names of them (docs/interface.md 2.7); UNKNOWN is the same."""
+
+
+@click.group(cls=Group)
+def health() -> None:
+    """Report or clear a health failure by hand."""
+
+
+@health.command("report")
+@click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
+@click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
+@printing_command
+def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
+    """Report that the connected system is in trouble. Everybody who posts time is told so until it is cleared.
+
+    TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
+    """
+    from syncengine.connector.registration import ErrorType, Failure, by_hand
+
+    type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
+    failure = Failure(type, message)
+    calling(given, lambda client, _: by_hand(client, failure))
+    document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
+    return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
+
+
+@health.command("clear")
+@printing_command
+def clear_health(given: Globals, format: str) -> int:
+    """Clear whatever failure was reported."""
+    from syncengine.connector.registration import by_hand
+
+    calling(given, lambda client, _: by_hand(client, None))
+    return show(given, format, {"reported": None}, "Cleared.\n")

@@ -1,0 +1,57 @@
+"""schema: the JSON Schemas of all formats, in files or on stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.errors import ExitCode, SyncengineError
+
+
+@click.command(cls=Command)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("-o", "folder", metavar="DIR", help="Write files there.  [default: the current folder]")
+@with_globals
+def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
+    """Write the JSON Schemas of all formats into a folder, or print the one with this NAME to stdout.
+
+    NAME is that of the file: manifest, project, plan, report, diagnostics and so on. With -o, those with these NAMEs
+    are written.
+    """
+    from syncengine.project.atomic_write import refuse_links, write_whole
+    from syncengine.render.json import dumped
+
+    output = Output(given, given.folder)
+    chosen = _schemas(names)
+    if len(chosen) == len(names) == 1 and folder is None:
+        output.data(dumped(*chosen.values()))
+        return ExitCode.DONE
+    place = given.folder / (folder or ".")
+    try:
+        refuse_links(place)
+        place.mkdir(parents=True, exist_ok=True)
+        for name, content in chosen.items():
+            write_whole(place / name, [dumped(content).encode()])
+            output.say(f"{place / name}")
+    except OSError as error:
+        raise SyncengineError(f"the schemas cannot be written to {place}: {error.strerror}") from None
+    return ExitCode.DONE
+
+
+def _schemas(names: Sequence[str]) -> dict[str, Any]:
+    """Those with these names, by file name; all of them without names."""
+    from syncengine.document.diagnostics import suggestion
+    from syncengine.render.schemas.published import SUFFIX, schemas
+
+    made = schemas()
+    known = {name.removesuffix(SUFFIX): name for name in made}
+    for name in names:
+        if name.removesuffix(SUFFIX) not in known:
+            hint = suggestion(name, known) or f"; there are {', '.join(known)}"
+            raise click.UsageError(f"there is no schema {name!r}{hint}")
+    return {known[short]: made[known[short]] for short in (n.removesuffix(SUFFIX) for n in names or known)}

@@ -1,0 +1,29 @@
+"""Options that choose what a plan may hold, for `plan` and `apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import click
+
+from syncengine.cli.completion import addresses
+
+of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_complete=addresses)
+
+SELECTION = (
+    of_addresses("--target", "targets", help="Only these addresses (globs)."),
+    of_addresses("--exclude", "excludes", help="Not these addresses (globs)."),
+    click.option("--reassert", is_flag=True, help="Send all that is desired again."),
+    click.option("--sweep", is_flag=True, help="Complete a sync session even if no activity type is removed."),
+    click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
+    click.option("--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve the removals."),
+)
+
+
+def selection(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose what a plan may hold."""
+    for option in reversed(SELECTION):
+        command = option(command)
+    return command

@@ -1,0 +1,56 @@
+"""show: a saved plan, in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import click
+
+from syncengine.cli.completion import files
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.output import Output
+from syncengine.cli.selection import of_addresses
+from syncengine.document.gc_pause import no_collection
+from syncengine.errors import ExitCode, SyncengineError
+from syncengine.render.registry import PLAN_FORMATS
+
+
+@click.command(cls=Command)
+@click.argument("file", shell_complete=files)
+@click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
+@click.option("--action", "actions", multiple=True, help="Only these actions (create, update, delete, …).")
+@of_addresses("--target", "targets", help="Only these addresses (globs).")
+@with_globals
+@no_collection()
+def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
+    """Show a saved plan again, in any format, even when it is stale."""
+    from fnmatch import fnmatchcase
+
+    from syncengine.plan import saved as saved_plan
+    from syncengine.plan.build import narrowed
+    from syncengine.plan.diff import Action
+    from syncengine.plan.planner import judged
+    from syncengine.plan.request import Request
+    from syncengine.render.json import plan_document
+
+    unknown = [name for name in actions if name not in {action.word for action in Action}]
+    if unknown:
+        raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
+    output = Output(given, given.folder)
+    try:
+        planned = saved_plan.load(given.folder / file, plan_document)
+    except SyncengineError as error:
+        return output.refusal(error, format)
+    with suppress(SyncengineError):  # a plan can be looked at without its project
+        planned = judged(planned, given.project(), Request("show"))
+    part = narrowed(
+        planned,
+        lambda change: (
+            (not actions or change.action.word in actions)
+            and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
+        ),
+    )
+    output.data(PLAN_FORMATS[format](part if actions or targets else planned, output.look()))
+    return ExitCode.DONE

@@ -1,0 +1,103 @@
+"""validate: everything is loaded and checked, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from syncengine.cli.completion import files
+from syncengine.cli.help import Command
+from syncengine.cli.options import Globals, relative_paths, with_globals
+from syncengine.cli.output import Output
+from syncengine.document.gc_pause import no_collection
+from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
+from syncengine.render.registry import DIAGNOSTIC_FORMATS
+from syncengine.render.words import counted
+
+if TYPE_CHECKING:
+    from syncengine.plan.planner import Valid
+    from syncengine.project.model import Project
+
+
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, shell_complete=files)
+@click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
+@with_globals
+@no_collection()
+def validate(given: Globals, paths: Sequence[str], format: str) -> int:
+    """Load and check everything, offline.
+
+    All manifests are loaded; PATHS narrow what is reported. Errors are reported wherever they are if there are none
+    in PATHS.
+    """
+    output = Output(given, given.folder)
+    only: list[str] = []
+    try:
+        project = given.project()
+        output = Output(given, project.root)
+        only = list(relative_paths(paths, given.folder, project.root))
+        valid, missed = _validated(project), _selecting_nothing(project, only)
+    except SyncengineError as error:
+        output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
+        return error.exit_code
+    found = _narrowed((*project.warnings, *valid.diagnostics, *missed), only)
+    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()), format)
+    if format == "text":
+        output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
+    return ExitCode.DONE
+
+
+def _validated(project: Project) -> Valid:
+    """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
+    from syncengine.plan.planner import validated
+
+    found: list[Diagnostic] = []
+    if project.posted_time is not None:
+        from syncengine.posted_time.build_route import check
+
+        try:
+            check(project)
+        except Problems as problems:
+            found.extend(problems.found)
+    try:
+        valid = validated(project)
+    except Problems as problems:
+        raise Problems([*found, *problems.found]) from None
+    if found:
+        raise Problems(found)
+    return valid
+
+
+def _narrowed(found: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
+    """What is found in `paths`; errors that are all elsewhere are told, since something keeps it from being valid."""
+    inside = [d for d in found if not paths or _is_in(d.file, paths)]
+    if any(d.severity is Severity.ERROR for d in inside):
+        return inside
+    return [d for d in found if d.severity is Severity.ERROR or d in inside]
+
+
+def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
+    """A warning for each of PATHS that no manifest is in: "valid" would be said of something that nobody looked at."""
+    from syncengine.manifest.files import find
+    from syncengine.plan.checks import NOTHING_SELECTED
+    from syncengine.project.load import levelled
+
+    names = [file.name for file in find(project.manifests, project.root).files] if only else []
+    found = [
+        Diagnostic(
+            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is no manifest of the project", file=path
+        )
+        for path in only
+        if path != project.config_name and not any(_is_in(name, [path]) for name in names)
+    ]
+    told = levelled(found, project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in told):
+        raise Problems(told)
+    return told
+
+
+def _is_in(file: str | None, paths: Sequence[str]) -> bool:
+    return file is not None and any(Path(file).is_relative_to(path) for path in paths)

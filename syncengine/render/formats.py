@@ -1,0 +1,229 @@
+"""Formats that machines read: plans, reports and diagnostics (docs/formats.md §7). Data only.
+
+Documents are made of these models, and so are their JSON Schemas. Annotations of text are descriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+
+from syncengine.apply.report import Outcome, Status
+from syncengine.document.model import JsonSchema, Model
+from syncengine.errors import Severity
+from syncengine.plan.diff import Action, Effect
+from syncengine.resource import Kind
+
+
+def one_of(*words: str) -> JsonSchema:
+    return JsonSchema({"enum": [str(word) for word in words], "type": "string"})
+
+
+Address = Annotated[str, "`tag/NAME`, `category/EXTERNAL_ID` or `activity-type/CODE`."]
+Line = Annotated[int, Meta(ge=1)]
+
+
+class OpenModel(Model, frozen=True, gc=False):
+    """A document or a part of one. More may always be added, so its readers must bear additions."""
+
+    schema_name: ClassVar[str] = ""
+
+
+class DataRow(OpenModel, frozen=True):
+    """Where a generated resource's data came from."""
+
+    file: Annotated[str, "The file, relative to the project's folder, or the name of the source in the project file."]
+    row: Annotated[
+        int, "The line of a CSV or JSON Lines file where the row begins; else the number of the record, from 1."
+    ]
+
+
+class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
+    """One finding and its place."""
+
+    severity: Annotated[
+        str, one_of(*Severity), "An error keeps everything from being planned or applied, a warning nothing."
+    ]
+    code: Annotated[str, "What is found, as a word that stays: `duplicate-resource`, `same-keyword`, …"]
+    message: Annotated[str, "What is found, in a sentence."]
+    file: Annotated[str | None, "Relative to the project's folder."]
+    line: Annotated[Line | None, "From 1; null where it is about no line."]
+    column: Annotated[Line | None, "From 1; null where it is about no part of a line."]
+    address: Annotated[Address | None, "The resource that it is about."]
+    data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
+
+
+class Diagnostics(OpenModel, frozen=True, tag_field="format", tag="syncengine.diagnostics/v1"):
+    """`validate --format json`."""
+
+    diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings, by file, line and column."]
+
+
+class Place(OpenModel, frozen=True, omit_defaults=True):
+    """Where a resource is declared, or last was."""
+
+    file: Annotated[str, "The manifest, relative to the project's folder."]
+    line: Annotated[Line, "The line where the resource begins, from 1; of what is generated, the line of its template."]
+    data: Annotated[DataRow | None, "The row of data that it was made of; absent where it was written out."] = None
+
+
+class PlannedService(OpenModel, frozen=True):
+    base_url: Annotated[str, "The URL that all requests go below."]
+    team: Annotated[str | None, "The team that the state belongs to; null before its first apply."]
+
+
+class PlanSummary(OpenModel, frozen=True):
+    """Counts of what would happen."""
+
+    create: Annotated[int, "Resources that would be created."]
+    update: Annotated[int, "Resources that would be changed."]
+    delete: Annotated[int, "Resources that would be deleted, those that go with their category included."]
+    retire: Annotated[int, "Tags that would lose their keywords and stay."]
+    forget: Annotated[int, "Tags that would stay as they are, and be ours no more."]
+    unchanged: Annotated[int, "Resources that are as they should be."]
+    keyword_adds: Annotated[int, "Keywords that would be added to tags that exist."]
+    keyword_deletes: Annotated[int, "Keywords that would be deleted from tags."]
+    metadata_deletes: Annotated[int, "Metadata entries that would be deleted from tags."]
+    cascaded_tags: Annotated[int, "Tags that would be deleted with their category."]
+    kept: Annotated[int, "Resources that no manifest declares and that stay on the service, with a note."]
+    requests: Annotated[int, "Requests that an apply would send, the one that asks for the team and repeats aside."]
+
+
+class GateApproval(OpenModel, frozen=True):
+    """Where an approval was found."""
+
+    by: Annotated[str, "`--approve-deletes`, `SYNCENGINE_APPROVE_DELETES`, or the name of the project file."]
+    line: Annotated[Line | None, "The line of the project file; null elsewhere."]
+
+
+class GateState(OpenModel, frozen=True):
+    """Whether removals need an approval; `approve` is the argument of --approve-deletes."""
+
+    tripped: Annotated[bool, "Whether the removals need an approval that is not at hand."]
+    reasons: Annotated[tuple[str, ...], "Why, each with its numbers and its limit."]
+    approve: Annotated[str | None, "COUNT@HASH, the argument of --approve-deletes; null where no approval is needed."]
+    approved: Annotated[GateApproval | None, "What approves just these removals; null where nothing does."] = None
+
+
+class SweepItem(OpenModel, frozen=True):
+    """Activity types that completing the sync session removes."""
+
+    known: Annotated[tuple[str, ...], "Codes of the activity types that this project knows and that would be deleted."]
+    unknown: Annotated[bool, "Whether activity types that this project does not know would be deleted too."]
+
+
+class NoteItem(OpenModel, frozen=True):
+    """Said, not done."""
+
+    address: Annotated[Address, "The resource that it is about."]
+    kind: Annotated[str, "create-only, ignored, kept, released, …"]
+    message: Annotated[str, "What is said, in a sentence."]
+    source: Annotated[Place | None, "Where the resource is declared, or last was."]
+
+
+class FieldChangeItem(OpenModel, frozen=True):
+    schema_name = "FieldChange"
+    name: Annotated[str, "The field's name."]
+    before: Annotated[Any, "What the service was last asked to hold; null where nothing."]
+    after: Annotated[Any, "What it would be asked to hold; null where nothing."]
+    effect: Annotated[
+        str, one_of(*Effect), "Whether the service takes it, takes it of new resources only, or ignores it."
+    ]
+
+
+class KeywordChange(OpenModel, frozen=True):
+    add: Annotated[tuple[str, ...], "Keywords that would be added."]
+    delete: Annotated[tuple[str, ...], "Keywords that would be deleted."]
+
+
+class MetadataChange(OpenModel, frozen=True):
+    set: Annotated[Mapping[str, str], "Entries that would be added or changed, with their new values."]
+    delete: Annotated[tuple[str, ...], "Names of the entries that would be deleted."]
+    before: Annotated[
+        Mapping[str, str], "What the service was last asked to hold of the entries that would be changed or deleted."
+    ] = {}
+
+
+class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
+    """What differs for one resource."""
+
+    address: Annotated[Address, "The resource that changes."]
+    kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "What the resource is."]
+    action: Annotated[str, one_of(*(action.word for action in Action)), "What would be done to it."]
+    source: Annotated[Place | None, "Where it is declared, or last was."]
+    fields: Annotated[list[FieldChangeItem], "The fields that differ."]
+    keywords: Annotated[KeywordChange, "A tag's keywords that differ."]
+    metadata: Annotated[MetadataChange, "A tag's metadata that differ."]
+    reason: Annotated[str | None, "Why, where that is not plain from what differs."]
+    cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
+    previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
+
+
+class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.plan/v1"):
+    """`plan --format json` and `show --format json`."""
+
+    id: Annotated[str, "The name of this plan, which reports refer to."]
+    created: Annotated[str, "When it was made: RFC 3339."]
+    service: Annotated[PlannedService, "What it is a plan for."]
+    summary: Annotated[PlanSummary, "Counts of what would happen."]
+    gate: Annotated[GateState, "Whether its removals need an approval."]
+    sweep: Annotated[
+        SweepItem | None, "What completing the sync session would delete; null where none would be completed."
+    ]
+    notes: Annotated[list[NoteItem], "What is said and not done."]
+    commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."]
+    changes: Annotated[list[ChangeItem], "What would change, resource by resource."]
+    diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
+
+
+class ReportSummary(OpenModel, frozen=True):
+    applied: Annotated[int, "Changes that the service acknowledged."]
+    failed: Annotated[int, "Changes that the service refused."]
+    skipped: Annotated[int, "Changes that were not sent."]
+    unknown: Annotated[int, "Changes that were sent and had no clear answer."]
+    requests: Annotated[int, "Requests that were sent, repeats included; the one that asks for the team aside."]
+    retries: Annotated[int, "How many of those were repeats."]
+
+
+class SessionItem(OpenModel, frozen=True):
+    """The sync session of a run."""
+
+    id: Annotated[str | None, "The id that the service gave it; null where there is none."]
+    outcome: Annotated[
+        str,
+        one_of("completed", "cancelled", "none"),
+        "What became of it; `none` where it was not completed or never begun.",
+    ]
+    reason: Annotated[str | None, "Why it was not completed."]
+
+
+class ErrorItem(OpenModel, frozen=True):
+    """Why a change was not applied."""
+
+    operation: Annotated[str | None, "The operation of the service that was asked; null where none was."]
+    message: Annotated[str, "The service's words, or ours where it had none."]
+    index: Annotated[int | None, "The place of the change in its batch, from 0; null where the answer does not say."]
+    status: Annotated[int | None, "The HTTP status of the answer; null where there was none."]
+
+
+class ResultItem(OpenModel, frozen=True):
+    """What became of one change."""
+
+    address: Annotated[Address, "The resource."]
+    action: Annotated[str, "What was to be done to it: `create`, `update`, `delete`, `retire` or `forget`."]
+    outcome: Annotated[str, one_of(*Outcome), "What became of that."]
+    source: Annotated[Place | None, "Where it is declared, or last was."]
+    error: Annotated[ErrorItem | None, "Why it was not applied; null where it was."] = None
+
+
+class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.report/v1"):
+    """`apply --format json`."""
+
+    plan: Annotated[str | None, "The id of the plan that was applied; null where there was none."]
+    status: Annotated[str, one_of(*Status), "What the run came to. `refused`: nothing was sent, by our own decision."]
+    summary: Annotated[ReportSummary, "Counts of what happened."]
+    session: Annotated[SessionItem, "The sync session of the run."]
+    results: Annotated[list[ResultItem], "At least everything that was not applied."]
+    diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]

@@ -1,0 +1,46 @@
+"""The rooms of the package: CONTRIBUTING lists them in the order of the import contract, in the words of the code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "syncengine"
+
+
+def rooms() -> list[str]:
+    """Rooms from top to bottom, as the contract has them, each with its own rooms behind it."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["containers"] == ["syncengine"])
+    return [room for layer in layers for name in layer.split(" | ") for room in (name, *parts(name))]
+
+
+def parts(room: str) -> list[str]:
+    return sorted(f"{room}/{path.parent.name}" for path in (PACKAGE / room).glob("*/__init__.py"))
+
+
+def sentence(room: str) -> str:
+    """The first line of what a room says of itself."""
+    folder = PACKAGE / room
+    source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+def shown(room: str) -> str:
+    return f"{room}/" if (PACKAGE / room).is_dir() else f"{room}.py"
+
+
+def test_the_table_of_contributing_is_what_the_rooms_say_of_themselves() -> None:
+    """To mend it, copy the lines that this test expects."""
+    text = (ROOT / ".github/CONTRIBUTING.md").read_text(encoding="utf-8")
+    expected = [f"| `{shown(room)}` | {sentence(room)} |" for room in rooms()]
+    assert re.findall(r"^\| `.*\|$", text, re.MULTILINE) == expected
+
+
+def test_every_room_is_in_the_contract() -> None:
+    """And no module lies loose beside them."""
+    found = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert found - {"__init__", "__main__"} == {room for room in rooms() if "/" not in room}
