@@ -19,18 +19,21 @@ from syncengine.document.digest import sha256_of
 from syncengine.document.text import to_camel
 
 T = TypeVar("T")
+NO_ID = "This time cannot be read: it has no id."
+"""What is said of a group that nobody could be told of: without a `groupId` that is a text."""
 EMPTY_TITLE = "(no title)"
 """What an empty title is called."""
 NARRATIVE_ONLY = "NARRATIVE_ONLY"
 """The narrative type whose rows' descriptions are not to be shown."""
 
 _WRAPPED = re.compile(r"@_(.*?)_@", re.DOTALL)
-_UNFIT = re.compile("[\x00\ud800-\udfff]")
+NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""NUL and halves of surrogate pairs, which no database holds."""
 
 
 def clean(text: str) -> str:
     """Text that every database and file holds: without NUL and halves of surrogate pairs."""
-    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+    return NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def unwrapped(text: str) -> str:
