@@ -32,7 +32,7 @@ from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.budget import OutOfBounds
-from syncengine.templating.environment import SURPRISES
+from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import Record
 
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})

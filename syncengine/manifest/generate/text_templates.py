@@ -23,7 +23,9 @@ from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble
 from syncengine.templating.budget import MAX_CHARACTERS, TooMuch
-from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
+from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.names import unknown_names
+from syncengine.templating.troubles import SURPRISES, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000
