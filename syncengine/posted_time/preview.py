@@ -6,15 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from syncengine.posted_time.audit import PENDING
-from syncengine.posted_time.group import read_group
+from syncengine.posted_time.group import NO_ID, read_group
 from syncengine.posted_time.route import Route
 from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
 from syncengine.posted_time.templates import Variables, plain
 from syncengine.service.posted_time import group_id
 from syncengine.state.inbox_states import Outcome
-
-NO_ID = "This time cannot be read: it has no id."
-"""A `groupId` that is a text; nobody could be told what became of it."""
 
 SAMPLE: Mapping[str, Any] = {
     "groupId": "00000000-0000-4000-8000-000000000001",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from syncengine.posted_time.content_changes import ContentChange, changes_of
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.shares import tag_of
-from syncengine.render.escape import visible
+from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
 from syncengine.render.state import when
 from syncengine.render.words import counted
@@ -17,6 +18,7 @@ INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"
 PREVIEW_FORMAT = "syncengine.preview/v1"
 _ROOM = 40
+_WIDTH = 80
 
 
 def entries_document(entries: Sequence[Entry]) -> Document:
@@ -101,7 +103,8 @@ def _why(entry: Entry) -> str | None:
 
 
 def story_document(entry: Entry, events: Sequence[Event]) -> Document:
-    """`time show` for machines."""
+    """`time show` for machines; `changes` is there where other content was offered."""
+    changes = changes_of(entry, events)
     told = [
         {
             "at": when(event.at),
@@ -113,8 +116,9 @@ def story_document(entry: Entry, events: Sequence[Event]) -> Document:
             "message": event.message,
             "externalId": event.external_id,
             "detail": event.detail,
+            **({"changes": changes_document(changes[place])} if place in changes else {}),
         }
-        for event in events
+        for place, event in enumerate(events)
     ]
     return {"format": GROUP_FORMAT, **entry_document(entry), "group": entry.raw() or None, "story": told}
 
@@ -125,7 +129,9 @@ def story_text(entry: Entry, events: Sequence[Event]) -> str:
     lines += ["sinks:"] if entry.deliveries else []
     lines += [_delivered_line(found, entry) for found in entry.deliveries]
     lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
-    lines += [_event_line(event, entry) for event in events]
+    changes = changes_of(entry, events)
+    for place, event in enumerate(events):
+        lines += [_event_line(event, entry), *changes_lines(changes.get(place, ()))]
     return "\n".join(lines) + "\n"
 
 
@@ -180,6 +186,31 @@ def _detail(event: Event) -> str | None:
     if event.kind == EventKind.UNACCEPTED:
         return f"{event.detail} times" if event.detail else None
     return None if event.kind == EventKind.OFFERED else event.detail
+
+
+def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
+    """What differs between two contents, for machines."""
+    return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
+
+
+def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
+    """What differs between two contents, in lines of 80 columns."""
+    for change in changes:
+        before, after = excerpts(_content_value(change.before), _content_value(change.after))
+        first, *rest = wrapped(f"{change.field}: {before} → {after}", _WIDTH - 6)
+        yield from (f"    {first}", *(f"      {line}" for line in rest))
+
+
+def _content_value(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return quoted(value)
+        case dict():
+            return ", ".join(f"{name} {_content_value(inner)}" for name, inner in value.items() if inner is not None)
+        case _:
+            return "unreadable" if value != value else str(value)  # nan is unlike itself
 
 
 def preview_text(document: Document) -> str:

@@ -27,7 +27,7 @@ from syncengine.state.inbox_entries import (
     Status,
 )
 from syncengine.state.inbox_queries import PIECE, Reading, entry_of, last_of, of_sink
-from syncengine.state.inbox_states import FINAL, FIRST, EventKind, GroupState, Outcome, Trigger, next_state
+from syncengine.state.inbox_states import FETCH, FINAL, FIRST, EventKind, GroupState, Outcome, Trigger, next_state
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
@@ -258,7 +258,7 @@ class Inbox(Reading):
                 entry = entry_of(connection, group_id)
                 if entry is None or entry.state is not GroupState.CONFLICT:
                     continue
-                waits = entry.mechanism == "fetch"
+                waits = entry.mechanism == FETCH
                 reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
                 told = {"outcome": Outcome.SUCCESS, "external_id": reference}
                 state = next_state(entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, Outcome.SUCCESS)

@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
+from syncengine.project.delivery_schema import Mode
+
+FETCH, WEBHOOK = MECHANISMS = (Mode.FETCH.value, Mode.WEBHOOK.value)
+"""How posted time comes, as the inbox and the state keep it."""
+
 
 class Outcome(StrEnum):
     """A verdict, as the service is told it."""

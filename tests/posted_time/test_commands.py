@@ -125,6 +125,19 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
     ]
 
 
+def test_what_was_changed_is_shown_with_the_offer_that_changed_it(folder: Path) -> None:
+    """Each field, from what to what; nothing is said of a group that came once."""
+    text = program(folder, "show", "g3").out
+    assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in text
+    story = program(folder, "show", "g3", "--format", "json").document["story"]
+    assert [event["changes"] for event in story if "changes" in event] == [
+        [{"field": "totalDurationSecs", "before": 3600, "after": 1}]
+    ]
+    settled = program(folder, "retry", "g3", "--accept", "--format", "json").document
+    assert settled["changes"] == {"g3": [{"field": "totalDurationSecs", "before": 3600, "after": 1}]}
+    assert "changes" not in json.dumps(program(folder, "show", "g1", "--format", "json").document)
+
+
 def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: Path) -> None:
     """The code of the constraint in `time show` and `time inbox`; the user's sentence has none of it."""
 
@@ -296,7 +309,9 @@ def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
     """`--accept`: what the sinks have is right."""
     refused = program(folder, "retry", "g3")
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
-    assert program(folder, "retry", "g3", "--accept").code == 0
+    assert "totalDurationSecs: 3600 → 1\n" in refused.err
+    accepted = program(folder, "retry", "g3", "--accept")
+    assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
     with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
         entry = inbox.entry("g3")
     assert entry is not None

@@ -119,7 +119,7 @@ def _remembered(given: Given, key: object, name: str, question: str, read: Any) 
             given.memo[key] = trouble
     found = given.memo[key]
     if isinstance(found, SourceTrouble):
-        raise SourceTrouble(str(found))
+        raise SourceTrouble(*found.args)
     answer: Records = found
     return answer
 
@@ -204,7 +204,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
     for row in rows:
         missing = next((column for column in columns if column not in row), None)
         if missing is not None:
-            raise SourceTrouble(f"{row.row.file}:{row.row.row}: `distinct`: {row.missing(missing)}")
+            raise SourceTrouble(f"`distinct`: {row.missing(missing)}", *row.row)
         found.setdefault(tuple(str(row[column]) for column in columns), row)
     return list(found.values())
 

@@ -99,8 +99,7 @@ def table_of(file: Path, name: str) -> Table:
         columns = _header(text, name, delimiter, data.count(b"\n", 0, len(data) - len(data.lstrip(b"\r\n"))) + 1)
         return Table(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
     except SourceTrouble as trouble:
-        line, _, sentence = str(trouble).removeprefix(f"{name}:").partition(": ")
-        raise Problems([_problem(name, sentence, int(line))]) from None
+        raise Problems([_problem(name, trouble.message, trouble.line or 1)]) from None
 
 
 def _encoding(data: bytes, name: str) -> str:
@@ -112,7 +111,7 @@ def _encoding(data: bytes, name: str) -> str:
         with suppress(UnicodeDecodeError):
             data.decode(encoding)
             return encoding
-    raise SourceTrouble(f"{name}:1: the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8")
+    raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8", name, 1)
 
 
 def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
@@ -120,10 +119,10 @@ def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
     try:
         header = next(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter), [])
     except csv.Error as error:
-        raise SourceTrouble(f"{name}:{line}: the header cannot be read: {error}") from None
+        raise SourceTrouble(f"the header cannot be read: {error}", name, line) from None
     columns = tuple(column.strip() for column in header)
     if not columns:
-        raise SourceTrouble(f"{name}:1: the file has no header")
+        raise SourceTrouble("the file has no header", name, 1)
     starts = starts_of(text.partition("\n")[0], delimiter)
     troubles = header_troubles(columns)
     found = [_problem(name, said, line, starts[at] if at < len(starts) else 1) for at, said in troubles]
