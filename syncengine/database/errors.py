@@ -26,48 +26,48 @@ class Silent(OSError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fault:
+class DatabaseFault:
     """One way in which a database fails: what it means for a delivery, and its cause in our words."""
 
     kind: Meaning
     words: str = "the database does not take this"
 
 
-VALUE = Fault(USER, "a value does not fit its column")
-TOO_LARGE = Fault(USER, "a value is too large")
-CONSTRAINT = Fault(USER, "a constraint does not hold")
-LOGIN = Fault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
-NOT_LET_IN = Fault(TroubleKind.PERMISSIONS, "the server does not let this user or this machine in")
-NO_RIGHT = Fault(TroubleKind.PERMISSIONS, "the database user has no right to do this")
-READ_ONLY = Fault(TroubleKind.PERMISSIONS, "the database may only be read")
-READ_ONLY_FILE = Fault(TroubleKind.PERMISSIONS, "the file may only be read")
-NO_PERMISSION = Fault(TroubleKind.PERMISSIONS, "there is no permission for the file")
-FORBIDDEN = Fault(TroubleKind.PERMISSIONS)
-NO_TABLE = Fault(TroubleKind.UNKNOWN, "there is no such table")
-NO_COLUMN = Fault(TroubleKind.UNKNOWN, "there is no such column")
-CONFLICT = Fault(TroubleKind.UNKNOWN, "the transaction met another one, and has to be repeated")
-PROTOCOL = Fault(TroubleKind.UNKNOWN)
-OTHER = Fault(TroubleKind.UNKNOWN)
-NO_DATABASE = Fault(TroubleKind.UNREACHABLE, "the server has no database of that name")
-CUT = Fault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
-CROWDED = Fault(TroubleKind.UNREACHABLE, "the server has no room for another connection")
-NO_ROOM = Fault(TroubleKind.UNREACHABLE, "the server has no room left, on disk or in memory")
-SLOW = Fault(TroubleKind.UNREACHABLE, "the statement took longer than it may")
-CHANGING = Fault(TroubleKind.UNREACHABLE, "the server is about to start or to stop")
-ENDED = Fault(TroubleKind.UNREACHABLE, "the server ended the connection")
-BROKEN_SERVER = Fault(TroubleKind.UNREACHABLE)
-NO_LISTENER = Fault(TroubleKind.UNREACHABLE, "nobody listens at the server's address")
-NO_HOST = Fault(TroubleKind.UNREACHABLE, "there is no such host")
-NO_ANSWER = Fault(TroubleKind.UNREACHABLE, "the server does not answer in time")
-CANNOT_OPEN = Fault(TroubleKind.UNREACHABLE, "the file cannot be opened")
-NOT_SQLITE = Fault(TroubleKind.UNREACHABLE, "the file is no SQLite database")
-DAMAGED = Fault(TroubleKind.UNREACHABLE, "the file is damaged")
-BUSY = Fault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
-LOCKED = Fault(TroubleKind.UNREACHABLE)
-DISK_FULL = Fault(TroubleKind.UNREACHABLE, "the disk is full")
-DISK_ERROR = Fault(TroubleKind.UNREACHABLE, "the disk reported an error")
+VALUE = DatabaseFault(USER, "a value does not fit its column")
+TOO_LARGE = DatabaseFault(USER, "a value is too large")
+CONSTRAINT = DatabaseFault(USER, "a constraint does not hold")
+LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
+NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server does not let this user or this machine in")
+NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user has no right to do this")
+READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database may only be read")
+READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file may only be read")
+NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission for the file")
+FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
+NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
+NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
+CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction met another one, and has to be repeated")
+PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
+OTHER = DatabaseFault(TroubleKind.UNKNOWN)
+NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
+CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
+CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room for another connection")
+NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room left, on disk or in memory")
+SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than it may")
+CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is about to start or to stop")
+ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
+BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
+NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nobody listens at the server's address")
+NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "there is no such host")
+NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
+CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
+NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is no SQLite database")
+DAMAGED = DatabaseFault(TroubleKind.UNREACHABLE, "the file is damaged")
+BUSY = DatabaseFault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
+LOCKED = DatabaseFault(TroubleKind.UNREACHABLE)
+DISK_FULL = DatabaseFault(TroubleKind.UNREACHABLE, "the disk is full")
+DISK_ERROR = DatabaseFault(TroubleKind.UNREACHABLE, "the disk reported an error")
 
-_BY_STATE: tuple[tuple[str, Fault], ...] = (
+_BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
     ("22", VALUE),
     ("23", CONSTRAINT),
     ("28", LOGIN),
@@ -87,7 +87,7 @@ _BY_STATE: tuple[tuple[str, Fault], ...] = (
 )
 """By SQLSTATE: the first that it begins with."""
 
-_BY_SQLITE: Mapping[int, Fault] = {
+_BY_SQLITE: Mapping[int, DatabaseFault] = {
     sqlite3.SQLITE_CONSTRAINT: CONSTRAINT,
     sqlite3.SQLITE_MISMATCH: VALUE,
     sqlite3.SQLITE_TOOBIG: TOO_LARGE,
@@ -105,7 +105,7 @@ _BY_SQLITE: Mapping[int, Fault] = {
 }
 """By SQLite's primary result code."""
 
-_BY_WORDS: tuple[tuple[tuple[str, ...], Fault], ...] = (
+_BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
     (("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"), LOGIN),
     (('role "',), LOGIN),
     (("permission denied for database",), NO_RIGHT),
@@ -139,7 +139,7 @@ _WORDS: Mapping[TroubleKind, str] = {
 FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError)
 
 
-def fault_of(error: Exception) -> Fault | None:
+def fault_of(error: Exception) -> DatabaseFault | None:
     """Return what a code says, or the words of an error that has none; None where neither says anything."""
     if (code := sqlite_code(error)) is not None:
         return _BY_SQLITE.get(code, OTHER)
@@ -187,7 +187,7 @@ def cause(error: Exception) -> str:
     return _with_names(fault, f"SQLSTATE {state}", _schema(driver)) if state else fault.words
 
 
-def _with_names(fault: Fault, code: str, names: str) -> str:
+def _with_names(fault: DatabaseFault, code: str, names: str) -> str:
     return f"{fault.words} ({', '.join(filter(None, (code, names)))})"
 
 

@@ -17,8 +17,8 @@ from sqlalchemy.pool import QueuePool
 
 from syncengine import DISTRIBUTION
 from syncengine.database.sqlite import connect
-from syncengine.database.url import sqlite_file
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.project.references import sqlite_file
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""

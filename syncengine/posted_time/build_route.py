@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
-from syncengine.database.url import sqlite_file
 from syncengine.document.diagnostics import in_order
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
@@ -35,6 +34,7 @@ from syncengine.project import delivery_schema as file
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import USER as USERS_ZONE
 from syncengine.project.model import MANIFESTS, Project
+from syncengine.project.references import sqlite_file
 from syncengine.templating.names import Scope, Shape
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})

@@ -75,9 +75,9 @@ class BoundedProtocol(H11Protocol):
         self.transport.close()
 
 
-Kind = TypeVar("Kind", bound=BoundedProtocol)
+Bounded = TypeVar("Bounded", bound=BoundedProtocol)
 
 
-def bounded(protocol: type[Kind], bounds: Bounds) -> type[Kind]:
+def bounded(protocol: type[Bounded], bounds: Bounds) -> type[Bounded]:
     """Return the protocol of one server, whose connections share these bounds."""
     return type(protocol.__name__, (protocol,), {"bounds": bounds})

@@ -22,8 +22,8 @@ from sqlalchemy.pool import StaticPool
 
 from syncengine.database.errors import sqlite_code
 from syncengine.database.open import sqlite_engine
-from syncengine.database.url import sqlite_file
 from syncengine.project import folder as own_folder
+from syncengine.project.references import sqlite_file
 from syncengine.state import tables
 from syncengine.state.errors import (
     FOREIGN,

@@ -12,7 +12,7 @@ from sqlalchemy import exc
 
 from syncengine import DISTRIBUTION
 from syncengine.database import errors as faults
-from syncengine.database.errors import Fault
+from syncengine.database.errors import DatabaseFault
 from syncengine.errors import SyncengineError
 
 
@@ -65,7 +65,7 @@ BUSY = Trouble("state-busy", "state {state} is busy: another process has been wr
 DAMAGED = Trouble("state-damaged", "state {state} is damaged; restore it from a backup")
 DISK = Trouble("state-io", "state {state}: the disk reported an error")
 
-BY_FAULT: Mapping[Fault | None, Trouble] = {
+BY_FAULT: Mapping[DatabaseFault | None, Trouble] = {
     faults.LOGIN: WRONG_PASSWORD,
     faults.NOT_LET_IN: WRONG_PASSWORD,
     faults.NO_DATABASE: NO_DATABASE,

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from syncengine.database.sqlite import connect
-from syncengine.database.url import sqlite_file
 from syncengine.errors import Problems
 from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.project.references import sqlite_file
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 AT_ONCE = 200
