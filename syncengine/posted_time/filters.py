@@ -66,10 +66,6 @@ def _date(value: object, format: str = "%Y-%m-%d") -> str:
     return instant(value).strftime(format)
 
 
-def _time(value: object, format: str = "%H:%M") -> str:
-    return instant(value).strftime(format)
-
-
 def _cut(value: object, length: int, end: str = "…") -> str:
     text = str(value)
     return text if len(text) <= length else text[: max(0, length - len(end))] + end[:length]
@@ -90,7 +86,7 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "round_up": _round_up,
     "local": _local,
     "date": _date,
-    "time": _time,
+    "time": lambda value, format="%H:%M": _date(value, format),
     "cut": _cut,
     "unwrap": unwrapped,
 }

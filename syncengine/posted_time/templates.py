@@ -62,17 +62,6 @@ class Undeliverable(RenderTrouble):
         self.told = told
 
 
-class _PathEnvironment(DeliverySandbox):
-    """The same for paths, in which every value is quoted; also in what they include."""
-
-    rewritings = (url_paths.Quoting, *DeliverySandbox.rewritings)
-
-
-def environment(root: Path, kind: type[DeliverySandbox] = DeliverySandbox) -> DeliverySandbox:
-    """The sandbox that all templates of a project are compiled in."""
-    return kind(NAMES, {**FILTERS, **url_paths.FILTERS}, FileSystemLoader(str(root)))
-
-
 @dataclass(frozen=True, slots=True)
 class Text:
     """A compiled template and where it stands. A template without marks, or plain JSON, is its `constant`."""
@@ -122,7 +111,8 @@ class Compiler:
         self.others: list[Findings] = []
         self.names = set[str]()
         """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
-        self._environment = environment(root)
+        self._loader = FileSystemLoader(str(root))
+        self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
         self._scope = scope
         self._included: dict[str, frozenset[str]] = {}
 
@@ -140,8 +130,8 @@ class Compiler:
         if why is not None:
             self._refuse(written, why, "bad-path")
             return None
-        template = environment(self.root, _PathEnvironment).from_string(written.text.strip())
-        return Text(f"{self.findings.file}:{written.line}", template=template)
+        sandbox = url_paths.PathSandbox(NAMES, FILTERS, self._loader)
+        return Text(f"{self.findings.file}:{written.line}", template=sandbox.from_string(written.text.strip()))
 
     def text(self, written: Written, more: Scope | None = None) -> Text | None:
         """A template."""
@@ -189,7 +179,7 @@ class Compiler:
         findings = Findings(name)
         self.others.append(findings)
         try:
-            source, _, _ = FileSystemLoader(str(self.root)).get_source(self._environment, name)
+            source, _, _ = self._loader.get_source(self._environment, name)
         except (OSError, UnicodeDecodeError, TemplateNotFound) as error:
             reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else "it is not in the project"
             where, line, column = (self.findings, at.line, at.column) if at else (findings, None, None)

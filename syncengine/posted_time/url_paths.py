@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jinja2 import nodes, pass_environment
+from jinja2 import nodes
 from jinja2.filters import do_urlencode
 from jinja2.visitor import NodeTransformer
 
-from syncengine.templating.sandbox import Sandbox
+from syncengine.templating.deliveries import DeliverySandbox
+from syncengine.templating.metering import Filter
 
 UPWARDS = frozenset({".", ".."})
 
@@ -44,20 +45,22 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
             return nodes.Filter(part, "_quoted", [], [], None, None, lineno=part.lineno)
 
 
-@pass_environment
-def quote_value(sandbox: Sandbox, value: Any) -> str:
-    """A value as one piece of a path or query: all but letters, digits, `-`, `.`, `_` and `~` is percent-encoded."""
-    return quote(str(sandbox.finalized(value)), safe="")
+class PathSandbox(DeliverySandbox):
+    """A sandbox for paths, in which every value is quoted; also in what they include."""
 
+    rewritings = (Quoting, *DeliverySandbox.rewritings)
 
-@pass_environment
-def encode_value(sandbox: Sandbox, value: Any) -> str:
-    """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
-    is_query = isinstance(value, Iterable) and not isinstance(value, str)
-    return do_urlencode(value) if is_query else quote_value(sandbox, value)
+    def _own_filters(self) -> dict[str, Filter]:
+        return {**super()._own_filters(), "_quoted": self._quoted, "_encoded": self._encoded}
 
+    def _quoted(self, value: Any) -> str:
+        """A value as one piece of a path or query: all but letters, digits, `-._~` is percent-encoded."""
+        return quote(str(self.finalized(value)), safe="")
 
-FILTERS = {"_quoted": quote_value, "_encoded": encode_value}
+    def _encoded(self, value: Any) -> str:
+        """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
+        is_query = isinstance(value, Iterable) and not isinstance(value, str)
+        return do_urlencode(value) if is_query else self._quoted(value)
 
 
 def upwards(path: str) -> str | None:

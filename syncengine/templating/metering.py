@@ -165,7 +165,7 @@ def _of_several_texts(spent: Spent) -> dict[str, Filter]:
         budget = spent()
         budget.weigh(value)
         text = plain_text(value)
-        budget.fits(len(text) + (text.count(old) * len(new) if old else (len(text) + 1) * len(new)))
+        budget.fits(_replaced(text, old, new))
         return text.replace(old, new)
 
     def join(value: Iterable[Any], separator: str = "", attribute: str | None = None) -> str:
@@ -199,40 +199,34 @@ def _indented(value: str, width: int | str = 4, *_: Any, **__: Any) -> int:
 
 
 _SIZES: Mapping[str, Callable[..., int]] = {
-    "center": lambda value, width=80: max(len(value), width),
-    "indent": _indented,
-    "replace": _replaced,
-    "format": _formatted,
-    "batch": lambda value, linecount, fill_with=None: linecount,
-    "slice": lambda value, slices, fill_with=None: slices,
-}
-"""Of what Jinja2's own filters make, before they make it."""
-_METHODS: Mapping[str, Callable[..., int]] = {
-    **{name: lambda text, width, fill=" ": width for name in ("center", "ljust", "rjust", "zfill")},
+    **{name: lambda text, width=80, fill=" ": max(len(text), width) for name in ("center", "ljust", "rjust", "zfill")},
     "expandtabs": lambda text, size=8: len(text) * size,
+    "indent": _indented,
     "replace": _replaced,
     "format": _formatted,
     "format_map": _formatted,
     "join": lambda text, parts: sum(len(part) + len(text) for part in parts),
     "translate": lambda text, table: MAX_TEXT + 1,
+    "batch": lambda value, linecount, fill_with=None: linecount,
+    "slice": lambda value, slices, fill_with=None: slices,
 }
+"""Of what Jinja2's own filters and methods of texts make, before they make it."""
 
 
 def check_method(budget: Budget, name: str, text: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
     """Refuse a method of a text whose result would not fit."""
-    size = _METHODS.get(name)
-    if size is not None:
-        budget.fits(size(text, *given, **named))
+    if name in _SIZES:
+        budget.fits(_SIZES[name](text, *given, **named))
 
 
-def _sized(spent: Spent, name: str, size: Callable[..., int]) -> Filter:
+def _sized(spent: Spent, name: str) -> Filter:
     """Jinja2's own filter, for what fits."""
     filter = theirs.FILTERS[name]
     first = int(hasattr(filter, "jinja_pass_arg"))
 
     @wraps(filter)
     def wrapped(*given: Any, **named: Any) -> Any:
-        spent().fits(size(*given[first:], **named))
+        spent().fits(_SIZES[name](*given[first:], **named))
         return filter(*given, **named)
 
     return wrapped
@@ -247,7 +241,7 @@ def _of_jinja(spent: Spent) -> dict[str, Filter]:
         spent().weigh(parts)
         return theirs.FILTERS["join"](context, parts, d, attribute)
 
-    sized = {name: _sized(spent, name, size) for name, size in _SIZES.items()}
+    sized = {name: _sized(spent, name) for name in ("batch", "center", "format", "indent", "replace", "slice")}
     return {**_jinja("attr", "items", "pprint"), **sized, "join": join}
 
 

@@ -50,7 +50,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             auto_reload=False,
             cache_size=50,
             loader=loader,
-            finalize=self._shown,
+            finalize=pass_context(lambda _, value: self.finalized(value)),  # so that nothing is written as it compiles
         )
         self.spent = spent
         self.filters = {**filters_of(spent, table), **self._own_filters()}
@@ -168,11 +168,6 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(obj, BlockReference) and name == "super":
             return obj.super
         return self.undefined(obj=obj, name=name)
-
-    @pass_context
-    def _shown(self, _: object, value: Any) -> Any:
-        """What is written of a value; with a context, so that Jinja2 finds nothing out when it compiles."""
-        return self.finalized(value)
 
     def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
         if isinstance(value, Undefined):
