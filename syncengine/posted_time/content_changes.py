@@ -81,10 +81,10 @@ def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentC
     contents = {1: entry.body} if entry.revision == 1 else {}
     offered, found = None, dict[int, tuple[ContentChange, ...]]()
     for place, event in enumerate(story):
-        if event.kind == EventKind.OFFERED:
+        if event.kind is EventKind.OFFERED:
             offered, before = event.detail, contents.get(event.revision)
             if offered and before:
                 found[place] = changes(before, offered)
-        elif event.kind == EventKind.REVISED:
+        elif event.kind is EventKind.REVISED:
             contents[event.revision] = offered
     return found
