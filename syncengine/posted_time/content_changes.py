@@ -69,8 +69,9 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def last_changes(entry: Entry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
-    """What the last offer of other content changed: of a conflict, what it is about."""
-    return next(reversed(changes_of(entry, story).values()), ())
+    """What the last offer changed: of a conflict, what it is about. Nothing where that came with the same content."""
+    last = max((place for place, event in enumerate(story) if event.kind is EventKind.OFFERED), default=0)
+    return changes_of(entry, story).get(last, ())
 
 
 def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
