@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from io import FileIO
+from io import BytesIO, FileIO
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ def sha256_of_parts(parts: Iterable[bytes]) -> str:
     return total.hexdigest()
 
 
-def sha256_of_file(file: FileIO) -> str:
+def sha256_of_file(file: FileIO | BytesIO) -> str:
     """Return the digest of what is left to read."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 

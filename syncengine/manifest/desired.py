@@ -1,4 +1,4 @@
-"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.bulk`, else pure.
+"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.load`, else pure.
 
 What one file says by itself is a `Reading`; here they are compared with each other. Places of what is reported are
 looked up in the file again, which happens for the few resources that something is wrong with.
@@ -22,12 +22,12 @@ from syncengine.manifest.context import Given, given_by
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.load import Read, read_all
+from syncengine.manifest.load import read_all
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import (
     NO_DEFAULTS,
     CategoryReference,
-    Compared,
+    ReadFile,
     default_categories,
     nodes_of,
 )
@@ -103,7 +103,7 @@ def load(project: Project) -> Desired:
     return desired(manifests, read_all(manifests.files, manifests.defaults))
 
 
-def desired(manifests: ManifestSet, reads: Iterable[Read]) -> Desired:
+def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
     """What the files declare together."""
     with no_collection():
         gathering = _Gathering(manifests)
@@ -132,7 +132,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Findings(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file)
+            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:
@@ -179,7 +179,9 @@ class _Gathering:
         self.found: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.compared: list[Compared] = []
+        self.names: list[str] = []
+        self.words: list[str] = []
+        self.parts: list[str] = []
         self.categories = Categories()
         self.default_categories: list[CategoryReference] = []
         self.digests: dict[str, str] = {}
@@ -187,7 +189,7 @@ class _Gathering:
         self.sources: list[SourceUse] = []
         self.whole = True
 
-    def take(self, read: Read) -> None:
+    def take(self, read: ReadFile) -> None:
         """Add one more file."""
         reading = read.reading
         self.found += reading.found
@@ -207,7 +209,9 @@ class _Gathering:
         for line in reading.removed:
             self._leaves(line)
         self.sources += reading.sources
-        self.compared.append(read.compared)
+        self.names.append(read.names)
+        self.words.append(read.words)
+        self.parts.append(read.parts)
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
 
@@ -254,7 +258,7 @@ class _Gathering:
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in shared(tags):
                 self._warn_shared(each)
-        if suspected := _contained(self.compared):
+        if suspected := _contained(self.words, self.parts):
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in contained_in_others(tags, suspected):
                 self._warn_shared(each)
@@ -293,7 +297,7 @@ class _Gathering:
 
     def _may_share(self) -> bool:
         """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""
-        return _repeats(c.names for c in self.compared) or _repeats(c.words for c in self.compared)
+        return _repeats(self.names) or _repeats(self.words)
 
     def _warn_shared(self, each: Shared) -> None:
         source = each.source
@@ -309,14 +313,11 @@ class _Gathering:
         Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
-def _contained(compared: Sequence[Compared]) -> set[str]:
+def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
     """Folded keywords that are part of others, which may be the same tag's."""
-    words = {line for each in compared if each.words for line in each.words.split("\n")}
-    found: set[str] = set()
-    for each in compared:
-        if each.parts:
-            found |= words.intersection(each.parts.split("\n"))
-    return found
+    listed = [text.split("\n") for text in parts if text]
+    own = {line for text in words if text for line in text.split("\n")} if listed else set()
+    return {part for lines in listed for part in own.intersection(lines)}
 
 
 def _repeats(texts: Iterable[str]) -> bool:

@@ -1,15 +1,15 @@
 """bytes of one manifest → what it declares, as plain values that a cache can keep; pure.
 
-A boring file is read by `document.plain`, any other by the full reader, which alone finds faults. Places of parts of
-a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
+A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places of
+parts of a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as AnySequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
@@ -17,12 +17,14 @@ from syncengine.document import fast_reader
 from syncengine.document.diagnostics import Findings
 from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, Sequence, place
-from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given
-from syncengine.manifest.declarations import Declarations, DefaultValues, RemovedLine, declarations, merged
+from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
+from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.overlap_lints import compared_parts
@@ -33,6 +35,7 @@ from syncengine.manifest.visibility_lints import public_by_silence, report_silen
 from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 NO_DEFAULTS = DefaultValues()
+_encode = msgspec.msgpack.Encoder().encode
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
 
@@ -64,16 +67,19 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
     rows: tuple[BlockRows, ...] = ()
 
 
-class Compared(NamedTuple):
-    """What is compared with other files without a look at each resource, as lines of text.
+class ReadFile(NamedTuple):
+    """A file that was read: what it declares, also in MessagePack, and what is compared with others, as lines of text.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords,
-    `parts` what those are made of.
+    `names` are the folded names that tags have, had or leave under, `words` their folded keywords, `parts` what those
+    are made of. `sha256` is the digest of the file and of all that it depends on; empty if it cannot be read.
     """
 
+    reading: Reading
+    packed: bytes
     names: str
     words: str
     parts: str = ""
+    sha256: str = ""
 
 
 def read_manifest(
@@ -82,26 +88,42 @@ def read_manifest(
     defaults: DefaultValues = NO_DEFAULTS,
     given: Given | None = None,
     former: Reading | None = None,
+    line_of: Callable[[int], int] = int,
 ) -> Reading:
     """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
 
     `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
+    `line_of` tells the lines that messages name, as `Findings` does.
     """
-    return _boring(data, file, defaults) or _in_full(data, file, defaults, given, former)
+    return _boring(data, file, defaults) or _in_full(data, Findings(file, line_of=line_of), defaults, given, former)
 
 
-def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
+def documents_of(data: bytes, findings: Findings, given: Given | None) -> Documents:
+    """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
+    if given is None or GENERATES not in data:
+        return read(data, findings)
+
+    def parsed() -> tuple[Documents, Sequence[Diagnostic]]:
+        own = Findings(findings.file, line_of=findings.line_of)
+        return read(data, own), own.found
+
+    documents, found = given.once(("documents", findings.file, data), parsed, lambda _: len(data))
+    findings.found += found
+    return documents
+
+
+def nodes_of(data: bytes, file: str, given: Given | None = None) -> dict[Key | int, MappingNode]:
     """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Findings(file)
     found: dict[Key | int, MappingNode] = {}
-    all_of_it = declarations(read(data, findings), findings)
+    all_of_it = declarations(documents_of(data, findings, given), findings)
     for declared in all_of_it.resources:
         if declared.key is not None:
             found.setdefault(declared.key, declared.node)
     for block in all_of_it.generate:
         for section in SECTIONS:
             made = block.get(section)
-            for item in made.items if isinstance(made, Sequence) else ():
+            for item in made.items if isinstance(made, SequenceNode) else ():
                 if isinstance(item, MappingNode):
                     found.setdefault(place(item)[0], item)
     return found
@@ -145,9 +167,11 @@ def _plain_defaults(
 # --- any file
 
 
-def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None, former: Reading | None) -> Reading:
-    findings = Findings(file)
-    documents = read(data, findings)
+def _in_full(
+    data: bytes, findings: Findings, defaults: DefaultValues, given: Given | None, former: Reading | None
+) -> Reading:
+    file = findings.file
+    documents = documents_of(data, findings, given)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
@@ -158,18 +182,13 @@ def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | Non
     return Reading(
         file=file,
         resources=resources,
-        removed=tuple(_removed(file, line) for line in declared.removed),
+        removed=declared.removed,
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
         sources=made.sources,
         rows=made.rows,
     )
-
-
-def _removed(file: str, line: RemovedLine) -> Removed:
-    at, column = place(line.node)
-    return Removed(line.key, line.how, Source(file, at), line.reason, column)
 
 
 def _generated(
@@ -211,21 +230,29 @@ def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
             yield CategoryReference(value.text, defaults.file, *place(value))
 
 
+def reading_of(packed: bytes) -> Reading:
+    """A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
+    return _DECODER.decode(packed)
+
+
+_DECODER = msgspec.msgpack.Decoder(Reading)
+
+
 # --- what is compared
 
 
-def compared(reading: Reading, most: int = 0) -> Compared:
-    """What other files must be compared with; parts of keywords where there are `most` at most."""
+def read_file(reading: Reading, most: int = 0) -> ReadFile:
+    """A reading with all that other files must be compared with; parts of keywords where there are `most` at most."""
     tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
     parts = compared_parts(tags, words) if words.count("\n") < most else ""
-    return Compared(_folded_lines("\n".join(names)), words, parts)
+    return ReadFile(reading, _encode(reading), _folded_lines("\n".join(names)), words, parts)
 
 
-def _words(tags: AnySequence[Resource]) -> str:
+def _words(tags: Sequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     listed = lines.split("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,7 +21,6 @@ from syncengine.resource import Removed, Resource, Source
 
 Declared = TypeVar("Declared", Resource, Removed)
 Placed = TypeVar("Placed", CategoryReference, SourceUse)
-_IN_LINE = re.compile(r"\bin line (\d+)$")
 
 
 def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given) -> Reading:
@@ -31,7 +29,8 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given)
     rendered = render(data, file, given, findings)
     if rendered is None:
         return Reading(file, found=tuple(findings.found), whole=False)
-    reading = read_manifest(rendered.text.encode("utf-8", "surrogatepass"), file, defaults, given)
+    text = rendered.text.encode("utf-8", "surrogatepass")
+    reading = read_manifest(text, file, defaults, given, line_of=rendered.places.line)
     if reading.sources and not rendered.may_generate:
         findings.at("bad-template", 1, 1, "the section `generate:` must be written out in a template, not made by one")
         return Reading(file, found=tuple(findings.found), whole=False)
@@ -92,9 +91,7 @@ class _Move:
         if d.line is None:
             return d, None
         at = self.places.at(d.line, d.column or 1)
-        message = _IN_LINE.sub(lambda m: f"in line {self.places.line(int(m[1]))}", d.message)
-        if d.code == "null-value" and empty:
-            message = f"{message} ({empty} has no rows)"
+        message = f"{d.message} ({empty} has no rows)" if d.code == "null-value" and empty else d.message
         moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
         return (moved, None) if d.data else (moved, at.data)
 

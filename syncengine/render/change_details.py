@@ -16,7 +16,7 @@ MANY_VALUES = 8
 """Values of a list that a detail shows."""
 
 
-class Mark(StrEnum):
+class SpanMark(StrEnum):
     """What a piece of a detail is. HTML uses the values as class names."""
 
     OLD = "old"
@@ -27,10 +27,10 @@ class Mark(StrEnum):
 
 class Span(NamedTuple):
     text: str
-    mark: Mark = Mark.TEXT
+    mark: SpanMark = SpanMark.TEXT
 
 
-class Detail(NamedTuple):
+class ChangeDetail(NamedTuple):
     """One thing said about a change; `label` may be empty."""
 
     label: str
@@ -40,6 +40,8 @@ class Detail(NamedTuple):
         said = "".join(span.text for span in self.spans)
         return f"{self.label}: {said}" if self.label else said
 
+
+Details = tuple[ChangeDetail, ...]
 
 REMARKS = {
     Effect.APPLIES: "",
@@ -57,16 +59,16 @@ BRIEF_FIELDS = {
 _BARE = frozenset({"visibility", "category"})
 
 
-def remark(text: str) -> Detail:
-    return Detail("", (Span(visible(text), Mark.REMARK),))
+def remark(text: str) -> ChangeDetail:
+    return ChangeDetail("", (Span(visible(text), SpanMark.REMARK),))
 
 
-def field_detail(change: FieldChange) -> Detail:
+def field_detail(change: FieldChange) -> ChangeDetail:
     """`description: "old" → "new"`, of lists what came and went."""
     both = (change.before, change.after)
     spans = _list_spans(*both) if any(isinstance(value, tuple) for value in both) else _value_spans(change)
     said = REMARKS[change.effect]
-    return Detail(change.name, (*spans, Span(said, Mark.REMARK)) if said else spans)
+    return ChangeDetail(change.name, (*spans, Span(said, SpanMark.REMARK)) if said else spans)
 
 
 def _value_spans(change: FieldChange) -> tuple[Span, ...]:
@@ -74,9 +76,9 @@ def _value_spans(change: FieldChange) -> tuple[Span, ...]:
     if isinstance(before, str) and isinstance(after, str):
         before, after = excerpts(before, after)
     return (
-        Span(_shown(change.name, before), Mark.OLD),
+        Span(_shown(change.name, before), SpanMark.OLD),
         Span(" → "),
-        Span(_shown(change.name, after), Mark.NEW),
+        Span(_shown(change.name, after), SpanMark.NEW),
     )
 
 
@@ -115,8 +117,8 @@ def _texts(value: Value | None) -> tuple[str, ...]:
 
 def came_and_went(added: Sequence[str], removed: Sequence[str]) -> tuple[Span, ...]:
     """`added "a", "b"; removed "c"`."""
-    came = (Span("added "), Span(values(added), Mark.NEW)) if added else ()
-    went = (Span("removed "), Span(values(removed), Mark.OLD)) if removed else ()
+    came = (Span("added "), Span(values(added), SpanMark.NEW)) if added else ()
+    went = (Span("removed "), Span(values(removed), SpanMark.OLD)) if removed else ()
     return (*came, Span("; "), *went) if came and went else came or went
 
 
@@ -124,14 +126,14 @@ def values(texts: Sequence[str]) -> str:
     return listed([quoted(text) for text in texts], MANY_VALUES)
 
 
-def created_details(change: Change, *, verbose: bool) -> tuple[Detail, ...]:
+def created_details(change: Change, *, verbose: bool) -> Details:
     """What a new resource is: in brief what people know it by and who sees it, else every field."""
     brief = BRIEF_FIELDS[change.key.kind]
     fields = change.fields if verbose else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
     keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
     return (
-        *(Detail(f.name, (Span(_shown(f.name, _shortened(f, verbose)), Mark.NEW),)) for f in fields),
-        *_some("keywords", (Span(values(keywords), Mark.NEW),) if keywords else ()),
+        *(ChangeDetail(f.name, (Span(_shown(f.name, _shortened(f, verbose)), SpanMark.NEW),)) for f in fields),
+        *_some("keywords", (Span(values(keywords), SpanMark.NEW),) if keywords else ()),
         *metadata_details(change),
         *former_name(change),
         *reason(change),
@@ -150,17 +152,17 @@ def _shortened(change: FieldChange, verbose: bool) -> Value | None:
     return f"{value[: LONGEST - 1]}…" if is_long and isinstance(value, str) else value
 
 
-def metadata_details(change: Change) -> tuple[Detail, ...]:
+def metadata_details(change: Change) -> Details:
     """All that happens to the metadata of one resource, in one place: what comes, what changes, what goes."""
     before = change.metadata_before
     new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
     different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
     gone = [_pair(name, before[name]) if name in before else visible(name) for name in change.metadata_deleted]
     parts = [
-        *([(Span(("added " if before or gone else "") + listed(new, MANY_VALUES), Mark.NEW),)] if new else []),
+        *([(Span(("added " if before or gone else "") + listed(new, MANY_VALUES), SpanMark.NEW),)] if new else []),
         *(_metadata_change(*each) for each in different[:MANY_VALUES]),
         *([(Span(f"and {len(different) - MANY_VALUES:,} more"),)] if len(different) > MANY_VALUES else []),
-        *([(Span("removed "), Span(listed(gone, MANY_VALUES), Mark.OLD))] if gone else []),
+        *([(Span("removed "), Span(listed(gone, MANY_VALUES), SpanMark.OLD))] if gone else []),
     ]
     return _some("metadata", tuple(span for n, part in enumerate(parts) for span in (*_comma(n), *part)))
 
@@ -171,47 +173,47 @@ def _pair(name: str, value: str) -> str:
 
 def _metadata_change(name: str, before: str, after: str) -> tuple[Span, ...]:
     old, new = excerpts(before, after)
-    return (Span(f"{visible(name)} = "), Span(quoted(old), Mark.OLD), Span(" → "), Span(quoted(new), Mark.NEW))
+    return (Span(f"{visible(name)} = "), Span(quoted(old), SpanMark.OLD), Span(" → "), Span(quoted(new), SpanMark.NEW))
 
 
 def _comma(n: int) -> tuple[Span, ...]:
     return (Span("; "),) if n else ()
 
 
-def former_name(change: Change) -> tuple[Detail, ...]:
-    return _some("renamed from", (Span(visible(change.previously), Mark.OLD),) if change.previously else ())
+def former_name(change: Change) -> Details:
+    return _some("renamed from", (Span(visible(change.previously), SpanMark.OLD),) if change.previously else ())
 
 
-def reason(change: Change) -> tuple[Detail, ...]:
+def reason(change: Change) -> Details:
     return (remark(change.reason),) if change.reason else ()
 
 
-def _some(label: str, spans: tuple[Span, ...]) -> tuple[Detail, ...]:
-    return (Detail(label, spans),) if spans else ()
+def _some(label: str, spans: tuple[Span, ...]) -> Details:
+    return (ChangeDetail(label, spans),) if spans else ()
 
 
-def keywords_added(change: Change) -> tuple[Detail, ...]:
+def keywords_added(change: Change) -> Details:
     """Where none is deleted: else these stand beside them."""
     return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, ()))
 
 
-def keywords_deleted(change: Change) -> tuple[Detail, ...]:
+def keywords_deleted(change: Change) -> Details:
     """With those that come in their place."""
     both = came_and_went(change.keywords_added, change.keywords_deleted)
     return _some("keywords", both if change.keywords_deleted else ())
 
 
-def metadata_deleted(change: Change) -> tuple[Detail, ...]:
+def metadata_deleted(change: Change) -> Details:
     """With what comes in its place."""
     return metadata_details(change) if change.metadata_deleted else ()
 
 
-def opened(change: Change) -> tuple[Detail, ...]:
+def opened(change: Change) -> Details:
     """PRIVATE → PUBLIC: what was for some becomes readable for everybody."""
     return tuple(field_detail(f) for f in change.fields if is_opening(f))
 
 
-def cleared(change: Change) -> tuple[Detail, ...]:
+def cleared(change: Change) -> Details:
     return tuple(field_detail(f) for f in change.fields if f.clears)
 
 
@@ -224,7 +226,7 @@ def takes(change: Change) -> bool:
     return bool(change.keywords_deleted or change.metadata_deleted or opened(change) or cleared(change))
 
 
-def updated(change: Change) -> tuple[Detail, ...]:
+def updated(change: Change) -> Details:
     """What an update does besides taking away; empty when it does nothing else."""
     rest = (f for f in change.fields if not (is_opening(f) or f.clears))
     return (
@@ -235,7 +237,7 @@ def updated(change: Change) -> tuple[Detail, ...]:
     )
 
 
-def removed_details(change: Change) -> tuple[Detail, ...]:
+def removed_details(change: Change) -> Details:
     """What goes along with a resource that leaves."""
     if change.action is Action.RETIRE:
         return (*keywords_deleted(change), *reason(change))

@@ -10,7 +10,7 @@ from textwrap import dedent
 from syncengine.errors import Diagnostic
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
-from syncengine.render.change_details import Detail, Mark, Span
+from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
 from syncengine.render.rows import Fold, Member, Row, Section
@@ -27,7 +27,7 @@ WHOLE = 2_000
 MEMBERS = 1_000
 """Names listed behind one folded row."""
 
-ELEMENTS = {Mark.OLD: "del", Mark.NEW: "ins"}
+ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -128,7 +128,7 @@ def _row(row: Row) -> str:
     return f"<li{deep}>{''.join(parts)}{where}</li>"
 
 
-def _detail(detail: Detail) -> str:
+def _detail(detail: ChangeDetail) -> str:
     label = _tagged("span", "label", f"{_said(detail.label)}: ") if detail.label else ""
     return _tagged("span", "detail", label + "".join(map(_span, detail.spans)))
 
@@ -136,7 +136,7 @@ def _detail(detail: Detail) -> str:
 def _span(span: Span) -> str:
     if element := ELEMENTS.get(span.mark):
         return f"<{element}>{_said(span.text)}</{element}>"
-    return _tagged("span", "remark", _said(span.text)) if span.mark is Mark.REMARK else _said(span.text)
+    return _tagged("span", "remark", _said(span.text)) if span.mark is SpanMark.REMARK else _said(span.text)
 
 
 def _members(members: Sequence[Member]) -> str:

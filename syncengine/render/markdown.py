@@ -37,7 +37,7 @@ _COPIED = re.compile(
 _PUNCTUATION = re.compile(r"([\\`*_\[\]#|~])")
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """Lines that are printed as far as there is room, between an opening and an ending that belong together."""
 
     opening: str
@@ -49,7 +49,7 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
     view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
     blocks = (
-        Block(f"### {prose(view.headline)}\n", _opening(view, plan.summary)),
+        MarkdownBlock(f"### {prose(view.headline)}\n", _opening(view, plan.summary)),
         *_gate(view.gate),
         *diagnostic_blocks(view.diagnostics),
         *(_section(section) for section in view.sections),
@@ -60,10 +60,10 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
 def trouble_markdown(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """What keeps a plan from being made, in its place."""
     lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in found)
-    return within((Block(f"### No plan: {tally(found)}.\n", lines),), LIMIT)
+    return within((MarkdownBlock(f"### No plan: {tally(found)}.\n", lines),), LIMIT)
 
 
-def within(blocks: Iterable[Block], limit: int) -> str:
+def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     """The blocks in at most `limit` characters; what had to be left out is counted in the last line."""
     room, dropped = limit - _RESERVE, 0
     pages: list[str] = []
@@ -124,7 +124,7 @@ def _table(summary: Summary) -> Iterator[str]:
     yield f"| {' | '.join(number(count) for _, count in cells)} |"
 
 
-def _gate(gate: Gate) -> Iterator[Block]:
+def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
     if not gate.tripped:
         return
     lines = [f"> - {prose(reason)}" for reason in gate.reasons]
@@ -136,10 +136,10 @@ def _gate(gate: Gate) -> Iterator[Block]:
             ">",
             *(f"> {line}" for line in ("```yaml", "approvals:", f"  - {approve}", "```")),
         ]
-    yield Block(f"> **{prose(gate_heading(gate))}**\n>", lines)
+    yield MarkdownBlock(f"> **{prose(gate_heading(gate))}**\n>", lines)
 
 
-def diagnostic_blocks(found: Iterable[Diagnostic]) -> Iterator[Block]:
+def diagnostic_blocks(found: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:
     lines = [f"- {_diagnostic(diagnostic)}" for diagnostic in found]
     if lines:
         yield folding(f"Diagnostics ({number(len(lines))})", lines)
@@ -150,14 +150,14 @@ def _diagnostic(diagnostic: Diagnostic) -> str:
     return f"{place}**{diagnostic.severity.value}** {code(diagnostic.code)}: {prose(message(diagnostic))}"
 
 
-def folding(title: str, lines: list[str]) -> Block:
+def folding(title: str, lines: list[str]) -> MarkdownBlock:
     """Open when it is short, else behind its title."""
     if len(lines) <= OPEN_ROWS:
-        return Block(f"#### {prose(title)}\n", lines)
-    return Block(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
+        return MarkdownBlock(f"#### {prose(title)}\n", lines)
+    return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")
 
 
-def _section(section: Section) -> Block:
+def _section(section: Section) -> MarkdownBlock:
     return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *map(_row, section.rows)])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from syncengine.apply.report import Report, Result
-from syncengine.render.markdown import LIMIT, Block, code, diagnostic_blocks, folding, prose, within
+from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import counted, number, place
@@ -18,7 +18,7 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
     """Headline and counts, what was not applied, the sync session, diagnostics, and the next step."""
     return within(
         (
-            Block(f"### {prose(headline(report))}\n", _opening(report)),
+            MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
             *_troubles(report),
             *diagnostic_blocks(report.diagnostics),
         ),
@@ -37,7 +37,7 @@ def _opening(report: Report) -> Iterator[str]:
         yield f"\n{prose(sentence)}"
 
 
-def _troubles(report: Report) -> Iterator[Block]:
+def _troubles(report: Report) -> Iterator[MarkdownBlock]:
     groups = alike(report)
     if groups:
         lines = [line for group in groups for line in _group(group)]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.render.change_details import Detail, Mark, Span
+from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
 from syncengine.render.escape import file_name
 from syncengine.render.style import Tone
 from syncengine.render.words import FEW, counted, number, place
@@ -51,7 +51,7 @@ class Row(Struct, frozen=True, gc=False):
 
     symbol: str
     members: tuple[Member, ...]
-    details: tuple[Detail, ...] = ()
+    details: Details = ()
     label: str = ""
     theme: str = ""
     depth: int = 0
@@ -127,8 +127,8 @@ def _themed(group: list[Row], noun: str) -> Row:
     return replace(row, details=(_example(group[0]),)) if group[0].details else row
 
 
-def _example(row: Row) -> Detail:
-    return Detail("", (Span(f"e.g. {row.subject}: {'; '.join(map(str, row.details))}", Mark.REMARK),))
+def _example(row: Row) -> ChangeDetail:
+    return ChangeDetail("", (Span(f"e.g. {row.subject}: {'; '.join(map(str, row.details))}", SpanMark.REMARK),))
 
 
 def _joined(group: list[Row], noun: str, phrase: str = "") -> Row:

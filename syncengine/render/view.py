@@ -17,7 +17,7 @@ from syncengine.plan.diff import Action, Change
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.render import change_details
-from syncengine.render.change_details import Detail, Mark, Span
+from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
 from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Row, Section, folded
 from syncengine.render.style import Tone
@@ -50,7 +50,7 @@ def plan_view(plan: Plan, fold: Fold = Fold.LONG) -> PlanView:
     sections = (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
         *_category_deletes(plan.changes, fold),
-        *(section for part in PARTS for section in _part(part, changes, fold)),
+        *(section for topic in TOPICS for section in _topic(topic, changes, fold)),
         *_notes(plan.notes, fold),
     )
     return PlanView(
@@ -87,18 +87,18 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
     return buckets
 
 
-def _row(change: Change, details: tuple[Detail, ...], theme: str = "", depth: int = 0) -> Row:
+def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> Row:
     member = Member(visible(change.key.name), change.source)
     return Row(change.action.value, (member,), details, theme=theme, depth=depth)
 
 
-# --- parts: one section each, from changes of one kind and action ----------------------------------------------------
+# --- topics: one section each, from changes of one kind and action ---------------------------------------------------
 
 
-class Part(NamedTuple):
+class Topic(NamedTuple):
     """A section: which changes, how it is headed (`{}` is the count and noun), and what it says of each.
 
-    `details` answers None for a change that this part has nothing to say of.
+    `details` answers None for a change that this topic has nothing to say of.
     """
 
     kind: Kind
@@ -106,19 +106,19 @@ class Part(NamedTuple):
     title: str
     tone: Tone
     says: tuple[str, ...]
-    details: Callable[[Change], tuple[Detail, ...] | None]
+    details: Callable[[Change], Details | None]
 
 
-def _taking(aspect: Callable[[Change], tuple[Detail, ...]]) -> Callable[[Change], tuple[Detail, ...] | None]:
+def _taking(aspect: Callable[[Change], Details]) -> Callable[[Change], Details | None]:
     """One thing that an update takes away, for the changes that do."""
 
-    def details(change: Change) -> tuple[Detail, ...] | None:
+    def details(change: Change) -> Details | None:
         return (*found, *change_details.reason(change)) if (found := aspect(change)) else None
 
     return details
 
 
-def _remaining(change: Change) -> tuple[Detail, ...] | None:
+def _remaining(change: Change) -> Details | None:
     """What is left of an update once its taking parts are told; a change that only takes needs no second row."""
     rest = change_details.updated(change)
     if not rest and change_details.takes(change):
@@ -126,7 +126,7 @@ def _remaining(change: Change) -> tuple[Detail, ...] | None:
     return (*rest, *change_details.reason(change)) or (change_details.remark("sent again as it is"),)
 
 
-def _created(change: Change) -> tuple[Detail, ...]:
+def _created(change: Change) -> Details:
     return change_details.created_details(change, verbose=False)
 
 
@@ -135,40 +135,40 @@ RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its 
 DELETE = "Deleted: the tag is gone from the service."
 OPEN = "What only authorized members could read becomes readable for the whole team."
 
-PARTS: tuple[Part, ...] = (
-    Part(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), change_details.removed_details),
-    Part(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), change_details.removed_details),
-    Part(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), change_details.removed_details),
+TOPICS: tuple[Topic, ...] = (
+    Topic(Kind.TAG, Action.DELETE, "Delete {}", Tone.REMOVE, (DELETE,), change_details.removed_details),
+    Topic(Kind.TAG, Action.RETIRE, "Retire {}", Tone.REMOVE, (RETIRE,), change_details.removed_details),
+    Topic(Kind.TAG, Action.FORGET, "Forget {}", Tone.REMOVE, (FORGET,), change_details.removed_details),
     *(
-        Part(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), change_details.removed_details)
+        Topic(kind, action, f"{action.word.capitalize()} {{}}", Tone.REMOVE, (), change_details.removed_details)
         for kind in (Kind.CATEGORY, Kind.ACTIVITY_TYPE)
         for action in (Action.RETIRE, Action.FORGET)
     ),
-    Part(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(change_details.keywords_deleted)),
-    Part(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(change_details.metadata_deleted)),
+    Topic(Kind.TAG, Action.UPDATE, "Delete keywords of {}", Tone.REMOVE, (), _taking(change_details.keywords_deleted)),
+    Topic(Kind.TAG, Action.UPDATE, "Delete metadata of {}", Tone.REMOVE, (), _taking(change_details.metadata_deleted)),
     *(
-        Part(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(change_details.cleared))
+        Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(change_details.cleared))
         for kind in Kind
     ),
-    Part(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opened)),
-    *(Part(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
-    *(Part(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
+    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opened)),
+    *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
+    *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
 """Everything but deleted categories and activity types, in the order in which people should read it."""
 
 
-def _part(part: Part, changes: Buckets, fold: Fold) -> Iterator[Section]:
-    rows = list(_part_rows(part, changes.get((part.kind, part.action), ()), fold))
+def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
+    rows = list(_topic_rows(topic, changes.get((topic.kind, topic.action), ()), fold))
     if rows:
-        noun = NOUNS[part.kind]
-        title = part.title.format(counted(len(rows), noun))
-        folding = Folding(noun, same=part.action is Action.UPDATE)
-        yield Section(title, part.tone, part.says, folded(rows, folding, fold), len(rows))
+        noun = NOUNS[topic.kind]
+        title = topic.title.format(counted(len(rows), noun))
+        folding = Folding(noun, same=topic.action is Action.UPDATE)
+        yield Section(title, topic.tone, topic.says, folded(rows, folding, fold), len(rows))
 
 
-def _part_rows(part: Part, changes: Sequence[Change], fold: Fold) -> Iterator[Row]:
-    details = part.details
-    if part.action is Action.CREATE:
+def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[Row]:
+    details = topic.details
+    if topic.action is Action.CREATE:
         details = _created_whole if fold is Fold.NOTHING else details
         if fold is Fold.LONG and len(changes) > MANY:
             yield from _many_created(changes)
@@ -188,11 +188,11 @@ def _many_created(changes: Sequence[Change]) -> Iterator[Row]:
         yield _row(change, _created(change) if met[group] < SAME else (), theme)
 
 
-def _created_whole(change: Change) -> tuple[Detail, ...]:
+def _created_whole(change: Change) -> Details:
     return change_details.created_details(change, verbose=True)
 
 
-def _theme(change: Change, details: tuple[Detail, ...]) -> str:
+def _theme(change: Change, details: Details) -> str:
     """What a change is folded by: an update by what differs, others by their category; without one, by their file."""
     if change.action is Action.UPDATE:
         return f"({', '.join(d.label for d in details if d.label) or 'sent again'})"
@@ -261,7 +261,7 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
     along = f"takes {counted(len(members), 'tag')} along, and {UNKNOWN_TAGS}"
-    yield _row(change, (Detail("", (Span(along, Mark.REMARK),)), *change_details.reason(change)))
+    yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
 
 
@@ -284,5 +284,5 @@ def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
 
 
 def _note(note: Note) -> Row:
-    said = Detail(note.kind, (Span(visible(note.message)),))
+    said = ChangeDetail(note.kind, (Span(visible(note.message)),))
     return Row(NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (said,), theme=f"({visible(note.kind)})")

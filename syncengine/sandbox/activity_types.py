@@ -5,39 +5,39 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.request import FLAG, TEXT, Answer, Asked, Refused, Shape, checked, each, required
-from syncengine.sandbox.world import ActivityType, Draft, Json, Session
+from syncengine.sandbox.request import FLAG, TEXT, ApiError, RuleAnswer, RuleRequest, checked, each, required
+from syncengine.sandbox.world import ActivityType, Draft, Json, SyncSession
 
-UPLOAD: dict[str, Shape] = {
+UPLOAD = {
     "code": TEXT,
     "label": TEXT,
     "description": TEXT,
     "enableIfNew": FLAG,
     "reenableIfArchived": FLAG,
 }
-SESSION: dict[str, Shape] = {"syncSessionId": TEXT}
+SESSION = {"syncSessionId": TEXT}
 
 
-def start(draft: Draft, asked: Asked) -> Answer:
+def start(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Several sessions may be open at once."""
-    session = Session(asked.new_id(), asked.now)
+    session = SyncSession(request.new_id(), request.now)
     draft.sessions.put(session.id, session)
-    return Answer(200, {"syncSessionId": session.id})
+    return RuleAnswer(200, {"syncSessionId": session.id})
 
 
-def upload(draft: Draft, asked: Asked) -> Answer:
-    session_id = checked(asked.body, SESSION).get("syncSessionId")
+def upload(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    session_id = checked(request.body, SESSION).get("syncSessionId")
     if session_id is not None and not _is_open(draft, session_id):
-        raise Refused(400, "the sync session is unknown or closed")
-    return each(draft, asked, "activityTypes", _put)
+        raise ApiError(400, "the sync session is unknown or closed")
+    return each(draft, request, "activityTypes", _put)
 
 
-def _put(draft: Draft, item: Any, asked: Asked) -> None:
+def _put(draft: Draft, item: Any, request: RuleRequest) -> None:
     given = checked(item, UPLOAD)
     code, label = required(given, "code"), required(given, "label")
     before = draft.activity_types.get(code)
     after = _updated(before, given) if before else _created(code, label, given)
-    draft.activity_types.put(code, replace(after, touched=asked.now))
+    draft.activity_types.put(code, replace(after, touched=request.now))
 
 
 def _created(code: str, label: str, given: Json) -> ActivityType:
@@ -53,20 +53,20 @@ def _updated(before: ActivityType, given: Json) -> ActivityType:
     return after
 
 
-def complete(draft: Draft, asked: Asked) -> Answer:
+def complete(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Deletes every activity type last created or updated before the session's start (docs/interface.md 3).
 
     What was taken since then stays, within the session or not; nothing is left if nothing was taken.
     """
-    session = _closing(draft, asked)
+    session = _closing(draft, request)
     for code, known in draft.world.activity_types.items():
         if not known.deleted and known.touched < session.started:
             draft.activity_types.put(code, deleted(known))
     return _closed(draft, session, "completed")
 
 
-def cancel(draft: Draft, asked: Asked) -> Answer:
-    return _closed(draft, _closing(draft, asked), "cancelled")
+def cancel(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    return _closed(draft, _closing(draft, request), "cancelled")
 
 
 def expire(draft: Draft, session_id: str | None) -> None:
@@ -77,14 +77,14 @@ def expire(draft: Draft, session_id: str | None) -> None:
             draft.sessions.put(session.id, replace(session, state="expired"))
 
 
-def delete(draft: Draft, asked: Asked) -> Answer:
+def delete(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """What a person can do in the console, and no connector outside a sync session."""
-    code = required(checked(asked.body, {"code": TEXT}), "code")
+    code = required(checked(request.body, {"code": TEXT}), "code")
     known = draft.activity_types.get(code)
     if known is None or known.deleted:
-        raise Refused(404, f"there is no activity type {code}")
+        raise ApiError(404, f"there is no activity type {code}")
     draft.activity_types.put(code, deleted(known))
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
 def deleted(known: ActivityType) -> ActivityType:
@@ -96,13 +96,13 @@ def _is_open(draft: Draft, session_id: str) -> bool:
     return session is not None and session.state == "open"
 
 
-def _closing(draft: Draft, asked: Asked) -> Session:
-    session = draft.sessions.get(checked(asked.body, SESSION).get("syncSessionId") or "")
+def _closing(draft: Draft, request: RuleRequest) -> SyncSession:
+    session = draft.sessions.get(checked(request.body, SESSION).get("syncSessionId") or "")
     if session is None or session.state != "open":
-        raise Refused(404, "the sync session is unknown or closed")
+        raise ApiError(404, "the sync session is unknown or closed")
     return session
 
 
-def _closed(draft: Draft, session: Session, state: str) -> Answer:
+def _closed(draft: Draft, session: SyncSession, state: str) -> RuleAnswer:
     draft.sessions.put(session.id, replace(session, state=state))
-    return Answer(200, {"syncSessionId": session.id})
+    return RuleAnswer(200, {"syncSessionId": session.id})

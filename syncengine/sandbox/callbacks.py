@@ -37,7 +37,7 @@ class Callbacks:
         while True:
             call = self._sandbox.do(webhook.next_call, {}).body
             if call is None:
-                await self._bell.heard(self._pause())
+                await self._bell.wait(self._pause())
                 continue
             status, text = await self._called(http, call)
             said = {"groupId": call["payload"]["groupId"], "status": status, "text": text}

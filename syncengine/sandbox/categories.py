@@ -6,32 +6,32 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.request import TEXT, TEXTS, Answer, Asked, Refused, Shape, checked, items, required
+from syncengine.sandbox.request import TEXT, TEXTS, ApiError, RuleAnswer, RuleRequest, checked, items, required
 from syncengine.sandbox.world import Category, Draft, Json
 
-FIELDS: dict[str, Shape] = {"label": TEXT, "description": TEXT, "keywords": TEXTS}
-UPSERT: dict[str, Shape] = {"id": TEXT, "externalId": TEXT, **FIELDS}
+FIELDS = {"label": TEXT, "description": TEXT, "keywords": TEXTS}
+UPSERT = {"id": TEXT, "externalId": TEXT, **FIELDS}
 
 
-def upsert_categories(draft: Draft, asked: Asked) -> Answer:
+def upsert_categories(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """All or nothing: the first item that is refused refuses the batch."""
     upserted: list[str] = []
     displaced: set[str] = set()
-    for index, item in enumerate(items(draft, asked, "tagCategories")):
+    for index, item in enumerate(items(draft, request, "tagCategories")):
         try:
-            category = _upserted(draft, item, asked)
-        except Refused as why:
-            raise Refused(400, f"tagCategories[{index}]: {why.message}") from why
+            category = _upserted(draft, item, request)
+        except ApiError as why:
+            raise ApiError(400, f"tagCategories[{index}]: {why.message}") from why
         displaced |= _put(draft, category)
         upserted.append(category.id)
     _each_external_id_once(draft, displaced.union(upserted))
     held = (draft.categories.get(id_) for id_ in upserted)
-    return Answer(200, {"tagCategories": [shown(category) for category in held if category]})
+    return RuleAnswer(200, {"tagCategories": [shown(category) for category in held if category]})
 
 
-def _upserted(draft: Draft, item: Any, asked: Asked) -> Category:
+def _upserted(draft: Draft, item: Any, request: RuleRequest) -> Category:
     given = checked(item, UPSERT)
-    before = _identified(draft, given) or Category(asked.new_id(), required(given, "externalId"))
+    before = _identified(draft, given) or Category(request.new_id(), required(given, "externalId"))
     merged = {**before.fields, **{name: given[name] for name in FIELDS if name in given}}
     return replace(
         before,
@@ -46,7 +46,7 @@ def _identified(draft: Draft, given: Json) -> Category | None:
         return draft.categories.get(draft.category_ids.get(required(given, "externalId")) or "")
     category = draft.categories.get(given["id"])
     if category is None:
-        raise Refused(400, f"there is no category with id {given['id']}")
+        raise ApiError(400, f"there is no category with id {given['id']}")
     return category
 
 
@@ -65,20 +65,20 @@ def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
     """Looked at when the batch is through, so that two categories can swap theirs."""
     for category in map(draft.categories.get, ids):
         if category and draft.category_ids.get(category.external_id) != category.id:
-            raise Refused(400, f"externalId {category.external_id} belongs to another category")
+            raise ApiError(400, f"externalId {category.external_id} belongs to another category")
 
 
 def shown(category: Category) -> Json:
     return {"id": category.id, "externalId": category.external_id, **category.fields}
 
 
-def delete_category(draft: Draft, asked: Asked) -> Answer:
+def delete_category(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Takes every tag that is still in it along (docs/service.md §1)."""
-    external_id = required(checked(asked.body, {"externalId": TEXT}), "externalId")
+    external_id = required(checked(request.body, {"externalId": TEXT}), "externalId")
     id_ = draft.category_ids.get(external_id)
     if id_ is None:
-        raise Refused(404, f"there is no category {external_id}")
+        raise ApiError(404, f"there is no category {external_id}")
     draft.categories.drop(id_)
     for name in draft.world.members.get(id_, ()):
         draft.tags.drop(name)
-    return Answer(200, {})
+    return RuleAnswer(200, {})

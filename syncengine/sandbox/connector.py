@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.sandbox.request import INTEGER, OBJECT, TEXT, Answer, Asked, Shape, checked
+from syncengine.sandbox.request import INTEGER, OBJECT, TEXT, FieldType, RuleAnswer, RuleRequest, checked
 from syncengine.sandbox.world import Draft
 
 MESSAGES = {
@@ -21,11 +21,11 @@ MESSAGES = {
 
 CREDENTIALS_LAST = timedelta(hours=12)
 
-_FAILURE: dict[str, Shape] = {
-    "errorType": Shape(f"one of {', '.join(MESSAGES)}", lambda value: isinstance(value, str) and value in MESSAGES),
+_FAILURE = {
+    "errorType": FieldType(f"one of {', '.join(MESSAGES)}", lambda value: isinstance(value, str) and value in MESSAGES),
     "userErrorMessage": TEXT,
 }
-_REGISTRATION: dict[str, Shape] = {
+_REGISTRATION = {
     "environment": OBJECT,
     "connectorType": TEXT,
     "connectorVersion": TEXT,
@@ -35,17 +35,17 @@ _REGISTRATION: dict[str, Shape] = {
 }
 
 
-def report(draft: Draft, asked: Asked) -> Answer:
+def report(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """In effect until it is rescinded; a second report replaces the first."""
-    given = checked(asked.body, _FAILURE)
-    draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **given, "reported": asked.now}))
-    return Answer(204, None)
+    given = checked(request.body, _FAILURE)
+    draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **given, "reported": request.now}))
+    return RuleAnswer(204, None)
 
 
-def rescind(draft: Draft, _asked: Asked) -> Answer:
+def rescind(draft: Draft, _request: RuleRequest) -> RuleAnswer:
     """Also when nothing is in effect."""
     draft.connect(replace(draft.connection, health=None))
-    return Answer(204, None)
+    return RuleAnswer(204, None)
 
 
 def message(health: Mapping[str, Any] | None) -> str | None:
@@ -53,20 +53,20 @@ def message(health: Mapping[str, Any] | None) -> str | None:
     return None if health is None else health.get("userErrorMessage") or MESSAGES[health["errorType"]]
 
 
-def register(draft: Draft, asked: Asked) -> Answer:
+def register(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Credentials are new each time, and are not kept: nothing of the interface takes them (docs/interface.md 5.4)."""
-    known = draft.connection.connector or {"serviceId": asked.new_id()}
-    given = checked(asked.body, _REGISTRATION)
-    connector = {"serviceId": known["serviceId"], **given, "registered": asked.now}
+    known = draft.connection.connector or {"serviceId": request.new_id()}
+    given = checked(request.body, _REGISTRATION)
+    connector = {"serviceId": known["serviceId"], **given, "registered": request.now}
     draft.connect(replace(draft.connection, connector=connector))
-    expiry = datetime.fromtimestamp(asked.now / 1000, UTC) + CREDENTIALS_LAST
+    expiry = datetime.fromtimestamp(request.now / 1000, UTC) + CREDENTIALS_LAST
     answer = {
         "serviceId": connector["serviceId"],
-        "serviceKey": f"key-{asked.new_id()}",
+        "serviceKey": f"key-{request.new_id()}",
         "serviceIdExpiry": expiry.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "serviceSessionToken": f"token-{asked.new_id()}",
+        "serviceSessionToken": f"token-{request.new_id()}",
         "groupName": "connectors",
         "regionName": "local",
         "connectorConfiguration": dict(draft.chosen.connector_configuration),
     }
-    return Answer(200, answer)
+    return RuleAnswer(200, answer)

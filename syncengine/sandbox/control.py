@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from syncengine.sandbox import activity_types, posting, snapshot
-from syncengine.sandbox.faults import Reply, faults_from
+from syncengine.sandbox.faults import HttpReply, faults_from
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.local import from_this_machine
 from syncengine.sandbox.replies import body_of, parsed, response
@@ -20,10 +20,10 @@ from syncengine.sandbox.request import (
     OBJECT,
     SECONDS,
     TEXT,
-    Answer,
-    Asked,
-    Refused,
-    Shape,
+    ApiError,
+    FieldType,
+    RuleAnswer,
+    RuleRequest,
     checked,
     is_number,
     required,
@@ -33,66 +33,66 @@ from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.world import SETTINGS, Draft, Json
 
 
-class Heard(NamedTuple):
+class ControlRequest(NamedTuple):
     """A request to the control API."""
 
     body: Any
     query: Mapping[str, str]
 
 
-Handler = Callable[[Sandbox, Heard], Answer]
+Handler = Callable[[Sandbox, ControlRequest], RuleAnswer]
 
 
-def _state(sandbox: Sandbox, _heard: Heard) -> Answer:
-    return Answer(200, snapshot.state(sandbox.world))
+def _state(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
+    return RuleAnswer(200, snapshot.state(sandbox.world))
 
 
-def _requests(sandbox: Sandbox, heard: Heard) -> Answer:
-    since = heard.query.get("since", "0")
+def _requests(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
+    since = request.query.get("since", "0")
     if not since.isdecimal():
-        raise Refused(400, "since must be the number of a request")
-    return Answer(200, {"requests": list(sandbox.log.since(int(since)))})
+        raise ApiError(400, "since must be the number of a request")
+    return RuleAnswer(200, {"requests": list(sandbox.log.since(int(since)))})
 
 
-def _reset(sandbox: Sandbox, _heard: Heard) -> Answer:
+def _reset(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.reset()
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def _add_faults(sandbox: Sandbox, heard: Heard) -> Answer:
-    sandbox.faults.add(faults_from(heard.body))
-    return Answer(200, {})
+def _add_faults(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
+    sandbox.faults.add(faults_from(request.body))
+    return RuleAnswer(200, {})
 
 
-def _clear_faults(sandbox: Sandbox, _heard: Heard) -> Answer:
+def _clear_faults(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.faults.clear()
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def _late_calls(sandbox: Sandbox, _heard: Heard) -> Answer:
-    return Answer(200, {"late": list(map(shown, sandbox.late.pending()))})
+def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
+    return RuleAnswer(200, {"late": list(map(shown, sandbox.late.pending()))})
 
 
-def _execute(sandbox: Sandbox, heard: Heard) -> Answer:
+def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
     """One call by its number (`seq`), or all that wait, in the order in which they came."""
-    chosen = checked(heard.body, {"seq": COUNT}).get("seq")
+    chosen = checked(request.body, {"seq": COUNT}).get("seq")
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:
-        raise Refused(404, f"no call {chosen} is waiting to be executed")
-    return Answer(200, {"executed": [shown(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
+        raise ApiError(404, f"no call {chosen} is waiting to be executed")
+    return RuleAnswer(200, {"executed": [shown(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
 
 
-def _drop_late_calls(sandbox: Sandbox, _heard: Heard) -> Answer:
+def _drop_late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
     sandbox.late.clear()
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-_SETTINGS: dict[str, Shape] = {
+_SETTINGS = {
     "teamName": TEXT,
     "tagLimit": COUNT,
     "batchLimit": COUNT,
-    "statusForItemErrors": Shape("200 or 400", lambda value: value in (200, 400)),
-    "holdSeconds": Shape("a number of seconds, at most 60", lambda value: is_number(value) and value <= 60),
+    "statusForItemErrors": FieldType("200 or 400", lambda value: value in (200, 400)),
+    "holdSeconds": FieldType("a number of seconds, at most 60", lambda value: is_number(value) and value <= 60),
     "reofferSeconds": SECONDS,
     "retrySeconds": SECONDS,
     "webhookTimeoutSeconds": SECONDS,
@@ -101,16 +101,16 @@ _SETTINGS: dict[str, Shape] = {
 }
 
 
-def _choose(draft: Draft, asked: Asked) -> Answer:
+def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Only what is named changes; `tagLimit: null` lifts the limit."""
-    given = checked(asked.body, _SETTINGS)
-    if unknown := sorted(asked.body.keys() - _SETTINGS.keys()):
-        raise Refused(400, f"unknown: {', '.join(unknown)}")
-    if "tagLimit" in asked.body:
-        given["tagLimit"] = asked.body["tagLimit"]
+    given = checked(request.body, _SETTINGS)
+    if unknown := sorted(request.body.keys() - _SETTINGS.keys()):
+        raise ApiError(400, f"unknown: {', '.join(unknown)}")
+    if "tagLimit" in request.body:
+        given["tagLimit"] = request.body["tagLimit"]
     chosen = replace(draft.chosen, **{snapshot.SETTING_NAMES[name]: value for name, value in given.items()})
     draft.settings.put(SETTINGS, chosen)
-    return Answer(200, snapshot.settings(chosen))
+    return RuleAnswer(200, snapshot.settings(chosen))
 
 
 _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
@@ -122,11 +122,11 @@ _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
 """What a person may delete: kind → the rule, and which field of its body each field of the request becomes."""
 
 
-def _delete(sandbox: Sandbox, heard: Heard) -> Answer:
-    given = checked(heard.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
+def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
+    given = checked(request.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
     kind = required(given, "kind")
     if kind not in _DELETIONS:
-        raise Refused(400, f"kind must be one of {', '.join(_DELETIONS)}")
+        raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
     rule, names = _DELETIONS[kind]
     return sandbox.do(rule, {theirs: required(given, ours) for ours, theirs in names.items()})
 
@@ -134,15 +134,15 @@ def _delete(sandbox: Sandbox, heard: Heard) -> Answer:
 def _by_rule(rule: Rule) -> Handler:
     """Something that another connector or a person does: by the same rules, but not logged and without faults."""
 
-    def handler(sandbox: Sandbox, heard: Heard) -> Answer:
-        return sandbox.do(rule, _object(heard.body))
+    def handler(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
+        return sandbox.do(rule, _object(request.body))
 
     return handler
 
 
 def _object(body: Any) -> Json:
     if not isinstance(body, dict):
-        raise Refused(400, "an object is expected")
+        raise ApiError(400, "an object is expected")
     return body
 
 
@@ -176,11 +176,11 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
     async def endpoint(request: Request) -> Response:
         try:
             from_this_machine(request)
-            answer = handler(sandbox, Heard(parsed(await body_of(request)), request.query_params))
+            answer = handler(sandbox, ControlRequest(parsed(await body_of(request)), request.query_params))
         except ClientDisconnect:
             return Response()
-        except Refused as refused:
-            answer = refused.answer()
-        return response(Reply(*answer))
+        except ApiError as error:
+            answer = error.answer()
+        return response(HttpReply(*answer))
 
     return endpoint

@@ -13,9 +13,9 @@ from syncengine.sandbox.request import (
     SECONDS,
     TEXT,
     TEXT_MAP,
-    Answer,
-    Refused,
-    Shape,
+    ApiError,
+    FieldType,
+    RuleAnswer,
     checked,
     required,
 )
@@ -98,7 +98,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpReply:
     """What goes out. `status` None: nothing, the connection is cut. A text `body` is sent as it is."""
 
     status: int | None
@@ -108,15 +108,15 @@ class Reply:
     transfer: Transfer = Transfer()
 
 
-def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], Answer]) -> Reply:
+def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], RuleAnswer]) -> HttpReply:
     """The reply to a request that meets `fault`; `handle` processes it, with the items that are to fail."""
-    answer = handle(fault.item_errors) if fault.processes else Answer(0, None)
+    answer = handle(fault.item_errors) if fault.processes else RuleAnswer(0, None)
     if fault.drop:
-        return Reply(None, delay=fault.delay)
+        return HttpReply(None, delay=fault.delay)
     if fault.answers:
-        return Reply(fault.status or 200, fault.body, fault.headers, fault.delay, fault.transfer)
+        return HttpReply(fault.status or 200, fault.body, fault.headers, fault.delay, fault.transfer)
     status = fault.status if fault.status and answer.status < 400 else answer.status
-    return Reply(status, answer.body, fault.headers, fault.delay, fault.transfer)
+    return HttpReply(status, answer.body, fault.headers, fault.delay, fault.transfer)
 
 
 class Faults:
@@ -157,39 +157,39 @@ class _Waiting:
         return self.seen > self.fault.after and (self.fault.times is None or self.used < self.fault.times)
 
 
-_STATUS = Shape("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599)
-_LATE: dict[str, Shape] = {
+_STATUS = FieldType("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599)
+_LATE = {
     "seconds": SECONDS,
-    "answer": Shape("a status, cut or hold", lambda value: value in (CUT, HOLD) or _STATUS.fits(value)),
+    "answer": FieldType("a status, cut or hold", lambda value: value in (CUT, HOLD) or _STATUS.fits(value)),
 }
-_TRANSFER: dict[str, Shape] = {"size": COUNT, "gzip": FLAG, "drip": SECONDS, "dripHead": FLAG}
-_SHAPES: dict[str, Shape] = {
+_TRANSFER = {"size": COUNT, "gzip": FLAG, "drip": SECONDS, "dripHead": FLAG}
+_SHAPES = {
     **_TRANSFER,
-    "operation": Shape(
+    "operation": FieldType(
         "the id of an operation or *", lambda value: value in {*OPERATIONS, ANY_OPERATION, WEBHOOK_CALL}
     ),
     "times": COUNT,
     "after": COUNT,
     "status": _STATUS,
     "headers": TEXT_MAP,
-    "body": Shape("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
+    "body": FieldType("text, an object or an array", lambda value: isinstance(value, (str, dict, list))),
     "delay": SECONDS,
-    "drop": Shape("before or after", lambda value: value in ("before", "after")),
+    "drop": FieldType("before or after", lambda value: value in ("before", "after")),
     "apply": FLAG,
-    "itemErrors": Shape("an array of {index, errorDescription}", lambda value: isinstance(value, list)),
+    "itemErrors": FieldType("an array of {index, errorDescription}", lambda value: isinstance(value, list)),
     "expireSession": FLAG,
     "late": OBJECT,
 }
-_ITEM_ERROR: dict[str, Shape] = {"index": COUNT, "errorDescription": TEXT}
+_ITEM_ERROR = {"index": COUNT, "errorDescription": TEXT}
 _WITH_ITEM_ERRORS = ("upsertTags", "uploadActivityTypes")
 _WITH_LATE = {"operation", "times", "after", "headers", "body", "late"}
 _NAMES = {"itemErrors": "item_errors", "expireSession": "expire_session", "dripHead": "drip_head"}
 
 
 def faults_from(body: Any) -> list[Fault]:
-    """Read a list of faults as JSON. Refused when one is not understood: a fault that never happens tests nothing."""
+    """Read a list of faults as JSON. ApiError when one is not understood: a fault that never happens tests nothing."""
     if not isinstance(body, list):
-        raise Refused(400, "an array of faults is expected")
+        raise ApiError(400, "an array of faults is expected")
     return [_fault(item) for item in body]
 
 
@@ -198,7 +198,7 @@ def _fault(item: Any) -> Fault:
     operation = required(given, "operation")
     if "itemErrors" in given:
         if operation not in _WITH_ITEM_ERRORS:
-            raise Refused(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
+            raise ApiError(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
         given["itemErrors"] = dict(map(_item_error, given["itemErrors"]))
     if "late" in given:
         given["late"] = _late(given)
@@ -212,18 +212,18 @@ def _named(given: Json) -> Json:
     return {_NAMES.get(name, name): value for name, value in given.items()}
 
 
-def _known(item: Any, shapes: Mapping[str, Shape]) -> Json:
+def _known(item: Any, shapes: Mapping[str, FieldType]) -> Json:
     given = checked(item, shapes)
     if unknown := sorted(item.keys() - shapes.keys()):
-        raise Refused(400, f"unknown: {', '.join(unknown)}")
+        raise ApiError(400, f"unknown: {', '.join(unknown)}")
     return given
 
 
 def _late(given: Json) -> Late:
     if given["operation"] == WEBHOOK_CALL:
-        raise Refused(400, f"{WEBHOOK_CALL} is never late: the sandbox calls when it calls")
+        raise ApiError(400, f"{WEBHOOK_CALL} is never late: the sandbox calls when it calls")
     if others := sorted(given.keys() - _WITH_LATE):
-        raise Refused(400, f"late does not go with {', '.join(others)}")
+        raise ApiError(400, f"late does not go with {', '.join(others)}")
     return Late(**_known(given["late"], _LATE))
 
 

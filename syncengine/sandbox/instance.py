@@ -11,7 +11,7 @@ from uuid import uuid4
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.faults import Faults
 from syncengine.sandbox.late_calls import LateCalls
-from syncengine.sandbox.request import Answer, Asked
+from syncengine.sandbox.request import RuleAnswer, RuleRequest
 from syncengine.sandbox.request_log import RequestLog
 from syncengine.sandbox.rules import Rule, decide
 from syncengine.sandbox.storage import Storage
@@ -54,11 +54,11 @@ class Sandbox:
 
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
-    ) -> Answer:
+    ) -> RuleAnswer:
         """Let the rule decide, and write down what changes before anybody hears of it."""
         # No two requests are of one instant: what came before a session's start is told from what came after it.
         self._last = max(self._clock(), self._last + 1)
-        answer, changes = decide(self.world, rule, Asked(body, self._last, self._new_id, failing, query))
+        answer, changes = decide(self.world, rule, RuleRequest(body, self._last, self._new_id, failing, query))
         self._storage.write(changes)
         self.world.apply(changes)
         if changes:
@@ -68,9 +68,9 @@ class Sandbox:
     def expire(self, session_id: str | None) -> None:
         """Close a sync session, or all of them, as a service does that lost its patience."""
 
-        def rule(draft: Draft, _asked: Asked) -> Answer:
+        def rule(draft: Draft, _request: RuleRequest) -> RuleAnswer:
             activity_types.expire(draft, session_id)
-            return Answer(200, {})
+            return RuleAnswer(200, {})
 
         self.do(rule, {})
 

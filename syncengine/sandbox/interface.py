@@ -11,13 +11,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from syncengine.sandbox import posted_time
-from syncengine.sandbox.faults import HOLD, Fault, Late, Reply, reply_under
+from syncengine.sandbox.faults import HOLD, Fault, HttpReply, Late, reply_under
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.late_calls import LateCall
 from syncengine.sandbox.long_poll import Bell, Hold
 from syncengine.sandbox.replies import body_of, parsed, response
-from syncengine.sandbox.request import Answer, Refused
-from syncengine.sandbox.request_log import Entry
+from syncengine.sandbox.request import ApiError, RuleAnswer
+from syncengine.sandbox.request_log import LoggedRequest
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.world import SETTINGS
 from syncengine.service.operations import FETCH_POSTED_TIME, OPERATIONS, Operation
@@ -42,7 +42,7 @@ class _Call(NamedTuple):
     body: Any
     query: Mapping[str, str]
     receive: Receive
-    entry: Entry
+    entry: LoggedRequest
 
 
 class Interface:
@@ -59,27 +59,27 @@ class Interface:
         try:
             raw = await body_of(request)
             reply = await self._replied(request, raw, _read(raw), receive)
-        except Refused as refused:
-            reply = await self._replied(request, b"", refused, receive)
+        except ApiError as error:
+            reply = await self._replied(request, b"", error, receive)
         except ClientDisconnect:
             return
         await response(reply)(scope, receive, send)
 
-    async def _replied(self, request: Request, raw: bytes, body: Any, receive: Receive) -> Reply:
+    async def _replied(self, request: Request, raw: bytes, body: Any, receive: Receive) -> HttpReply:
         path = request.url.path.removeprefix(PREFIX)
         operation = PATHS.get(path, {}).get(request.method)
         entry = self._logged(operation, request, path, raw, body)
         try:
             call = _Call(body, request.query_params, receive, entry)
             reply = await self._reply(self._admitted(request, path), call)
-        except Refused as refused:
-            reply = Reply(*refused.answer())
+        except ApiError as error:
+            reply = HttpReply(*error.answer())
         if reply.delay and await self._stopped_within(reply.delay):
-            reply = Reply(None)
+            reply = HttpReply(None)
         entry.ended(reply.status)
         return reply
 
-    def _logged(self, operation: Operation | None, request: Request, path: str, raw: bytes, body: Any) -> Entry:
+    def _logged(self, operation: Operation | None, request: Request, path: str, raw: bytes, body: Any) -> LoggedRequest:
         return self._sandbox.log.arrived(
             operation.id if operation else None,
             request.method,
@@ -96,14 +96,14 @@ class Interface:
         """The key comes before anything else: without it not even paths are told apart."""
         key = request.headers.get("x-api-key", "").encode()
         if not compare_digest(key, self._api_key):
-            raise Refused(401, "the x-api-key header is missing or wrong")
+            raise ApiError(401, "the x-api-key header is missing or wrong")
         if path not in PATHS:
-            raise Refused(404, f"there is nothing at {path}")
+            raise ApiError(404, f"there is nothing at {path}")
         if request.method not in PATHS[path]:
-            raise Refused(405, f"{path} takes {', '.join(PATHS[path])}")
+            raise ApiError(405, f"{path} takes {', '.join(PATHS[path])}")
         return PATHS[path][request.method]
 
-    async def _reply(self, operation: Operation, call: _Call) -> Reply:
+    async def _reply(self, operation: Operation, call: _Call) -> HttpReply:
         fault = self._sandbox.faults.take(operation.id)
         rule: Rule | None = RULES[operation.id]
         if fault and fault.late:
@@ -111,23 +111,23 @@ class Interface:
         if operation is FETCH_POSTED_TIME and (fault is None or fault.processes):
             rule = await self._held(call)
         if rule is None:
-            return Reply(None)
+            return HttpReply(None)
         if fault is None:
-            return Reply(*self._handled(rule, call, {}))
+            return HttpReply(*self._handled(rule, call, {}))
         if fault.expire_session:
             self._sandbox.expire(_session_id(call.body))
         return reply_under(fault, lambda failing: self._handled(rule, call, failing))
 
-    async def _later(self, rule: Rule, call: _Call, fault: Fault, late: Late) -> Reply:
-        answers: asyncio.Queue[Answer | None] = asyncio.Queue()
+    async def _later(self, rule: Rule, call: _Call, fault: Fault, late: Late) -> HttpReply:
+        answers: asyncio.Queue[RuleAnswer | None] = asyncio.Queue()
         waiting = LateCall(call.entry, lambda: self._handled(rule, call, {}), answers.put_nowait)
         self._sandbox.late.hold(waiting, late.seconds)
         if late.seconds is not None:
             asyncio.get_running_loop().call_later(late.seconds, self._sandbox.late.execute, call.entry.seq)
         if late.answer != HOLD:
-            return Reply(late.status, fault.body, fault.headers)
+            return HttpReply(late.status, fault.body, fault.headers)
         answer = await self._hold.until_answered(answers, call.receive)
-        return Reply(*answer) if answer else Reply(None)
+        return HttpReply(*answer) if answer else HttpReply(None)
 
     async def _held(self, call: _Call) -> Rule | None:
         """Wait for posted time; the rule of the fetch that has waited, None when its client has left."""
@@ -136,11 +136,11 @@ class Interface:
         seconds = self._sandbox.world.settings[SETTINGS].hold_seconds
         return posted_time.collect if await self._hold.until_posted_time(call.receive, seconds) else None
 
-    def _handled(self, rule: Rule, call: _Call, failing: Mapping[int, str]) -> Answer:
-        if isinstance(call.body, Refused):
+    def _handled(self, rule: Rule, call: _Call, failing: Mapping[int, str]) -> RuleAnswer:
+        if isinstance(call.body, ApiError):
             return call.body.answer()
         if not isinstance(call.body, dict):
-            return Refused(400, "an object is expected").answer()
+            return ApiError(400, "an object is expected").answer()
         return self._sandbox.do(rule, call.body, failing, call.query)
 
     async def _stopped_within(self, seconds: float) -> bool:
@@ -155,8 +155,8 @@ def _read(raw: bytes) -> Any:
     """The body, or why it is none: said when its turn comes, after the key and the path."""
     try:
         return parsed(raw)
-    except Refused as refused:
-        return refused
+    except ApiError as error:
+        return error
 
 
 def _count(operation: Operation | None, body: Any) -> int | None:

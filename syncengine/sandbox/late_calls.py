@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from syncengine.sandbox.request import Answer
-from syncengine.sandbox.request_log import Entry, Lateness
+from syncengine.sandbox.request import RuleAnswer
+from syncengine.sandbox.request_log import Lateness, LoggedRequest
 
 
 class LateCall(NamedTuple):
     """`tell` hands the answer to the client, if there still is one; None: the call is dropped."""
 
-    entry: Entry
-    execute: Callable[[], Answer]
-    tell: Callable[[Answer | None], None]
+    entry: LoggedRequest
+    execute: Callable[[], RuleAnswer]
+    tell: Callable[[RuleAnswer | None], None]
 
 
 class LateCalls:
@@ -32,10 +32,10 @@ class LateCalls:
         call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
         self._calls[call.entry.seq] = call
 
-    def pending(self) -> Iterator[Entry]:
+    def pending(self) -> Iterator[LoggedRequest]:
         return (call.entry for call in self._calls.values())
 
-    def execute(self, number: int) -> Entry | None:
+    def execute(self, number: int) -> LoggedRequest | None:
         """Execute a call now; None if none of this number waits."""
         call = self._calls.pop(number, None)
         if call is None:

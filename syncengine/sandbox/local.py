@@ -1,4 +1,4 @@
-"""The sandbox's insides are for this machine only, and for its own pages: a request → nothing, or Refused."""
+"""The sandbox's insides are for this machine only, and for its own pages: a request → nothing, or ApiError."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
-from syncengine.sandbox.request import Refused
+from syncengine.sandbox.request import ApiError
 
 
 def from_this_machine(request: Request) -> None:
@@ -16,11 +16,11 @@ def from_this_machine(request: Request) -> None:
     A page's origin gives it away; where its site's name was made to lead here (DNS rebinding), that name does.
     """
     if request.client is None or not _is_here(request.client.host):
-        raise Refused(403, "the console and the control API answer this machine only")
+        raise ApiError(403, "the console and the control API answer this machine only")
     origin = request.headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if foreign or not _is_here(request.url.hostname or ""):
-        raise Refused(403, "the console and the control API answer no other site's pages")
+        raise ApiError(403, "the console and the control API answer no other site's pages")
 
 
 def _is_here(host: str) -> bool:

@@ -10,7 +10,7 @@ from starlette.types import Receive
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.mechanisms import FETCH
 from syncengine.sandbox.posted_time import next_due
-from syncengine.sandbox.request import Answer
+from syncengine.sandbox.request import RuleAnswer
 from syncengine.sandbox.world import CONNECTION
 
 
@@ -24,7 +24,7 @@ class Bell:
         self._rung.set()
         self._rung = asyncio.Event()
 
-    async def heard(self, seconds: float | None = None) -> None:
+    async def wait(self, seconds: float | None = None) -> None:
         """Return when it is rung, or after `seconds`."""
         try:
             await asyncio.wait_for(self._rung.wait(), seconds)
@@ -48,7 +48,7 @@ class Hold:
         """Whether the client is still there. One that has left takes no group with it."""
         return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
 
-    async def until_answered(self, answers: asyncio.Queue[Answer | None], receive: Receive) -> Answer | None:
+    async def until_answered(self, answers: asyncio.Queue[RuleAnswer | None], receive: Receive) -> RuleAnswer | None:
         """The answer, None if it is of no use: its client has left, or the sandbox stops, or drops the call."""
         answer = asyncio.ensure_future(answers.get())
         await self._until(answer, receive)
@@ -70,7 +70,7 @@ class Hold:
             seconds = seconds_until_due(self._sandbox)
             if seconds == 0:
                 return
-            await self._bell.heard(seconds)
+            await self._bell.wait(seconds)
 
 
 async def disconnected(receive: Receive) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from syncengine.sandbox.request import TEXT, Answer, Asked, Refused, checked, required
+from syncengine.sandbox.request import TEXT, ApiError, RuleAnswer, RuleRequest, checked, required
 from syncengine.sandbox.world import Connection, Draft
 
 FETCH = "fetch"
 WEBHOOK = "webhook"
 
 
-def register_fetch(draft: Draft, _asked: Asked) -> Answer:
+def register_fetch(draft: Draft, _request: RuleRequest) -> RuleAnswer:
     _none_yet(draft)
     return _connected(draft, replace(draft.connection, mechanism=FETCH))
 
@@ -24,18 +24,18 @@ def register_fetch_implicitly(draft: Draft) -> None:
         _connected(draft, replace(draft.connection, mechanism=FETCH))
 
 
-def unregister_fetch(draft: Draft, _asked: Asked) -> Answer:
+def unregister_fetch(draft: Draft, _request: RuleRequest) -> RuleAnswer:
     no_webhook(draft)
     if draft.connection.mechanism is None:
-        raise Refused(404, "no fetch client is registered")
+        raise ApiError(404, "no fetch client is registered")
     return _connected(draft, replace(draft.connection, mechanism=None))
 
 
-def register_webhook(draft: Draft, asked: Asked) -> Answer:
-    given = checked(asked.body, {"callbackUrl": TEXT, "callerKey": TEXT})
+def register_webhook(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    given = checked(request.body, {"callbackUrl": TEXT, "callerKey": TEXT})
     url = required(given, "callbackUrl")
     if not _is_callable(url):
-        raise Refused(400, "callbackUrl must be an http or https URL")
+        raise ApiError(400, "callbackUrl must be an http or https URL")
     if not _lost_its_key(draft.connection, url):
         _none_yet(draft)
     key = given.get("callerKey")
@@ -48,9 +48,9 @@ def _lost_its_key(connection: Connection, url: str) -> bool:
     return connection.mechanism == WEBHOOK and connection.callback_url == url and connection.key_is_lost
 
 
-def unregister_webhook(draft: Draft, _asked: Asked) -> Answer:
+def unregister_webhook(draft: Draft, _request: RuleRequest) -> RuleAnswer:
     if draft.connection.mechanism != WEBHOOK:
-        raise Refused(404, "no webhook is registered")
+        raise ApiError(404, "no webhook is registered")
     return _connected(draft, _of_the_team(draft, Connection()))
 
 
@@ -62,20 +62,20 @@ def _of_the_team(draft: Draft, connection: Connection) -> Connection:
 def no_webhook(draft: Draft) -> None:
     """What only a fetch client may ask for (docs/service.md §1)."""
     if draft.connection.mechanism == WEBHOOK:
-        raise Refused(409, "the team has a webhook: unsubscribe it before posted time is fetched")
+        raise ApiError(409, "the team has a webhook: unsubscribe it before posted time is fetched")
 
 
 def _none_yet(draft: Draft) -> None:
     if draft.connection.mechanism is not None:
-        raise Refused(409, f"the team already has a {_NAMES[draft.connection.mechanism]}")
+        raise ApiError(409, f"the team already has a {_NAMES[draft.connection.mechanism]}")
 
 
 _NAMES = {FETCH: "fetch client", WEBHOOK: "webhook"}
 
 
-def _connected(draft: Draft, connection: Connection) -> Answer:
+def _connected(draft: Draft, connection: Connection) -> RuleAnswer:
     draft.connect(connection)
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
 def _is_callable(url: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from syncengine.sandbox.mechanisms import FETCH, no_webhook, register_fetch_implicitly
-from syncengine.sandbox.request import TEXT, Answer, Asked, Refused, Shape, checked, number, required
-from syncengine.sandbox.world import Draft, Json, PostedTime, Settings, Told, World
+from syncengine.sandbox.request import TEXT, ApiError, FieldType, RuleAnswer, RuleRequest, checked, number, required
+from syncengine.sandbox.world import Draft, Json, PostedTime, SandboxSettings, StatusUpdate, World
 
 FETCHED = 25
 """Groups in the answer of a fetch without a limit, at most."""
@@ -17,70 +17,70 @@ LISTED, LISTED_AT_MOST = 100, 500
 SUCCESS, FAILURE, RETRIABLE_FAILURE = "SUCCESS", "FAILURE", "RETRIABLE_FAILURE"
 
 _STATE = {SUCCESS: "success", FAILURE: "failed", RETRIABLE_FAILURE: "retrying"}
-_UPDATE: dict[str, Shape] = {
+_UPDATE = {
     "timeGroupId": TEXT,
-    "status": Shape(f"one of {', '.join(_STATE)}", lambda value: isinstance(value, str) and value in _STATE),
+    "status": FieldType(f"one of {', '.join(_STATE)}", lambda value: isinstance(value, str) and value in _STATE),
     "message": TEXT,
     "externalId": TEXT,
 }
 
 
-def listen(draft: Draft, asked: Asked) -> Answer:
+def listen(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """What a fetch does before it waits."""
-    _fetch_limit(asked)
+    _fetch_limit(request)
     register_fetch_implicitly(draft)
-    return Answer(200, [])
+    return RuleAnswer(200, [])
 
 
-def collect(draft: Draft, asked: Asked) -> Answer:
+def collect(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """What a fetch does when it has waited: none, when the fetch client was unregistered meanwhile."""
-    limit = _fetch_limit(asked)
-    ready = sorted(due(draft.world, asked.now), key=lambda posted: posted.number)[:limit]
+    limit = _fetch_limit(request)
+    ready = sorted(due(draft.world, request.now), key=lambda posted: posted.number)[:limit]
     if draft.connection.mechanism != FETCH:
-        return Answer(200, [])
+        return RuleAnswer(200, [])
     for posted in ready:
-        draft.posted_time.put(posted.id, offered(posted, asked.now, draft.chosen.reoffer_seconds))
-    return Answer(200, [shown(posted) for posted in ready])
+        draft.posted_time.put(posted.id, offered(posted, request.now, draft.chosen.reoffer_seconds))
+    return RuleAnswer(200, [shown(posted) for posted in ready])
 
 
-def fetch(draft: Draft, asked: Asked) -> Answer:
+def fetch(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """A fetch that does not wait."""
-    listen(draft, asked)
-    return collect(draft, asked)
+    listen(draft, request)
+    return collect(draft, request)
 
 
-def _fetch_limit(asked: Asked) -> int:
-    limit = number(asked.query, "limit")
+def _fetch_limit(request: RuleRequest) -> int:
+    limit = number(request.query, "limit")
     if limit is not None and limit < 1:
-        raise Refused(400, "limit must be 1 or more")
+        raise ApiError(400, "limit must be 1 or more")
     return FETCHED if limit is None else limit
 
 
-def listed(draft: Draft, asked: Asked) -> Answer:
+def listed(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Newest first. Groups that failed for good are neither pending nor posted, and are left out."""
-    limit = number(asked.query, "limit")
+    limit = number(request.query, "limit")
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
-        raise Refused(400, f"limit must be from 1 to {LISTED_AT_MOST}")
-    before = number(asked.query, "submittedBefore")
+        raise ApiError(400, f"limit must be from 1 to {LISTED_AT_MOST}")
+    before = number(request.query, "submittedBefore")
     groups = [
         posted
         for posted in draft.world.posted_time.values()
-        if posted.state != "failed" and posted.submitted < (asked.now + 1 if before is None else before)
+        if posted.state != "failed" and posted.submitted < (request.now + 1 if before is None else before)
     ]
     groups.sort(key=lambda posted: (posted.submitted, posted.number), reverse=True)
-    return Answer(200, [shown(posted) for posted in groups[: LISTED if limit is None else limit]])
+    return RuleAnswer(200, [shown(posted) for posted in groups[: LISTED if limit is None else limit]])
 
 
-def update_status(draft: Draft, asked: Asked) -> Answer:
-    given = checked(asked.body, _UPDATE)
+def update_status(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    given = checked(request.body, _UPDATE)
     id_, status = required(given, "timeGroupId"), required(given, "status")
     no_webhook(draft)
     posted = draft.posted_time.get(id_)
     if posted is None or not posted.recorded:
-        raise Refused(404, f"there is no time group {id_} of this fetch client")
-    told = Told(asked.now, status, given.get("message"), given.get("externalId"))
+        raise ApiError(404, f"there is no time group {id_} of this fetch client")
+    told = StatusUpdate(request.now, status, given.get("message"), given.get("externalId"))
     draft.posted_time.put(id_, acknowledged(posted, told, draft.chosen))
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
 def due(world: World, now: int) -> Iterator[PostedTime]:
@@ -98,7 +98,7 @@ def offered(posted: PostedTime, now: int, seconds: float) -> PostedTime:
     return replace(posted, state="offered", due=now + int(seconds * 1000), offers=(*posted.offers, now))
 
 
-def acknowledged(posted: PostedTime, told: Told, chosen: Settings) -> PostedTime:
+def acknowledged(posted: PostedTime, told: StatusUpdate, chosen: SandboxSettings) -> PostedTime:
     """SUCCESS and FAILURE end the offering; a group that failed for a while is scheduled for retry."""
     again = told.at + int(chosen.retry_seconds * 1000) if told.status == RETRIABLE_FAILURE else None
     return replace(posted, state=_STATE[told.status], due=again, told=(*posted.told, told))

@@ -14,10 +14,10 @@ from syncengine.sandbox.request import (
     INTEGER,
     OBJECT,
     TEXT,
-    Answer,
-    Asked,
-    Refused,
-    Shape,
+    ApiError,
+    FieldType,
+    RuleAnswer,
+    RuleRequest,
     checked,
     required,
 )
@@ -33,17 +33,17 @@ USER: Json = {
 }
 """Who posts, where nothing else is said."""
 
-_SHAPES: dict[str, Shape] = {
+_SHAPES = {
     "groupId": TEXT,
     "tag": TEXT,
     "tags": ARRAY,
     "matchKeywords": FLAG,
     "timeRows": ARRAY,
     "totalDurationSecs": INTEGER,
-    "tzOffsetMins": Shape("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
+    "tzOffsetMins": FieldType("minutes within a day", lambda value: INTEGER.fits(value) and abs(value) < 24 * 60),
     "submissionTime": INTEGER,
     "user": OBJECT,
-    "activityType": Shape("a code or an object", lambda value: isinstance(value, (str, dict))),
+    "activityType": FieldType("a code or an object", lambda value: isinstance(value, (str, dict))),
 }
 """What a whole group is made from. Everything else is sent as it was posted.
 
@@ -57,17 +57,17 @@ DURATION = 3600
 """Seconds of a row that does not say how long it is."""
 
 
-def post(draft: Draft, asked: Asked) -> Answer:
+def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """One group, or `groups` that a user posts in one operation, so that they share a submission time.
 
     A group that is there already is posted again: the connector is offered it anew, whatever became of it before.
     """
-    groups = asked.body.get("groups", [asked.body])
+    groups = request.body.get("groups", [request.body])
     if not isinstance(groups, list):
-        raise Refused(400, "groups must be an array")
+        raise ApiError(400, "groups must be an array")
     first = 1 + max((posted.number for posted in draft.world.posted_time.values()), default=0)
-    posted = [_posted(draft, given, number, asked) for number, given in enumerate(groups, first)]
-    return Answer(
+    posted = [_posted(draft, given, number, request) for number, given in enumerate(groups, first)]
+    return RuleAnswer(
         200,
         {
             "groups": [{"groupId": each.id, "recorded": each.recorded} for each in posted],
@@ -76,22 +76,22 @@ def post(draft: Draft, asked: Asked) -> Answer:
     )
 
 
-def offer(draft: Draft, asked: Asked) -> Answer:
+def offer(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Make a group one that is offered now: before its time, a second time, or although nobody recorded it."""
-    id_ = required(checked(asked.body, {"groupId": TEXT}), "groupId")
+    id_ = required(checked(request.body, {"groupId": TEXT}), "groupId")
     posted = draft.posted_time.get(id_)
     if posted is None:
-        raise Refused(404, f"there is no time group {id_}")
-    draft.posted_time.put(id_, _anew(posted, asked.now))
-    return Answer(200, {})
+        raise ApiError(404, f"there is no time group {id_}")
+    draft.posted_time.put(id_, _anew(posted, request.now))
+    return RuleAnswer(200, {})
 
 
 def _anew(posted: PostedTime, now: int) -> PostedTime:
     return PostedTime(posted.id, posted.number, posted.group, True, due=now, offers=posted.offers, told=posted.told)
 
 
-def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
-    group = composed(draft, given, asked)
+def _posted(draft: Draft, given: Any, number: int, request: RuleRequest) -> PostedTime:
+    group = composed(draft, given, request)
     before = draft.posted_time.get(group["groupId"])
     recorded = draft.connection.mechanism is not None
     posted = PostedTime(
@@ -99,7 +99,7 @@ def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
         before.number if before else number,
         group,
         recorded,
-        due=asked.now if recorded else None,
+        due=request.now if recorded else None,
         offers=before.offers if before else (),
         told=before.told if before else (),
     )
@@ -107,28 +107,28 @@ def _posted(draft: Draft, given: Any, number: int, asked: Asked) -> PostedTime:
     return posted
 
 
-def composed(draft: Draft, given: Any, asked: Asked) -> Json:
+def composed(draft: Draft, given: Any, request: RuleRequest) -> Json:
     """A whole group: what is not said is filled in, and what is said to be null is left out of it.
 
     Inside tags, rows and users a null stays, as a service sends one for an empty title (docs/service.md §2).
     """
     said = checked(given, _SHAPES)
     offset = said.get("tzOffsetMins", 0)
-    rows = [_row(row, offset, asked.now) for row in said.get("timeRows", [{"durationSecs": _total(said)}])]
+    rows = [_row(row, offset, request.now) for row in said.get("timeRows", [{"durationSecs": _total(said)}])]
     total = said.get("totalDurationSecs", sum(_seconds(row) for row in rows))
     tags = [_tag(draft, tag) for tag in said.get("tags", [{"name": name} for name in _names(draft, said, rows)])]
     filled = {
-        "groupId": asked.new_id(),
+        "groupId": request.new_id(),
         "description": "",
         "formattedNarrative": "",
         "totalDurationSecs": total,
         "totalDurationHours": round(total / 3600, 2),
         "tzOffsetMins": offset,
-        "localDate": (_instant(asked.now) + timedelta(minutes=offset)).date().isoformat(),
-        "timestamp": asked.now,
+        "localDate": (_instant(request.now) + timedelta(minutes=offset)).date().isoformat(),
+        "timestamp": request.now,
         "groupName": "",
         "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
-        "submissionTime": asked.now,
+        "submissionTime": request.now,
         "durationSplitStrategy": "DIVIDE_BETWEEN_TAGS",
         **given,
         "tags": tags,
@@ -157,7 +157,7 @@ def _total(said: Json) -> int:
 
 def _row(given: Any, offset: int, now: int) -> Json:
     if not isinstance(given, dict):
-        raise Refused(400, "timeRows: an object is expected")
+        raise ApiError(400, "timeRows: an object is expected")
     start = _instant(now) - timedelta(seconds=min(abs(_seconds(given) or DURATION), LONG_AGO))
     return {
         "activity": "Microsoft Word",
@@ -182,7 +182,7 @@ def _seconds(row: Mapping[str, Any]) -> int:
 def _tag(draft: Draft, given: Any) -> Json:
     """With what the service knows of it: the external id is sent when time is posted (docs/interface.md 2.1)."""
     if not isinstance(given, dict):
-        raise Refused(400, "tags: an object is expected")
+        raise ApiError(400, "tags: an object is expected")
     tag = draft.tags.get(str(given.get("name")))
     known = (
         {name: tag.fields[name] for name in ("path", "description", "externalId") if name in tag.fields} if tag else {}

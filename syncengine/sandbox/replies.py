@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from syncengine.sandbox.faults import Reply
+from syncengine.sandbox.faults import HttpReply
 from syncengine.sandbox.long_poll import disconnected
-from syncengine.sandbox.request import Refused
+from syncengine.sandbox.request import ApiError
 from syncengine.sandbox.transfer import WIRE, travelling
 
 BODY_BYTES = 64_000_000
@@ -28,13 +28,13 @@ class Cut(Response):
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body; Refused when it is too large, which is said at its end, for nobody listens before."""
+    """The whole body; ApiError when it is too large, which is said at its end, for nobody listens before."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
         body += chunk if size <= BODY_BYTES else b""
     if size > BODY_BYTES:
-        raise Refused(413, f"the request is larger than {BODY_BYTES} bytes")
+        raise ApiError(413, f"the request is larger than {BODY_BYTES} bytes")
     return bytes(body)
 
 
@@ -43,10 +43,10 @@ def parsed(raw: bytes) -> Any:
     try:
         return orjson.loads(raw) if raw.strip() else {}
     except orjson.JSONDecodeError as error:
-        raise Refused(400, f"not JSON: {error}") from error
+        raise ApiError(400, f"not JSON: {error}") from error
 
 
-def response(reply: Reply) -> Response:
+def response(reply: HttpReply) -> Response:
     if reply.status is None:
         return Cut()
     content, media_type = _content(reply.body)

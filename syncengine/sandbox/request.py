@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from syncengine.sandbox.world import Draft, Json
 
 
-class Refused(Exception):
+class ApiError(Exception):
     """The request, or the item at hand, is not done."""
 
     def __init__(self, status: int, message: str) -> None:
@@ -17,12 +17,12 @@ class Refused(Exception):
         self.status = status
         self.message = message
 
-    def answer(self) -> Answer:
-        return Answer(self.status, {"message": self.message})
+    def answer(self) -> RuleAnswer:
+        return RuleAnswer(self.status, {"message": self.message})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RuleRequest:
     """One request: body, when it came, where new ids come from, the items that a fault makes fail, and the query."""
 
     body: Json
@@ -32,14 +32,14 @@ class Asked:
     query: Mapping[str, str] = field(default_factory=dict)
 
 
-class Answer(NamedTuple):
+class RuleAnswer(NamedTuple):
     """`status` below 400: what the draft holds has happened."""
 
     status: int
     body: Any
 
 
-class Shape(NamedTuple):
+class FieldType(NamedTuple):
     """What a field must be, in words and as a test. Null always passes: it means "not given"."""
 
     words: str
@@ -63,26 +63,26 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
 
 
-TEXT = Shape("a string", lambda value: isinstance(value, str))
-FLAG = Shape("true or false", lambda value: isinstance(value, bool))
-TEXTS = Shape("an array of strings", _is_texts)
-TEXT_MAP = Shape("an object of strings", _is_text_map)
-INTEGER = Shape("an integer", _is_integer)
-VISIBILITY = Shape("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
-COUNT = Shape("an integer from 0", lambda value: _is_integer(value) and value >= 0)
-OBJECT = Shape("an object", lambda value: isinstance(value, dict))
-ARRAY = Shape("an array", lambda value: isinstance(value, list))
-SECONDS = Shape("a number of seconds", is_number)
+TEXT = FieldType("a string", lambda value: isinstance(value, str))
+FLAG = FieldType("true or false", lambda value: isinstance(value, bool))
+TEXTS = FieldType("an array of strings", _is_texts)
+TEXT_MAP = FieldType("an object of strings", _is_text_map)
+INTEGER = FieldType("an integer", _is_integer)
+VISIBILITY = FieldType("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
+COUNT = FieldType("an integer from 0", lambda value: _is_integer(value) and value >= 0)
+OBJECT = FieldType("an object", lambda value: isinstance(value, dict))
+ARRAY = FieldType("an array", lambda value: isinstance(value, list))
+SECONDS = FieldType("a number of seconds", is_number)
 
 
-def checked(item: Any, shapes: Mapping[str, Shape]) -> Json:
+def checked(item: Any, shapes: Mapping[str, FieldType]) -> Json:
     """The item's fields that are given and known. An unknown field is passed over, as JSON readers of services do."""
     if not isinstance(item, dict):
-        raise Refused(400, "an object is expected")
+        raise ApiError(400, "an object is expected")
     given = {name: item[name] for name in shapes if item.get(name) is not None}
     for name, value in given.items():
         if not shapes[name].fits(value):
-            raise Refused(400, f"{name} must be {shapes[name].words}")
+            raise ApiError(400, f"{name} must be {shapes[name].words}")
     return given
 
 
@@ -90,7 +90,7 @@ def required(given: Json, name: str) -> Any:
     """A field that must be there and not blank."""
     value = given.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
-        raise Refused(400, f"{name} is missing")
+        raise ApiError(400, f"{name} is missing")
     return value
 
 
@@ -102,33 +102,33 @@ def number(query: Mapping[str, str], name: str) -> int | None:
     try:
         return int(text)
     except ValueError as error:
-        raise Refused(400, f"{name} must be an integer") from error
+        raise ApiError(400, f"{name} must be an integer") from error
 
 
-def items(draft: Draft, asked: Asked, name: str) -> list[Any]:
+def items(draft: Draft, request: RuleRequest, name: str) -> list[Any]:
     """The batch's items; more than the limit are refused whole."""
-    found = asked.body.get(name)
+    found = request.body.get(name)
     if not isinstance(found, list):
-        raise Refused(400, f"{name} must be an array")
+        raise ApiError(400, f"{name} must be an array")
     limit = draft.chosen.batch_limit
     if len(found) > limit:
-        raise Refused(400, f"{name}: {len(found)} items, at most {limit} are allowed")
+        raise ApiError(400, f"{name}: {len(found)} items, at most {limit} are allowed")
     return found
 
 
-def each(draft: Draft, asked: Asked, name: str, rule: Callable[[Draft, Any, Asked], None]) -> Answer:
+def each(draft: Draft, request: RuleRequest, name: str, rule: Callable[[Draft, Any, RuleRequest], None]) -> RuleAnswer:
     """A batch whose items fail one by one (docs/interface.md 7.1).
 
     A service that answers 400 for them (docs/service.md §1) has applied nothing of the batch.
     """
     refused: dict[int, str] = {}
-    for index, item in enumerate(items(draft, asked, name)):
-        if index in asked.failing:
+    for index, item in enumerate(items(draft, request, name)):
+        if index in request.failing:
             continue
         try:
-            rule(draft, item, asked)
-        except Refused as why:
+            rule(draft, item, request)
+        except ApiError as why:
             refused[index] = why.message
-    errors = sorted({**refused, **asked.failing}.items())
+    errors = sorted({**refused, **request.failing}.items())
     status = draft.chosen.status_for_item_errors if refused else 200
-    return Answer(status, {"errors": [{"index": index, "errorDescription": words} for index, words in errors]})
+    return RuleAnswer(status, {"errors": [{"index": index, "errorDescription": words} for index, words in errors]})

@@ -34,7 +34,7 @@ class Lateness:
 
 
 @dataclass(slots=True)
-class Entry:
+class LoggedRequest:
     """One request. `operation` None: no such path or method. `status` None: not answered, or still `open`."""
 
     seq: int
@@ -57,8 +57,8 @@ class Entry:
 
 class RequestLog:
     def __init__(self, entries: int = ENTRIES, body_bytes: int = BODY_BYTES) -> None:
-        self._entries: deque[Entry] = deque(maxlen=entries)
-        self._with_body: deque[Entry] = deque()
+        self._entries: deque[LoggedRequest] = deque(maxlen=entries)
+        self._with_body: deque[LoggedRequest] = deque()
         self._body_bytes, self._held_bytes = body_bytes, 0
         self._seq = 0
 
@@ -74,10 +74,10 @@ class RequestLog:
         query: Mapping[str, str],
         user_agent: str,
         at: int,
-    ) -> Entry:
+    ) -> LoggedRequest:
         """Remember a request that came `at` (milliseconds); `ended` says how it was answered."""
         self._seq += 1
-        entry = Entry(self._seq, operation, method, path, items, session, body, query, user_agent, at)
+        entry = LoggedRequest(self._seq, operation, method, path, items, session, body, query, user_agent, at)
         self._entries.append(entry)
         self._with_body.append(entry)
         self._held_bytes += len(body)
@@ -106,7 +106,7 @@ class RequestLog:
         self._held_bytes = 0
 
 
-def shown(entry: Entry) -> Json:
+def shown(entry: LoggedRequest) -> Json:
     return {
         "seq": entry.seq,
         "operation": entry.operation,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from syncengine.sandbox import activity_types, categories, connector, mechanisms, posted_time, tags
-from syncengine.sandbox.request import Answer, Asked, Refused
+from syncengine.sandbox.request import ApiError, RuleAnswer, RuleRequest
 from syncengine.sandbox.world import Changes, Draft, World
 
-Rule = Callable[[Draft, Asked], Answer]
+Rule = Callable[[Draft, RuleRequest], RuleAnswer]
 
 
-def _team_info(draft: Draft, _asked: Asked) -> Answer:
-    return Answer(200, {"teamName": draft.chosen.team_name})
+def _team_info(draft: Draft, _request: RuleRequest) -> RuleAnswer:
+    return RuleAnswer(200, {"teamName": draft.chosen.team_name})
 
 
 RULES: dict[str, Rule] = {
@@ -42,11 +42,11 @@ RULES: dict[str, Rule] = {
 }
 
 
-def decide(world: World, rule: Rule, asked: Asked) -> tuple[Answer, Changes]:
+def decide(world: World, rule: Rule, request: RuleRequest) -> tuple[RuleAnswer, Changes]:
     """The answer and what it changes; a refusal changes nothing. The world itself is left alone."""
     draft = Draft(world)
     try:
-        answer = rule(draft, asked)
-    except Refused as refused:
-        answer = refused.answer()
+        answer = rule(draft, request)
+    except ApiError as error:
+        answer = error.answer()
     return answer, draft.changes() if answer.status < 400 else {}

@@ -11,8 +11,8 @@ from syncengine.sandbox.world import (
     Connection,
     Json,
     PostedTime,
-    Session,
-    Settings,
+    SandboxSettings,
+    SyncSession,
     Tag,
     World,
 )
@@ -28,7 +28,7 @@ def state(world: World) -> Json:
         "sessions": [_session(session) for session in world.sessions.values()],
         "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
         "connection": connection(world.connection[CONNECTION]),
-        "settings": settings(world.settings.get(SETTINGS, Settings())),
+        "settings": settings(world.settings.get(SETTINGS, SandboxSettings())),
     }
 
 
@@ -55,7 +55,7 @@ def activity_type(known: ActivityType) -> Json:
     }
 
 
-def _session(session: Session) -> Json:
+def _session(session: SyncSession) -> Json:
     return {"syncSessionId": session.id, "state": session.state, "started": session.started}
 
 
@@ -111,5 +111,5 @@ SETTING_NAMES = {
 """What a setting is called in JSON, and here."""
 
 
-def settings(chosen: Settings) -> Json:
+def settings(chosen: SandboxSettings) -> Json:
     return {theirs: getattr(chosen, ours) for theirs, ours in SETTING_NAMES.items()}

@@ -24,10 +24,10 @@ from syncengine.sandbox.world import (
     Json,
     PostedTime,
     Row,
-    Session,
-    Settings,
+    SandboxSettings,
+    StatusUpdate,
+    SyncSession,
     Tag,
-    Told,
     World,
 )
 
@@ -45,10 +45,10 @@ _READERS: dict[str, Callable[[Json], Row]] = {
     "tags": lambda row: Tag(**{**row, "keywords": frozenset(row["keywords"])}),
     "categories": lambda row: Category(**row),
     "activity_types": lambda row: ActivityType(**{name: held for name, held in row.items() if name != "sessions"}),
-    "sessions": lambda row: Session(**row),
-    "settings": lambda row: Settings(**row),
+    "sessions": lambda row: SyncSession(**row),
+    "settings": lambda row: SandboxSettings(**row),
     "posted_time": lambda row: PostedTime(
-        **{**row, "offers": tuple(row["offers"]), "told": tuple(Told(**told) for told in row["told"])}
+        **{**row, "offers": tuple(row["offers"]), "told": tuple(StatusUpdate(**told) for told in row["told"])}
     ),
     "connection": lambda row: Connection(**row),
 }

@@ -12,17 +12,16 @@ from syncengine.sandbox.request import (
     TEXT_MAP,
     TEXTS,
     VISIBILITY,
-    Answer,
-    Asked,
-    Refused,
-    Shape,
+    ApiError,
+    RuleAnswer,
+    RuleRequest,
     checked,
     each,
     required,
 )
 from syncengine.sandbox.world import Draft, Json, Tag
 
-FIELDS: dict[str, Shape] = {
+FIELDS = {
     "description": TEXT,
     "tagCategoryId": TEXT,
     "path": TEXT,
@@ -40,7 +39,7 @@ FIELDS: dict[str, Shape] = {
 
 DEFAULTS: Json = {"path": "/", "visibility": "PUBLIC"}
 
-UPSERT: dict[str, Shape] = {
+UPSERT = {
     **FIELDS,
     "name": TEXT,
     "excludeTagNameKeyword": FLAG,
@@ -49,24 +48,24 @@ UPSERT: dict[str, Shape] = {
 }
 
 
-def upsert_tag(draft: Draft, asked: Asked) -> Answer:
-    _upsert(draft, asked.body, asked)
+def upsert_tag(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    _upsert(draft, request.body, request)
     _within_plan(draft)
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def upsert_tags(draft: Draft, asked: Asked) -> Answer:
-    answer = each(draft, asked, "tags", _upsert)
+def upsert_tags(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    answer = each(draft, request, "tags", _upsert)
     _within_plan(draft)
     return answer
 
 
-def _upsert(draft: Draft, item: Any, _asked: Asked) -> None:
+def _upsert(draft: Draft, item: Any, _request: RuleRequest) -> None:
     given = checked(item, UPSERT)
     name = required(given, "name")
     category = given.get("tagCategoryId")
     if category and draft.categories.get(category) is None:
-        raise Refused(400, f"tagCategoryId: there is no category {category}")
+        raise ApiError(400, f"tagCategoryId: there is no category {category}")
     before = draft.tags.get(name) or Tag(name, DEFAULTS)
     draft.tags.put(
         name,
@@ -95,44 +94,44 @@ def _keywords(name: str, given: Json) -> frozenset[str]:
 def _within_plan(draft: Draft) -> None:
     limit, growth = draft.chosen.tag_limit, draft.tags.growth()
     if limit is not None and growth > 0 and len(draft.world.tags) + growth > limit:
-        raise Refused(402, f"the team's plan allows {limit} tags")
+        raise ApiError(402, f"the team's plan allows {limit} tags")
 
 
-def add_keywords(draft: Draft, asked: Asked) -> Answer:
-    given = checked(asked.body, {"tagName": TEXT, "externalId": TEXT, "additionalKeywords": TEXTS})
+def add_keywords(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    given = checked(request.body, {"tagName": TEXT, "externalId": TEXT, "additionalKeywords": TEXTS})
     tag = _named(draft, required(given, "tagName"))
     added = frozenset(required(given, "additionalKeywords"))
     draft.tags.put(tag.name, replace(tag, keywords=tag.keywords | added))
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def delete_keyword(draft: Draft, asked: Asked) -> Answer:
-    given = checked(asked.body, {"tagName": TEXT, "keyword": TEXT})
+def delete_keyword(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    given = checked(request.body, {"tagName": TEXT, "keyword": TEXT})
     name, keyword = required(given, "tagName"), required(given, "keyword")
     tag = _named(draft, name)
     if keyword not in tag.keywords:
-        raise Refused(404, f"tag {name} has no keyword {keyword}")
+        raise ApiError(404, f"tag {name} has no keyword {keyword}")
     draft.tags.put(name, replace(tag, keywords=tag.keywords - {keyword}))
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def delete_metadata(draft: Draft, asked: Asked) -> Answer:
+def delete_metadata(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Done also when a name is already gone (docs/service.md §1)."""
-    given = checked(asked.body, {"tagName": TEXT, "metadataNames": TEXTS})
+    given = checked(request.body, {"tagName": TEXT, "metadataNames": TEXTS})
     tag, gone = _named(draft, required(given, "tagName")), set(required(given, "metadataNames"))
     kept = {name: value for name, value in tag.metadata.items() if name not in gone}
     draft.tags.put(tag.name, replace(tag, metadata=kept))
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
-def delete_tag(draft: Draft, asked: Asked) -> Answer:
-    tag = _named(draft, required(checked(asked.body, {"name": TEXT}), "name"))
+def delete_tag(draft: Draft, request: RuleRequest) -> RuleAnswer:
+    tag = _named(draft, required(checked(request.body, {"name": TEXT}), "name"))
     draft.tags.drop(tag.name)
-    return Answer(200, {})
+    return RuleAnswer(200, {})
 
 
 def _named(draft: Draft, name: str) -> Tag:
     tag = draft.tags.get(name)
     if tag is None:
-        raise Refused(404, f"there is no tag {name}")
+        raise ApiError(404, f"there is no tag {name}")
     return tag

@@ -6,44 +6,44 @@ from dataclasses import replace
 
 from syncengine.sandbox.mechanisms import WEBHOOK
 from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, due, offered, shown
-from syncengine.sandbox.request import Answer, Asked
-from syncengine.sandbox.world import Draft, Json, Settings, Told
+from syncengine.sandbox.request import RuleAnswer, RuleRequest
+from syncengine.sandbox.world import Draft, Json, SandboxSettings, StatusUpdate
 
 SHOWN_CHARACTERS = 500
 """How much of an answer is shown to the user."""
 
 
-def next_call(draft: Draft, asked: Asked) -> Answer:
+def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """The group to call with, where to, and for how long: null when there is none.
 
     It is marked as offered first, for longer than a call may last: a sandbox that dies in it calls again.
     """
     connection, chosen = draft.connection, draft.chosen
-    posted = min(due(draft.world, asked.now), key=lambda posted: (posted.due, posted.number), default=None)
+    posted = min(due(draft.world, request.now), key=lambda posted: (posted.due, posted.number), default=None)
     if connection.mechanism != WEBHOOK or connection.key_is_lost or posted is None:
-        return Answer(200, None)
+        return RuleAnswer(200, None)
     lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
-    draft.posted_time.put(posted.id, replace(offered(posted, asked.now, lease), calls=posted.calls + 1))
+    draft.posted_time.put(posted.id, replace(offered(posted, request.now, lease), calls=posted.calls + 1))
     key: Json = {} if connection.caller_key is None else {"callerKey": connection.caller_key}
-    return Answer(200, {"url": connection.callback_url, "payload": {**key, **shown(posted)}})
+    return RuleAnswer(200, {"url": connection.callback_url, "payload": {**key, **shown(posted)}})
 
 
-def answered(draft: Draft, asked: Asked) -> Answer:
+def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """`status` null: no answer. Of a group that was posted again meanwhile, nothing is learnt."""
-    id_, status, text = asked.body["groupId"], asked.body["status"], asked.body["text"]
+    id_, status, text = request.body["groupId"], request.body["status"], request.body["text"]
     posted = draft.posted_time.get(id_)
     if posted is not None and posted.state == "offered":
         told = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
-        draft.posted_time.put(id_, acknowledged(posted, replace(told, at=asked.now, http=status), draft.chosen))
-    return Answer(200, {})
+        draft.posted_time.put(id_, acknowledged(posted, replace(told, at=request.now, http=status), draft.chosen))
+    return RuleAnswer(200, {})
 
 
-def _meaning(status: int | None, text: str, calls: int, chosen: Settings) -> Told:
+def _meaning(status: int | None, text: str, calls: int, chosen: SandboxSettings) -> StatusUpdate:
     """2xx: processed. 4xx but 408: refused for good. Anything else: again, a number of times."""
     if status is not None and 200 <= status < 300:
-        return Told(0, SUCCESS)
+        return StatusUpdate(0, SUCCESS)
     if status is not None and 400 <= status < 500 and status != 408:
-        return Told(0, FAILURE, text)
+        return StatusUpdate(0, FAILURE, text)
     if calls >= chosen.webhook_calls:
-        return Told(0, FAILURE, f"given up after {calls} calls: {text}")
-    return Told(0, RETRIABLE_FAILURE, text)
+        return StatusUpdate(0, FAILURE, f"given up after {calls} calls: {text}")
+    return StatusUpdate(0, RETRIABLE_FAILURE, text)

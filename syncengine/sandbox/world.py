@@ -54,7 +54,7 @@ class ActivityType:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SyncSession:
     """A sync session: `state` is open, completed, cancelled or expired."""
 
     id: str
@@ -63,7 +63,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SandboxSettings:
     """How this service behaves where it is free to choose. `tag_limit` None: the plan has none.
 
     Seconds: how long a fetch without posted time is held; after how many a group that was fetched and not
@@ -83,7 +83,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StatusUpdate:
     """What the connector said of a group, in a status update or (`http`) as the answer of its webhook."""
 
     at: int
@@ -110,7 +110,7 @@ class PostedTime:
     due: int | None = None
     offers: tuple[int, ...] = ()
     calls: int = 0
-    told: tuple[Told, ...] = ()
+    told: tuple[StatusUpdate, ...] = ()
 
     @property
     def submitted(self) -> int:
@@ -138,7 +138,7 @@ class Connection:
         return self.keyed and self.caller_key is None
 
 
-Row = Tag | Category | ActivityType | Session | Settings | PostedTime | Connection
+Row = Tag | Category | ActivityType | SyncSession | SandboxSettings | PostedTime | Connection
 R = TypeVar("R")
 
 Changes = dict[str, dict[str, Row | None]]
@@ -152,8 +152,8 @@ class World:
         self.tags: dict[str, Tag] = {}
         self.categories: dict[str, Category] = {}
         self.activity_types: dict[str, ActivityType] = {}
-        self.sessions: dict[str, Session] = {}
-        self.settings: dict[str, Settings] = {SETTINGS: Settings()}
+        self.sessions: dict[str, SyncSession] = {}
+        self.settings: dict[str, SandboxSettings] = {SETTINGS: SandboxSettings()}
         self.posted_time: dict[str, PostedTime] = {}
         self.connection: dict[str, Connection] = {CONNECTION: Connection()}
         self.category_ids: dict[str, str] = {}
@@ -185,7 +185,7 @@ class World:
             self.category_ids[row.external_id] = row.id
 
 
-class Drafted(Generic[R]):
+class DraftTable(Generic[R]):
     """One table as a request sees it: its own changes over what is held."""
 
     def __init__(self, held: Mapping[str, R]) -> None:
@@ -211,19 +211,19 @@ class Draft:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.tags = Drafted(world.tags)
-        self.categories = Drafted(world.categories)
-        self.activity_types = Drafted(world.activity_types)
-        self.sessions = Drafted(world.sessions)
-        self.settings = Drafted(world.settings)
-        self.posted_time = Drafted(world.posted_time)
-        self.connections = Drafted(world.connection)
-        self.category_ids = Drafted(world.category_ids)
+        self.tags = DraftTable(world.tags)
+        self.categories = DraftTable(world.categories)
+        self.activity_types = DraftTable(world.activity_types)
+        self.sessions = DraftTable(world.sessions)
+        self.settings = DraftTable(world.settings)
+        self.posted_time = DraftTable(world.posted_time)
+        self.connections = DraftTable(world.connection)
+        self.category_ids = DraftTable(world.category_ids)
 
     @property
-    def chosen(self) -> Settings:
+    def chosen(self) -> SandboxSettings:
         """The settings in force."""
-        return self.settings.get(SETTINGS) or Settings()
+        return self.settings.get(SETTINGS) or SandboxSettings()
 
     @property
     def connection(self) -> Connection:

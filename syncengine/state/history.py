@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
 from syncengine.state.codec import from_json, to_json
+from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import CALL, FAILED, INTENDED, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.tables import JOURNAL, RUNS
@@ -43,6 +44,12 @@ class Run:
     approvals: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None
+
+    @classmethod
+    def here(cls, id: str, started: float, holder: Holder, environ: Mapping[str, str]) -> Run:
+        """Return a run of this process, of no plan and no commit."""
+        who = actor(environ)
+        return cls(id, started, holder.command, None, holder.host, holder.user, holder.job_url, None, None, actor=who)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

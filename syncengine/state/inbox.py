@@ -14,9 +14,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.database.state_errors import BUSY
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import Database, open_database
+from syncengine.state.errors import BUSY
 from syncengine.state.inbox_entries import (
     Acknowledgement,
     Delivered,

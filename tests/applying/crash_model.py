@@ -29,16 +29,11 @@ from syncengine.plan.model import Basis, Options, Plan
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Removed, Resource
 from syncengine.sandbox import activity_types
-from syncengine.sandbox.request import Asked
+from syncengine.sandbox.request import RuleRequest
 from syncengine.sandbox.rules import RULES, decide
 from syncengine.sandbox.world import Draft, World
 from syncengine.service.client import Answer
-from syncengine.service.operations import (
-    COMPLETE_SYNC_SESSION,
-    DELETE_TAG_CATEGORY,
-    UPLOAD_ACTIVITY_TYPES,
-    Operation,
-)
+from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY, UPLOAD_ACTIVITY_TYPES, Operation
 from syncengine.state.history import Run
 from syncengine.state.store import State
 
@@ -274,7 +269,7 @@ class House:
         manifest: Manifest,
         failing: Mapping[int, str] | None = None,
     ) -> Answer:
-        asked = Asked(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
+        asked = RuleRequest(body, next(self._times), lambda: f"id-{next(self._ids)}", failing or {})
         answer, changes = decide(self.world, RULES[operation.id], asked)
         if answer.status == 200 and operation in (DELETE_TAG_CATEGORY, COMPLETE_SYNC_SESSION):
             self._watch(operation, changes, plan, manifest)
@@ -327,7 +322,7 @@ class House:
 
     def others_act(self, act: str, name: str) -> None:
         """Put a keyword on a tag, make a tag in a category, or an activity type."""
-        asked = Asked({}, next(self._times), lambda: f"id-{next(self._ids)}")
+        asked = RuleRequest({}, next(self._times), lambda: f"id-{next(self._ids)}")
         if act == "keyword" and name in self.world.tags and name not in self.others.tags:
             self.others.keywords[name].add(THEIR_KEYWORD)
             body = {"tagName": name, "additionalKeywords": [THEIR_KEYWORD]}

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Given
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.generate.row_reuse import row_digest
-from syncengine.manifest.load import Reread, read_all, read_one, unpacked
-from syncengine.manifest.read_file import NO_DEFAULTS, Reading
+from syncengine.manifest.load import read_all, read_one
+from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
 from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 
@@ -55,7 +55,7 @@ def rows(folder: Path, *table: dict[str, Any]) -> None:
 
 
 def reading(file: ManifestFile, former: bytes | None = None) -> Reading:
-    return unpacked(read_one(Reread(file, former), NO_DEFAULTS)).reading
+    return read_one(file, NO_DEFAULTS, former).reading
 
 
 def packed(found: Reading) -> bytes:
@@ -125,12 +125,11 @@ def test_the_memory_is_the_last_reading_in_the_cache(tmp_path: Path) -> None:
     with ManifestCache(tmp_path / ".syncengine", NO_DEFAULTS) as cache:
         rows(tmp_path, {"n": "alpha", "v": "1"})
         (first,) = read_all([file], NO_DEFAULTS, cache)
-        known = cache.digest(file.name, first.sha256)
-        cache.put([(known, Packed(packed(marked(first.reading)), "", ""))])
+        cache.keep([read_file(marked(first.reading))._replace(sha256=first.sha256)])
         rows(tmp_path, {"n": "alpha", "v": "1"}, {"n": "beta", "v": "1"})
         (second,) = read_all([file], NO_DEFAULTS, cache)
         assert described(second.reading) == ["remembered", "1 A"]
-        cache.put([(cache.digest(file.name, second.sha256), Packed(b"\x93damaged", "", ""))])
+        cache.keep([second._replace(packed=b"\x93damaged")])
         rows(tmp_path, {"n": "gamma", "v": "1"}, {"n": "alpha", "v": "1"})
         (third,) = read_all([file], NO_DEFAULTS, cache)
         assert described(third.reading) == ["1 A", "1 A"]

@@ -9,7 +9,7 @@ import pytest
 
 from syncengine.sandbox import posting
 from syncengine.sandbox.connector import MESSAGES
-from syncengine.sandbox.world import SETTINGS, Settings
+from syncengine.sandbox.world import SETTINGS, SandboxSettings
 
 from .conftest import Asking
 
@@ -53,7 +53,7 @@ def test_what_was_registered_is_kept_without_the_credentials(service: Asking) ->
 
 def test_the_configuration_of_the_connector_can_be_chosen(service: Asking) -> None:
     """docs/interface.md 2.6: an object of named settings."""
-    chosen = Settings(connector_configuration={"ADD_SUMMARY_TO_NARRATIVE": True})
+    chosen = SandboxSettings(connector_configuration={"ADD_SUMMARY_TO_NARRATIVE": True})
     service.sandbox.world.apply({"settings": {SETTINGS: chosen}})
     assert service.told("registerConnector")["connectorConfiguration"] == {"ADD_SUMMARY_TO_NARRATIVE": True}
 

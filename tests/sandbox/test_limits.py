@@ -10,7 +10,7 @@ import pytest
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.snapshot import settings
-from syncengine.sandbox.world import SETTINGS, Settings
+from syncengine.sandbox.world import SETTINGS, SandboxSettings
 from syncengine.service.operations import BATCH_LIMIT, OPERATIONS
 
 from .conftest import Asking
@@ -19,7 +19,7 @@ BATCHES = [operation for operation in OPERATIONS.values() if operation.items]
 
 
 def choose(service: Asking, **chosen: Any) -> None:
-    service.sandbox.world.apply({"settings": {SETTINGS: Settings(**chosen)}})
+    service.sandbox.world.apply({"settings": {SETTINGS: SandboxSettings(**chosen)}})
 
 
 def test_each_operation_has_a_rule_and_each_rule_an_operation() -> None:
@@ -97,7 +97,7 @@ def test_a_change_that_cannot_be_written_has_not_happened() -> None:
 
 def test_settings_are_shown_by_the_names_they_are_set_by() -> None:
     """The control API reads and writes the same words."""
-    assert settings(Settings()) == {
+    assert settings(SandboxSettings()) == {
         "teamName": "Sandbox",
         "tagLimit": None,
         "batchLimit": 2000,

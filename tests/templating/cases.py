@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +22,8 @@ from syncengine.document.template_types import Written
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.posted_time.templates import Compiler, RenderTrouble
 from syncengine.resource import Row
-from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, trouble
+from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import group
@@ -77,7 +79,7 @@ def _result(make: Callable[[Any], Any], value: Any) -> str:
 def _results(make: Callable[[Any], Any], values: tuple[str, ...]) -> Results:
     results: dict[str, str] = {}
     for name in values:
-        result = _result(make, VALUES[name])
+        result = _result(make, deepcopy(VALUES[name]))
         results[result] = f"{results[result]} {name}" if result in results else name
     return results
 

@@ -24,7 +24,7 @@ from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block, Built
 from syncengine.manifest.generate.queries import filled
-from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Former, Generated, row_digest
+from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import plain_resource, resource_of
@@ -32,7 +32,7 @@ from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.budget import OutOfBounds
-from syncengine.templating.environment import SURPRISES
+from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import Record
 
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
@@ -42,7 +42,7 @@ class Before(NamedTuple):
     """What is known of the blocks of a file: the digest of all but rows that they depend on, and their former rows."""
 
     digest: str = ""
-    blocks: Mapping[str, Former] = {}
+    blocks: Mapping[str, PreviousRows] = {}
 
 
 def generated(
@@ -59,7 +59,7 @@ def generated(
     whole = True
     for n, node in enumerate(items):
         digest = f"{before.digest}:{n}"
-        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, Former()))
+        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, PreviousRows()))
         found = making.of_block(node, (given.root / findings.file).parent)
         if found is not None:
             resources += found.resources
@@ -83,7 +83,7 @@ class _Making:
     defaults: Mapping[Kind, Mapping[str, Any]]
     findings: Findings
     digest: str
-    former: Former
+    former: PreviousRows
 
     def of_block(self, node: MappingNode, folder: Path) -> Generated | None:
         """None where the block itself is wrong."""

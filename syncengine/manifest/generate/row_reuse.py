@@ -45,7 +45,7 @@ def row_digest(row: Record) -> bytes:
     return short_digest(repr(row), SIZE)
 
 
-class Former:
+class PreviousRows:
     """The resources of a block's rows as they were."""
 
     __slots__ = ("_places", "_resources")
@@ -69,11 +69,11 @@ def _moved(resource: Resource, row: Row) -> Resource:
     return resource if source.data == row else replace(resource, source=source._replace(data=row))
 
 
-def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, Former]:
+def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, PreviousRows]:
     """By the digest of their block; what blocks come to are the last resources of a file."""
-    found: dict[str, Former] = {}
+    found: dict[str, PreviousRows] = {}
     first = len(resources) - sum(sum(rows.counts) for rows in blocks)
     for rows in blocks:
-        found[rows.block] = Former(resources, rows, first)
+        found[rows.block] = PreviousRows(resources, rows, first)
         first += sum(rows.counts)
     return found

@@ -16,7 +16,7 @@ from syncengine.sandbox import posting
 from syncengine.sandbox.console import form, page
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.local import from_this_machine
-from syncengine.sandbox.request import Refused
+from syncengine.sandbox.request import ApiError
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -109,7 +109,7 @@ async def _fields(request: Request) -> dict[str, str]:
     async for chunk in request.stream():
         body += chunk
         if len(body) > BODY_BYTES:
-            raise Refused(413, "the form is too large")
+            raise ApiError(413, "the form is too large")
     return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True))
 
 
@@ -136,7 +136,7 @@ def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitab
         try:
             from_this_machine(request)
             return await handler(sandbox, request)
-        except Refused as refused:
+        except ApiError as refused:
             return PlainTextResponse(refused.message, refused.status, HEADERS)
         except ClientDisconnect:
             return Response()
