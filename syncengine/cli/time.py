@@ -253,7 +253,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
                 f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
                 code="conflict",
             )
-        wanted = [entry.group_id for entry in entries if entry not in conflicts]
+        wanted = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
         inbox.ask(wanted)
     return _again(given, format, wanted)
 

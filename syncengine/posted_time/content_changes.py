@@ -69,8 +69,9 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def last_changes(entry: Entry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
-    """What the last offer of other content changed: of a conflict, what it is about."""
-    return next(reversed(changes_of(entry, story).values()), ())
+    """What the last offer changed: of a conflict, what it is about. Nothing where that came with the same content."""
+    last = max((place for place, event in enumerate(story) if event.kind is EventKind.OFFERED), default=0)
+    return changes_of(entry, story).get(last, ())
 
 
 def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
@@ -81,10 +82,10 @@ def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentC
     contents = {1: entry.body} if entry.revision == 1 else {}
     offered, found = None, dict[int, tuple[ContentChange, ...]]()
     for place, event in enumerate(story):
-        if event.kind == EventKind.OFFERED:
+        if event.kind is EventKind.OFFERED:
             offered, before = event.detail, contents.get(event.revision)
             if offered and before:
                 found[place] = changes(before, offered)
-        elif event.kind == EventKind.REVISED:
+        elif event.kind is EventKind.REVISED:
             contents[event.revision] = offered
     return found

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from syncengine.posted_time.content_changes import ContentChange, changes_of
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.shares import tag_of
 from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
+from syncengine.render.schemas.posted_time import (
+    EventItem,
+    GroupFormat,
+    GroupItem,
+    InboxFormat,
+    SinkItem,
+    document,
+)
 from syncengine.render.state import when
 from syncengine.render.words import counted
 from syncengine.state.inbox_entries import Delivered, Entry, Event, sink_of
 from syncengine.state.inbox_states import EventKind, GroupState, Outcome
 
-INBOX_FORMAT = "syncengine.inbox/v1"
-GROUP_FORMAT = "syncengine.group/v1"
 PREVIEW_FORMAT = "syncengine.preview/v1"
 _ROOM = 40
 _WIDTH = 80
@@ -23,29 +30,20 @@ _WIDTH = 80
 
 def entries_document(entries: Sequence[Entry]) -> Document:
     """`time inbox` for machines."""
-    return {"format": INBOX_FORMAT, "groups": [entry_document(entry) for entry in entries]}
+    groups = [GroupItem(**_group(entry)) for entry in entries]
+    return document(InboxFormat(format="syncengine.inbox/v1", groups=groups))
 
 
-def entry_document(entry: Entry) -> Document:
+def _group(entry: Entry) -> dict[str, Any]:
+    """The fields of a group, as `GroupItem` has them."""
+    same = ("group_id", "state", "revision", "outcome", "message", "external_id", "note", "tag", "mechanism", "offers")
+    times = ("received", "offered", "decided", "answered", "asked")
     return {
-        "groupId": entry.group_id,
-        "state": entry.state,
-        "revision": entry.revision,
-        "outcome": entry.outcome,
-        "message": entry.message,
-        "externalId": entry.external_id,
-        "note": entry.note,
+        **{name: getattr(entry, name) for name in same},
+        **{name: when(getattr(entry, name)) for name in times},
         "user": entry.user_name,
-        "tag": entry.tag,
-        "mechanism": entry.mechanism,
-        "offers": entry.offers,
-        "received": when(entry.received),
-        "offered": when(entry.offered),
-        "decided": when(entry.decided),
-        "answered": when(entry.answered),
         "waiting": entry.waiting,
-        "asked": when(entry.asked),
-        "sinks": [_delivered_document(found, entry) for found in entry.deliveries],
+        "sinks": [_sink_item(found, entry) for found in entry.deliveries],
     }
 
 
@@ -63,19 +61,19 @@ def _called(key: str, entry: Entry) -> str:
     return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
 
 
-def _delivered_document(found: Delivered, entry: Entry) -> Document:
-    return {
-        "sink": sink_of(found.sink),
-        "key": found.sink,
-        "tag": _part(found.sink, entry),
-        "revision": found.revision,
-        "status": found.status.value,
-        "attempts": found.attempts,
-        "first": when(found.first),
-        "last": when(found.last),
-        "externalId": found.external_id,
-        "message": found.message,
-    }
+def _sink_item(found: Delivered, entry: Entry) -> SinkItem:
+    return SinkItem(
+        sink=sink_of(found.sink),
+        key=found.sink,
+        tag=_part(found.sink, entry),
+        revision=found.revision,
+        status=found.status.value,
+        attempts=found.attempts,
+        first=when(found.first),
+        last=when(found.last),
+        external_id=found.external_id,
+        message=found.message,
+    )
 
 
 def entries_text(entries: Sequence[Entry]) -> str:
@@ -105,22 +103,24 @@ def _why(entry: Entry) -> str | None:
 def story_document(entry: Entry, events: Sequence[Event]) -> Document:
     """`time show` for machines; `changes` is there where other content was offered."""
     changes = changes_of(entry, events)
-    told = [
-        {
-            "at": when(event.at),
-            "kind": event.kind,
-            "revision": event.revision,
-            "sink": sink_of(event.sink) if event.sink else None,
-            "tag": _part(event.sink, entry) if event.sink else None,
-            "outcome": event.outcome,
-            "message": event.message,
-            "externalId": event.external_id,
-            "detail": event.detail,
-            **({"changes": changes_document(changes[place])} if place in changes else {}),
-        }
-        for place, event in enumerate(events)
-    ]
-    return {"format": GROUP_FORMAT, **entry_document(entry), "group": entry.raw() or None, "story": told}
+    story = [_event_item(event, entry, changes.get(place)) for place, event in enumerate(events)]
+    group = GroupFormat(format="syncengine.group/v1", **_group(entry), group=entry.raw() or None, story=story)
+    return document(group)
+
+
+def _event_item(event: Event, entry: Entry, changes: Sequence[ContentChange] | None) -> EventItem:
+    return EventItem(
+        at=when(event.at),
+        kind=event.kind.value,
+        revision=event.revision,
+        sink=sink_of(event.sink) if event.sink else None,
+        tag=_part(event.sink, entry) if event.sink else None,
+        outcome=event.outcome,
+        message=event.message,
+        external_id=event.external_id,
+        detail=event.detail,
+        **({"changes": changes_document(changes)} if changes else {}),
+    )
 
 
 def story_text(entry: Entry, events: Sequence[Event]) -> str:
@@ -157,7 +157,7 @@ def _delivered_line(found: Delivered, entry: Entry) -> str:
     return f"  {_called(found.sink, entry)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
-EVENT_WORDS: Mapping[str, str] = {
+EVENT_WORDS: Mapping[EventKind, str] = {
     EventKind.OFFERED: "offered",
     EventKind.REVISED: "other content: the next revision",
     EventKind.ATTEMPT: "given to",
@@ -173,7 +173,7 @@ EVENT_WORDS: Mapping[str, str] = {
 
 
 def _event_line(event: Event, entry: Entry) -> str:
-    parts = [EVENT_WORDS.get(event.kind, event.kind)]
+    parts = [EVENT_WORDS[event.kind]]
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
@@ -183,9 +183,9 @@ def _event_line(event: Event, entry: Entry) -> str:
 
 
 def _detail(event: Event) -> str | None:
-    if event.kind == EventKind.UNACCEPTED:
+    if event.kind is EventKind.UNACCEPTED:
         return f"{event.detail} times" if event.detail else None
-    return None if event.kind == EventKind.OFFERED else event.detail
+    return None if event.kind is EventKind.OFFERED else event.detail
 
 
 def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
@@ -213,16 +213,16 @@ def _content_value(value: object) -> str:
             return "unreadable" if value != value else str(value)  # nan is unlike itself
 
 
-def preview_text(document: Document) -> str:
+def preview_text(shown: Document) -> str:
     """What would be delivered, for people: the narrative as it is, the rest as names and values."""
-    lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
-    if document["message"]:
-        lines.append(f"  {visible(str(document['message']))}")
-    if document["narrative"] is not None:
-        duration = document["duration"]
+    lines = [f"{visible(str(shown['groupId']))}: {shown['outcome']}"]
+    if shown["message"]:
+        lines.append(f"  {visible(str(shown['message']))}")
+    if shown["narrative"] is not None:
+        duration = shown["duration"]
         lines.append(f"  {duration['seconds']} s ({duration['hours']} h), worked {duration['workedSeconds']} s")
-        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(document["narrative"]).splitlines())]
-    for sink in document["sinks"]:
+        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(shown["narrative"]).splitlines())]
+    for sink in shown["sinks"]:
         whose = f" [{visible(sink['tag'])}, {sink['seconds']} s]" if sink["tag"] is not None else ""
         lines.append(f"{visible(sink['sink'])}{whose}:")
         lines += [f"  {visible(line)}" for line in _leaves("", sink["content"])]

@@ -10,12 +10,12 @@ from syncengine.posted_time.audit import Audit, Known, Other
 from syncengine.posted_time.listing import Listing
 from syncengine.render.escape import visible
 from syncengine.render.json import Document
+from syncengine.render.schemas.posted_time import AuditFormat, LackingItem, OtherItem, UnpostedItem, document
 from syncengine.render.state import when
 from syncengine.render.words import counted
 from syncengine.service.posted_time import submitted
 
 LISTING_FORMAT = "syncengine.posted-time/v1"
-AUDIT_FORMAT = "syncengine.audit/v1"
 
 
 def listing_document(found: Listing) -> Document:
@@ -60,32 +60,31 @@ def _at(milliseconds: int | None) -> str:
 
 def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Document:
     """`time audit` for machines. `unread`: sinks whose targets could not be asked."""
-    return {
-        "format": AUDIT_FORMAT,
-        **_completeness(listing),
-        "unread": list(unread),
-        "listed": found.listed,
-        "posted": found.posted,
-        "lacking": [
-            {"groupId": one.group_id, "sink": one.sink, "tag": one.tag, "submitted": one.submitted}
-            for one in found.lacking
-        ],
-        "unposted": [
-            {"groupId": one.group_id, "sink": one.sink, "tag": one.tag, "taken": when(one.at), "status": one.status}
-            for one in found.unposted
-        ],
-        "others": [
-            {
-                "groupId": one.group_id,
-                "status": one.status,
-                "submitted": one.submitted,
-                "state": one.known.state if one.known else None,
-                "answer": one.known.outcome if one.known else None,
-                "sinks": list(one.taken),
-            }
-            for one in found.others
-        ],
-    }
+    return document(
+        AuditFormat(
+            format="syncengine.audit/v1",
+            **_completeness(listing),
+            unread=list(unread),
+            listed=found.listed,
+            posted=found.posted,
+            lacking=[LackingItem.model_validate(one, from_attributes=True) for one in found.lacking],
+            unposted=[
+                UnpostedItem(group_id=one.group_id, sink=one.sink, tag=one.tag, taken=when(one.at), status=one.status)
+                for one in found.unposted
+            ],
+            others=[
+                OtherItem(
+                    group_id=one.group_id,
+                    status=one.status,
+                    submitted=one.submitted,
+                    state=one.known.state.value if one.known else None,
+                    answer=one.known.outcome.value if one.known and one.known.outcome else None,
+                    sinks=list(one.taken),
+                )
+                for one in found.others
+            ],
+        )
+    )
 
 
 def audit_text(found: Audit) -> str:

@@ -10,7 +10,7 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox_states import FINAL, GroupState, Outcome
+from syncengine.state.inbox_states import FINAL, EventKind, GroupState, Outcome
 
 W = TypeVar("W", bound=StrEnum)
 
@@ -144,13 +144,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group: `kind` is an `EventKind`, or the word of another version of this program.
+    """Something that happened to a group.
 
     `detail` of what was not accepted is how often, if more than once.
     """
 
     at: float
-    kind: str
+    kind: EventKind
     revision: int
     sink: str | None
     outcome: str | None
@@ -200,7 +200,8 @@ def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> Entry:
 
 
 def event_from(row: sa.Row[Any]) -> Event:
-    return Event(**{name: value for name, value in row._mapping.items() if name not in ("id", "group_id")})
+    found = {name: value for name, value in row._mapping.items() if name not in ("id", "group_id")}
+    return Event(**{**found, "kind": _word(EventKind, row.kind)})
 
 
 def acknowledgement_from(row: sa.Row[Any]) -> Acknowledgement:

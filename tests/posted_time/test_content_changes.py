@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from syncengine.posted_time.content_changes import ContentChange, changes, changes_of
+from syncengine.posted_time.content_changes import ContentChange, changes, changes_of, last_changes
 from syncengine.posted_time.group import digest, read_group, stored
 from syncengine.render.inbox import changes_lines
 from syncengine.state.inbox import Offer, open_inbox
@@ -106,6 +106,9 @@ def test_each_offer_is_compared_with_the_content_that_stood_then(tmp_path: Path)
         inbox.receive(offer(2))
         entry = inbox.receive(offer(3))
         assert _seconds(changes_of(entry, inbox.story("g1"))) == {4: (2, 3)}
+        assert _seconds({4: last_changes(entry, inbox.story("g1"))}) == {4: (2, 3)}
+        inbox.receive(offer(2))
+        assert last_changes(entry, inbox.story("g1")) == ()
 
 
 def _seconds(found: dict[int, tuple[ContentChange, ...]]) -> dict[int, tuple[object, object]]:

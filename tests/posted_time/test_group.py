@@ -53,6 +53,13 @@ def test_a_group_without_anything_is_a_group() -> None:
     assert (found.group_id, found.tag, found.user, found.time_rows, found.local_date) == (None, None, None, (), None)
 
 
+@pytest.mark.parametrize("odd", [{"\ud800": 1}, {"a\x00": []}, {5: 6}], ids=repr)
+def test_a_name_that_is_no_text_loses_nobody_their_time(odd: dict[Any, Any]) -> None:
+    """At any depth; a reader that refuses such names (pydantic does) refused the whole group."""
+    found = read_group({**raw(), **odd, "tags": [{"name": "ACME-0042", **odd}], "user": {"name": "Jo", **odd}})
+    assert (found.group_id, found.tag and found.tag.name, found.user and found.user.name) == ("g1", "ACME-0042", "Jo")
+
+
 @pytest.mark.parametrize(
     ("sent", "activity", "description"),
     [

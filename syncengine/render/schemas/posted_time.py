@@ -1,4 +1,7 @@
-"""What machines read of posted time: the models of `time … --format json`. Data only; more may always be added."""
+"""What machines read of posted time: the models of `time … --format json`. More may always be added.
+
+Inbox, group and audit are written by their models; the rest are described by theirs.
+"""
 
 from __future__ import annotations
 
@@ -226,3 +229,9 @@ class MechanismFormat(Format):
         None, description="What was ended; null where there was none, absent from `register`."
     )
     messages: list[str] = Field(description="What was done, in sentences.")
+
+
+def document(found: Format) -> dict[str, Any]:
+    """Return a model as JSON has it, its format first."""
+    names = found.model_dump(by_alias=True)
+    return {"format": names.pop("format"), **names}
