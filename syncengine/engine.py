@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from syncengine.apply import applier, guards
@@ -36,7 +36,7 @@ from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct
 from syncengine.service.operations import CANCEL_SYNC_SESSION, OPERATIONS
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder, actor
+from syncengine.state.holder import Holder
 from syncengine.state.lock import Lease
 from syncengine.state.store import State, open_state
 
@@ -155,21 +155,18 @@ class Application:
     def _refused_run(self, error: SyncengineError) -> Run:
         holder = Holder.here(self._request.command, self._around.environ)
         commit, planned = git.head(self._project.root), self._chronicle.plan
-        return Run(
-            id=self._around.new_id(),
-            started=self._around.now(),
+        return replace(
+            self._run_of(holder),
             ended=self._around.now(),
-            command=self._request.command,
             plan=planned.id if planned else None,
-            host=holder.host,
-            user=holder.user,
-            job_url=holder.job_url,
             commit=planned.basis.commit if planned else (commit.id if commit else None),
             clean=commit.clean if commit else None,
-            actor=actor(self._around.environ),
             exit_code=int(error.exit_code),
             reason=reason_of(error),
         )
+
+    def _run_of(self, holder: Holder) -> Run:
+        return Run.here(self._around.new_id(), self._around.now(), holder, self._around.environ)
 
     def _guard(self, planned: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
@@ -248,17 +245,11 @@ class Application:
         """A run in the history, ended with what became of it; one that is left by an exception counts as dead."""
         commit = git.head(self._project.root)
         state.begin_run(
-            Run(
-                id=self._around.new_id(),
-                started=self._around.now(),
-                command=self._request.command,
+            replace(
+                self._run_of(holder),
                 plan=planned.id,
-                host=holder.host,
-                user=holder.user,
-                job_url=holder.job_url,
                 commit=planned.basis.commit,
                 clean=commit.clean if commit else None,
-                actor=actor(self._around.environ),
                 approvals=(planned.gate.approve,) if planned.gate.tripped and planned.gate.approve else (),
             ),
             planned.sources,

@@ -68,14 +68,20 @@ class Body(Struct, frozen=True, gc=False):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-class Resource(Struct, frozen=True, gc=False):
-    """One desired resource, with its options for the planner and its place."""
+class Resource(Struct, frozen=True, gc=False, array_like=True):
+    """One resource as its file declares it, over its defaults, with its options for the planner and its place.
+
+    `column` is that of its first key: a plan and a state keep the line alone. Of one that is not `sound` only key,
+    place, category and former names are known; none of those is ever planned.
+    """
 
     key: Key
     body: Body
     source: Source
     protect: bool = False
     previously: tuple[str, ...] = ()
+    column: int = 1
+    sound: bool = True
 
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
@@ -93,13 +99,14 @@ class Removal(StrEnum):
     DELETE = "delete"
 
 
-class Removed(Struct, frozen=True, gc=False):
+class Removed(Struct, frozen=True, gc=False, array_like=True):
     """A line of a manifest's `removed` section."""
 
     key: Key
     how: Removal
     source: Source
     reason: str | None = None
+    column: int = 1
 
 
 class Status(StrEnum):

@@ -227,7 +227,8 @@ def _settle_new_instead(run: Run, call: str, item: Item, server_id: str) -> None
     Deleting the old one would take along whatever others put there, which no plan has announced.
     """
     own, *others = item.leaves
-    kept = tuple(Leave(key=leave.key, status=Status.RELEASED) for leave in others)
+    # Whole: what an earlier try of the rename left in doubt is known now, and no plan need ask for it again.
+    kept = tuple(Leave(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
     run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
     _stay_behind(run, item)
     message = (

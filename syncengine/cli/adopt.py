@@ -14,7 +14,8 @@ from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.cli.plan_options import announce
 from syncengine.cli.state_writing import named_run, writing
-from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.errors import ExitCode, Usage
+from syncengine.project.content import content_of
 from syncengine.resource import Recorded, Status
 
 ADOPT_FORMAT = "syncengine.adopt/v1"
@@ -36,7 +37,7 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
     if not file.lower().endswith(SUFFIXES):
         raise Usage(f"{file}: its name ends in {', '.join(SUFFIXES)}")
     announce(project, Output(given, project.root))
-    rows = listed(_content(path), _name(path, project.root))
+    rows = listed(content_of(path), _name(path, project.root))
     with writing(project, "adopt") as state, named_run(state, "adopt", os.environ) as counts:
         known = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
         new = rows if replace else [row for row in rows if row.key not in known]
@@ -44,13 +45,6 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
         counts["applied"] = len(new)
         taken = {row.key for row in new}
     return _told(given, format, new, [row for row in rows if row.key not in taken])
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SyncengineError(f"{path}: cannot be read: {error.strerror}", code="unreadable-file") from None
 
 
 def _name(path: Path, root: Path) -> str:

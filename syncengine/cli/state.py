@@ -23,6 +23,7 @@ from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.request import Surroundings
 from syncengine.project.atomic_write import write_whole
+from syncengine.project.content import content_of
 from syncengine.render import state as rendering
 from syncengine.resource import Key
 from syncengine.state import transfer
@@ -147,7 +148,7 @@ def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> i
 
     Every row is doubtful then, so that the next apply sends all of it again.
     """
-    data = sys.stdin.buffer.read() if file == "-" else _content(given.folder / file)
+    data = sys.stdin.buffer.read() if file == "-" else content_of(given.folder / file)
     exported = transfer.read(data, file)
     _confirm(f"Record {len(exported.rows)} resources in place of what is recorded of them?", auto_approve)
     project = given.project()
@@ -160,13 +161,6 @@ def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> i
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
     return show(given, format, {"imported": len(exported.rows)}, text)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SyncengineError(f"{path}: cannot be read: {error.strerror}", code="unreadable-file") from None
 
 
 def _refuse_other_team(opened: State, team: str | None) -> None:

@@ -10,7 +10,7 @@ from syncengine.plan.request import Surroundings
 from syncengine.project.model import Project
 from syncengine.resource import IMPORT
 from syncengine.state.history import Run
-from syncengine.state.holder import Holder, actor
+from syncengine.state.holder import Holder
 from syncengine.state.store import State, open_state
 
 
@@ -32,19 +32,7 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
     """
     around, holder = Surroundings(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}
-    state.begin_run(
-        Run(
-            id=(IMPORT if command == "state import" else "") + around.new_id(),
-            started=around.now(),
-            command=command,
-            plan=None,
-            host=holder.host,
-            user=holder.user,
-            job_url=holder.job_url,
-            commit=None,
-            clean=None,
-            actor=actor(environ),
-        )
-    )
+    id = (IMPORT if command == "state import" else "") + around.new_id()
+    state.begin_run(Run.here(id, around.now(), holder, environ))
     yield counts
     state.end_run("complete", counts)

@@ -10,6 +10,7 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -22,6 +23,7 @@ from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 
 if TYPE_CHECKING:
+    from syncengine.posted_time.content_changes import ContentChange
     from syncengine.project.model import Project
     from syncengine.state.inbox import Entry, Inbox
 
@@ -114,11 +116,11 @@ def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any
 
 
 def _check_states(states: Sequence[str]) -> None:
-    from syncengine.state.inbox_entries import STATES
+    from syncengine.state.inbox_states import GroupState
 
-    unknown = [state for state in states if state not in STATES]
+    unknown = [state for state in states if state not in list(GroupState)]
     if unknown:
-        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(STATES)}")
+        raise Usage(f"there is no state {unknown[0]!r}: {', '.join(GroupState)}")
 
 
 @click.command("show", cls=Command)
@@ -231,23 +233,27 @@ _ACTS: Mapping[Act, str] = {
 @printing_command
 def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
+    from syncengine.posted_time.content_changes import last_changes
     from syncengine.state.inbox import open_inbox
+    from syncengine.state.inbox_states import GroupState
 
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
     _check_states(states)
     with open_inbox(given.project().state, write=True) as inbox:
         entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
-        conflicts = [entry for entry in entries if entry.state == "conflict"]
+        conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
-            inbox.settle([entry.group_id for entry in conflicts])
-            return _say(given, format, [entry.group_id for entry in conflicts], Act.SETTLED)
+            changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
+            inbox.settle(list(changes))
+            return _say(given, format, list(changes), Act.SETTLED, changes)
         if conflicts and group_ids:
+            _say_changes(given, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
             raise SyncengineError(
                 f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
                 code="conflict",
             )
-        wanted = [entry.group_id for entry in entries if entry.state != "conflict"]
+        wanted = [entry.group_id for entry in entries if entry not in conflicts]
         inbox.ask(wanted)
     return _again(given, format, wanted)
 
@@ -260,6 +266,7 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
     from syncengine.state.inbox import open_inbox
+    from syncengine.state.inbox_states import GroupState
 
     project = given.project()
     section = project.posted_time
@@ -269,7 +276,7 @@ def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve
     with open_inbox(project.state, write=auto_approve) as inbox:
         taken = [receipt.group_id for receipt in inbox.receipts(sink, since)]
         found = {id: inbox.entry(id) for id in taken}
-        conflicts = [id for id, entry in found.items() if entry and entry.state == "conflict"]
+        conflicts = [id for id, entry in found.items() if entry and entry.state is GroupState.CONFLICT]
         whole = [id for id, entry in found.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
             inbox.ask(whole, sink)
@@ -284,12 +291,32 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> Non
         output.say(f"{id} is a conflict, and left out: `syncengine time retry {id} --accept` settles it.")
 
 
-def _say(given: Globals, format: str, ids: Sequence[str], act: Act) -> int:
+def _say_changes(given: Globals, changes: Sequence[ContentChange]) -> None:
+    """What was offered again, against what the sinks have."""
+    from syncengine.render.inbox import changes_lines
+
+    output = Output(given, given.folder)
+    for line in ("what was offered again differs from what was delivered:", *changes_lines(changes)) if changes else ():
+        output.say(line)
+
+
+def _say(
+    given: Globals,
+    format: str,
+    ids: Sequence[str],
+    act: Act,
+    changes: Mapping[str, Sequence[ContentChange]] = MappingProxyType({}),
+) -> int:
+    """`changes`: by group, what a person settled; in the document only where there are any."""
     from syncengine.render.escape import visible
+    from syncengine.render.inbox import changes_document, changes_lines
     from syncengine.render.words import counted
 
-    text = "".join(f"  {visible(id)}\n" for id in ids)
-    document = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
+    lines = (line for id in ids for line in (f"  {visible(id)}", *changes_lines(changes.get(id, ()))))
+    text = "".join(f"{line}\n" for line in lines)
+    document: dict[str, Any] = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
+    if settled := {id: changes_document(found) for id, found in changes.items() if found}:
+        document["changes"] = settled
     return show(given, format, document, f"{_ACTS[act]}: {counted(len(ids), 'group')}.\n{text}")
 
 

@@ -62,9 +62,9 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     from syncengine.connector.registration import settings_of
     from syncengine.posted_time.delivery import Delivery
     from syncengine.posted_time.events import Waiting
-    from syncengine.posted_time.mechanism import FETCH
     from syncengine.posted_time.pull import pull
     from syncengine.state.holder import Holder
+    from syncengine.state.inbox_states import FETCH
 
     section = _section(project)
     await prove_team(client, project)

@@ -17,13 +17,13 @@ from syncengine.cli.output import Output
 from syncengine.cli.service_call import calling
 from syncengine.errors import ExitCode, Usage
 from syncengine.render.escape import visible
+from syncengine.state.inbox_states import FETCH, MECHANISMS
 
 if TYPE_CHECKING:
     from syncengine.posted_time.listing import Listing
     from syncengine.project.model import Project
     from syncengine.service.client import Client
 
-MECHANISMS = ("fetch", "webhook")
 MECHANISM_FORMAT = "syncengine.mechanism/v1"
 
 
@@ -82,7 +82,7 @@ def _sentences(said: Sequence[str]) -> str:
 
 async def _registered(client: Client, project: Project, name: str | None, said: list[str]) -> str:
     from syncengine.connector.connection import prove_team
-    from syncengine.posted_time.mechanism import FETCH, Registrar, callback_of
+    from syncengine.posted_time.mechanism import Registrar, callback_of
 
     chosen = name or _mode(project)
     await prove_team(client, project)
@@ -117,7 +117,7 @@ async def _unregistered(client: Client, project: Project, name: str | None, said
 
 
 def _mode(project: Project) -> str:
-    mode = project.posted_time.mode.value if project.posted_time and project.posted_time.mode else "fetch"
+    mode = project.posted_time.mode.value if project.posted_time and project.posted_time.mode else FETCH
     if mode not in MECHANISMS:
         raise Usage("`postedTime.mode` is off: say `fetch` or `webhook`")
     return mode

@@ -1,13 +1,15 @@
-"""A database's error → what it means for a delivery: the user's matter, or trouble, and of which kind. Pure.
+"""A database's error → its fault, and what that means for a delivery: the user's matter, or trouble of a kind. Pure.
 
-By SQLSTATE or SQLite's code where the driver tells one, by the family of the error where not. Nothing that a driver
-says reaches people: users have a sentence, whoever runs this has the cause, with codes and names of the schema alone.
+By SQLSTATE or SQLite's code where the driver tells one, by its words or the family of the error where not. Nothing that
+a driver says reaches people: users have a sentence, whoever runs this has the cause, with codes and names of the schema
+alone. States have sentences of their own for the same faults (state/errors.py).
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlalchemy import exc
 
@@ -23,34 +25,100 @@ class Silent(OSError):
     """A database gave no answer for so long that it is not waited for. What it was asked to do, it may have done."""
 
 
-_BY_STATE: tuple[tuple[str, Meaning], ...] = (
-    ("22", USER),  # a value that does not fit its column
-    ("23", USER),  # a constraint
-    ("28", TroubleKind.AUTHENTICATION),
-    ("42501", TroubleKind.PERMISSIONS),
-    ("25006", TroubleKind.PERMISSIONS),  # a transaction that may only read
-    ("3D", TroubleKind.UNREACHABLE),  # no such database
-    ("40", TroubleKind.UNKNOWN),  # a deadlock, or a transaction that must be repeated
-    ("08", TroubleKind.UNREACHABLE),
-    ("53", TroubleKind.UNREACHABLE),
-    ("57", TroubleKind.UNREACHABLE),
-    ("58", TroubleKind.UNREACHABLE),
+@dataclass(frozen=True, slots=True, eq=False)
+class DatabaseFault:
+    """One way in which a database fails: what it means for a delivery, and its cause in our words."""
+
+    kind: Meaning
+    words: str = "the database does not take this"
+
+
+VALUE = DatabaseFault(USER, "a value does not fit its column")
+TOO_LARGE = DatabaseFault(USER, "a value is too large")
+CONSTRAINT = DatabaseFault(USER, "a constraint does not hold")
+LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
+NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server does not let this user or this machine in")
+NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user has no right to do this")
+READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database may only be read")
+READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file may only be read")
+NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission for the file")
+FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
+NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
+NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
+CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction met another one, and has to be repeated")
+PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
+OTHER = DatabaseFault(TroubleKind.UNKNOWN)
+NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
+CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
+CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room for another connection")
+NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room left, on disk or in memory")
+SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than it may")
+CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is about to start or to stop")
+ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
+BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
+NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nobody listens at the server's address")
+NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "there is no such host")
+NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
+CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
+NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is no SQLite database")
+DAMAGED = DatabaseFault(TroubleKind.UNREACHABLE, "the file is damaged")
+BUSY = DatabaseFault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
+LOCKED = DatabaseFault(TroubleKind.UNREACHABLE)
+DISK_FULL = DatabaseFault(TroubleKind.UNREACHABLE, "the disk is full")
+DISK_ERROR = DatabaseFault(TroubleKind.UNREACHABLE, "the disk reported an error")
+
+_BY_STATE: tuple[tuple[str, DatabaseFault], ...] = (
+    ("22", VALUE),
+    ("23", CONSTRAINT),
+    ("28", LOGIN),
+    ("42501", NO_RIGHT),
+    ("42P01", NO_TABLE),
+    ("42703", NO_COLUMN),
+    ("25006", READ_ONLY),
+    ("3D", NO_DATABASE),
+    ("40", CONFLICT),
+    ("08", CUT),
+    ("53300", CROWDED),
+    ("53", NO_ROOM),
+    ("57014", SLOW),
+    ("57P03", CHANGING),
+    ("57", ENDED),
+    ("58", BROKEN_SERVER),
 )
-_BY_SQLITE: Mapping[int, Meaning] = {
-    sqlite3.SQLITE_CONSTRAINT: USER,
-    sqlite3.SQLITE_MISMATCH: USER,
-    sqlite3.SQLITE_TOOBIG: USER,
-    sqlite3.SQLITE_READONLY: TroubleKind.PERMISSIONS,
-    sqlite3.SQLITE_PERM: TroubleKind.PERMISSIONS,
-    sqlite3.SQLITE_AUTH: TroubleKind.PERMISSIONS,
-    sqlite3.SQLITE_CANTOPEN: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_NOTADB: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_CORRUPT: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_BUSY: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_LOCKED: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_FULL: TroubleKind.UNREACHABLE,
-    sqlite3.SQLITE_IOERR: TroubleKind.UNREACHABLE,
+"""By SQLSTATE: the first that it begins with."""
+
+_BY_SQLITE: Mapping[int, DatabaseFault] = {
+    sqlite3.SQLITE_CONSTRAINT: CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH: VALUE,
+    sqlite3.SQLITE_TOOBIG: TOO_LARGE,
+    sqlite3.SQLITE_READONLY: READ_ONLY_FILE,
+    sqlite3.SQLITE_PERM: NO_PERMISSION,
+    sqlite3.SQLITE_AUTH: FORBIDDEN,
+    sqlite3.SQLITE_CANTOPEN: CANNOT_OPEN,
+    sqlite3.SQLITE_NOTADB: NOT_SQLITE,
+    sqlite3.SQLITE_CORRUPT: DAMAGED,
+    sqlite3.SQLITE_BUSY: BUSY,
+    sqlite3.SQLITE_LOCKED: LOCKED,
+    sqlite3.SQLITE_PROTOCOL: PROTOCOL,
+    sqlite3.SQLITE_FULL: DISK_FULL,
+    sqlite3.SQLITE_IOERR: DISK_ERROR,
 }
+"""By SQLite's primary result code."""
+
+_BY_WORDS: tuple[tuple[tuple[str, ...], DatabaseFault], ...] = (
+    (("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"), LOGIN),
+    (('role "',), LOGIN),
+    (("permission denied for database",), NO_RIGHT),
+    (("pg_hba.conf",), NOT_LET_IN),
+    (("unknown database", "cannot open database", 'database "'), NO_DATABASE),
+    (("too many connections", "too many clients"), CROWDED),
+    (("starting up", "shutting down"), CHANGING),
+    (("refused",), NO_LISTENER),
+    (("resolve", "translate host", "not known", "getaddrinfo"), NO_HOST),
+    (("timeout", "timed out"), NO_ANSWER),
+)
+"""What drivers say of a connection that was not made, for which they tell no code."""
+
 _BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
     (exc.IntegrityError, USER),
     (exc.DataError, USER),
@@ -59,63 +127,9 @@ _BY_CLASS: tuple[tuple[type[Exception], Meaning], ...] = (
     (exc.OperationalError, TroubleKind.UNREACHABLE),
     (OSError, TroubleKind.UNREACHABLE),
 )
-_NO_LOGIN = "the database does not accept the user or the password"
-_NO_DATABASE = "the server has no database of that name"
-_NO_RIGHT = "the database user has no right to do this"
-_CUT = "the server cannot be reached, or it ended the connection"
-_FULL = "the server has no room for another connection"
-_CAUSES: tuple[tuple[str, str], ...] = (
-    ("22", "a value does not fit its column"),
-    ("23", "a constraint does not hold"),
-    ("28", _NO_LOGIN),
-    ("42501", _NO_RIGHT),
-    ("42P01", "there is no such table"),
-    ("42703", "there is no such column"),
-    ("25006", "the database may only be read"),
-    ("3D", _NO_DATABASE),
-    ("40", "the transaction met another one, and has to be repeated"),
-    ("08", _CUT),
-    ("53300", _FULL),
-    ("53", "the server has no room left, on disk or in memory"),
-    ("57014", "the statement took longer than it may"),
-    ("57P03", "the server is about to start or to stop"),
-    ("57", "the server ended the connection"),
-)
-"""By SQLSTATE: the first that it begins with."""
-
-_SQLITE_CAUSES: Mapping[int, str] = {
-    sqlite3.SQLITE_CONSTRAINT: "a constraint does not hold",
-    sqlite3.SQLITE_MISMATCH: "a value does not fit its column",
-    sqlite3.SQLITE_TOOBIG: "a value is too large",
-    sqlite3.SQLITE_READONLY: "the file may only be read",
-    sqlite3.SQLITE_PERM: "there is no permission for the file",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
-    sqlite3.SQLITE_NOTADB: "the file is no SQLite database",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged",
-    sqlite3.SQLITE_BUSY: "another process has been writing to the file for too long",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk reported an error",
-}
 _ABOUT_SCHEMA = frozenset({"SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY", "SQLITE_CONSTRAINT_NOTNULL"})
 """Constraints of which SQLite names columns, after a colon; what a check or a trigger says may be anything."""
 
-_WORDED: tuple[tuple[tuple[str, ...], TroubleKind, str], ...] = (
-    (
-        ("authentication failed", "access denied", "login failed", "invalid username", "no password supplied"),
-        TroubleKind.AUTHENTICATION,
-        _NO_LOGIN,
-    ),
-    (('role "',), TroubleKind.AUTHENTICATION, _NO_LOGIN),
-    (("permission denied for database",), TroubleKind.PERMISSIONS, _NO_RIGHT),
-    (("pg_hba.conf",), TroubleKind.PERMISSIONS, "the server does not let this user or this machine in"),
-    (("unknown database", "cannot open database", 'database "'), TroubleKind.UNREACHABLE, _NO_DATABASE),
-    (("too many connections", "too many clients"), TroubleKind.UNREACHABLE, _FULL),
-    (("starting up", "shutting down"), TroubleKind.UNREACHABLE, "the server is about to start or to stop"),
-    (("refused",), TroubleKind.UNREACHABLE, "nobody listens at the server's address"),
-    (("resolve", "translate host", "not known", "getaddrinfo"), TroubleKind.UNREACHABLE, "there is no such host"),
-    (("timeout", "timed out"), TroubleKind.UNREACHABLE, "the server does not answer in time"),
-)
-"""What drivers say of a connection that was not made, for which they tell no code."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our login",
@@ -125,41 +139,56 @@ _WORDS: Mapping[TroubleKind, str] = {
 FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSError)
 
 
+def fault_of(error: Exception) -> DatabaseFault | None:
+    """Return what a code says, or the words of an error that has none; None where neither says anything."""
+    if (code := sqlite_code(error)) is not None:
+        return _BY_SQLITE.get(code, OTHER)
+    if state := _sqlstate(error):
+        return next((fault for prefix, fault in _BY_STATE if state.startswith(prefix)), OTHER)
+    if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
+        return None
+    text = str(_cause_of(error)).lower()
+    return next((fault for words, fault in _BY_WORDS if any(each in text for each in words)), None)
+
+
+def sqlite_code(error: Exception) -> int | None:
+    """Return the primary result code, if SQLite is what failed."""
+    code: int | None = getattr(_cause_of(error), "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _sqlstate(error: Exception) -> str:
+    cause = _cause_of(error)
+    return getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None) or ""
+
+
+def _cause_of(error: Exception) -> BaseException:
+    """The driver's own error."""
+    return getattr(error, "orig", None) or error
+
+
 def meaning(error: Exception) -> Meaning:
     """The kind of trouble; USER when what was posted is what does not fit."""
-    cause: BaseException = getattr(error, "orig", None) or error
-    code = getattr(cause, "sqlite_errorcode", None)
-    if code is not None:
-        return _BY_SQLITE.get(code & 0xFF, TroubleKind.UNKNOWN)
-    state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
-    if state:
-        return next((kind for prefix, kind in _BY_STATE if state.startswith(prefix)), TroubleKind.UNKNOWN)
-    worded = _worded(error)
-    if worded is not None:
-        return worded[0]
+    if fault := fault_of(error):
+        return fault.kind
     return next((kind for family, kind in _BY_CLASS if isinstance(error, family)), TroubleKind.UNKNOWN)
 
 
 def cause(error: Exception) -> str:
     """What is wrong, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
-    found: BaseException = getattr(error, "orig", None) or error
     if isinstance(error, Silent):
         return "it gave no answer for so long that it is not waited for"
-    code = getattr(found, "sqlite_errorcode", None)
-    if code is not None:
-        name = str(getattr(found, "sqlite_errorname", ""))
-        columns = str(found).partition(": ")[2] if name in _ABOUT_SCHEMA else ""
-        return _with_names(_SQLITE_CAUSES.get(code & 0xFF), name, columns)
-    state = getattr(found, "sqlstate", None) or getattr(found, "pgcode", None)
-    if state:
-        words = next((words for prefix, words in _CAUSES if state.startswith(prefix)), None)
-        return _with_names(words, f"SQLSTATE {state}", _schema(found))
-    worded = _worded(error)
-    return worded[1] if worded else f"{_CUT} ({type(found).__name__})"
+    driver, fault = _cause_of(error), fault_of(error)
+    if fault is None:
+        return f"{CUT.words} ({type(driver).__name__})"
+    if name := str(getattr(driver, "sqlite_errorname", "")):
+        return _with_names(fault, name, str(driver).partition(": ")[2] if name in _ABOUT_SCHEMA else "")
+    state = _sqlstate(error)
+    return _with_names(fault, f"SQLSTATE {state}", _schema(driver)) if state else fault.words
 
 
-def _with_names(words: str | None, code: str, names: str) -> str:
-    return f"{words or 'the database does not take this'} ({', '.join(filter(None, (code, names)))})"
+def _with_names(fault: DatabaseFault, code: str, names: str) -> str:
+    return f"{fault.words} ({', '.join(filter(None, (code, names)))})"
 
 
 def _schema(error: BaseException) -> str:
@@ -169,19 +198,9 @@ def _schema(error: BaseException) -> str:
     return ", ".join(f"{name} {value}" for name, value in parts.items() if value)
 
 
-def _worded(error: Exception) -> tuple[TroubleKind, str] | None:
-    """What the words of an error without a code mean, where it is about the connection."""
-    if not isinstance(error, (exc.OperationalError, exc.InterfaceError)):
-        return None
-    said = str(getattr(error, "orig", None) or error).lower()
-    found = (row for row in _WORDED if any(words in said for words in row[0]))
-    return next(((kind, words) for _, kind, words in found), None)
-
-
 def is_down(error: Exception, kind: TroubleKind) -> bool:
     """Whether nothing else would get through either: not so after a deadlock."""
-    cause = getattr(error, "orig", None) or error
-    return not str(getattr(cause, "sqlstate", None) or "").startswith("40")
+    return fault_of(error) is not CONFLICT
 
 
 def sentence(sink: str, kind: TroubleKind) -> str:

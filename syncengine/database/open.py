@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
@@ -16,8 +16,9 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.pool import QueuePool
 
 from syncengine import DISTRIBUTION
-from syncengine.database.url import sqlite_file
+from syncengine.database.sqlite import connect
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.project.references import sqlite_file
 
 BUSY_SECONDS = 10.0
 """How long another writer of a SQLite file is waited for."""
@@ -85,12 +86,7 @@ def sqlite_engine(
 
     `prepare` is called with each new connection and its record, `begin` where a transaction begins.
     """
-    uri = f"file:{quote(str(file.absolute()))}?mode={mode}"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(uri, uri=True, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool)
+    engine = sa.create_engine("sqlite://", creator=lambda: connect(file, mode, busy_seconds), poolclass=QueuePool)
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
     return engine

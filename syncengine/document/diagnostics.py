@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -26,10 +26,14 @@ INVALID = Invalid.INVALID
 
 @dataclass(slots=True)
 class Findings:
-    """Everything found in one file so far. `file` is relative to the project's folder."""
+    """Everything found in one file so far. `file` is relative to the project's folder.
+
+    `line_of` tells the line that a message names besides its place: another one where the text was made by a template.
+    """
 
     file: str
     found: list[Diagnostic] = field(default_factory=list)
+    line_of: Callable[[int], int] = int
 
     def error(self, code: str, at: Node, message: str, address: str | None = None) -> Invalid:
         line, column = place(at)

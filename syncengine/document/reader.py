@@ -253,7 +253,7 @@ class _Building:
         elif not key.text and not key.style:
             self._error("empty-key", key.mark, "a key is missing before the `:`")
         elif key.text in first:
-            line = first[key.text].mark.line + 1
+            line = self.findings.line_of(first[key.text].mark.line + 1)
             self._error("duplicate-key", key.mark, f"{quoted(key.text)} is already given in line {line}")
         else:
             return True

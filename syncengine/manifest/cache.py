@@ -7,27 +7,28 @@ stdlib only, since it is opened by every plan.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
+from syncengine.document.digest import sha256_of_values
 from syncengine.errors import Diagnostic
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.read_file import ReadFile, reading_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
 from syncengine.project.schema import Level
 
-FORMAT = 7
+FORMAT = 8
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
@@ -40,19 +41,11 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS latest (file TEXT PRIMARY KEY, digest TEXT) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS basis (name TEXT PRIMARY KEY, digest TEXT, content BLOB) WITHOUT ROWID",
 )
+COMPARED = ("names", "words", "parts")
 _COLUMNS = "SELECT count(*) FROM pragma_table_info('entry')"
 _encode = msgspec.msgpack.Encoder().encode
 
 T = TypeVar("T")
-
-
-class Packed(NamedTuple):
-    """A reading in MessagePack, and what is compared of it."""
-
-    reading: bytes
-    names: str
-    words: str
-    parts: str = ""
 
 
 class Settled(Struct, frozen=True):
@@ -92,10 +85,6 @@ class ManifestCache:
         """The digests of entries by file name, of files with these SHA-256."""
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
-    def stands(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> bool:
-        """Whether just these files were found to be in order before, at these levels."""
-        return self.standing(entries, levels) is not None
-
     def standing(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
         """What was found of just these files, at these levels, when they were found to be in order."""
         query = "SELECT content FROM basis WHERE digest = ?"
@@ -112,11 +101,11 @@ class ManifestCache:
         rows = self._quietly(lambda c: c.execute("SELECT digest FROM entry").fetchall()) or ()
         return frozenset(digest for (digest,) in rows)
 
-    def get(self, digest: str) -> Packed | None:
+    def get(self, digest: str, sha256: str = "") -> ReadFile | None:
         """What a file with this digest declares."""
         query = "SELECT reading, names, words, parts FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
-        return None if row is None else _packed(*row)
+        return None if row is None else _read_file(row, sha256)
 
     def latest(self, file: str) -> bytes | None:
         """The last reading of a file that is made of rows, in MessagePack."""
@@ -124,24 +113,22 @@ class ManifestCache:
         row = self._quietly(lambda c: c.execute(query, (self.digest(file, ""),)).fetchone())
         return None if row is None else opened(row[0])
 
-    def put_latest(self, digests: Iterable[tuple[str, str]]) -> None:
-        """Files that are made of rows, and what they are found by as they are now."""
-        rows = [(self.digest(file, ""), digest) for file, digest in digests]
-        if rows:
-            self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", rows))
-
-    def put(self, entries: Iterable[tuple[str, Packed]]) -> None:
+    def keep(self, reads: Iterable[ReadFile]) -> None:
+        """Put files as they were read, each under its digest; a file that is made of rows has a latest reading too."""
+        found = [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]
         rows = [
-            (digest, sealed(packed.reading), *(sealed(text.encode()) for text in packed[1:]))
-            for digest, packed in entries
+            (digest, sealed(read.packed), *(sealed(getattr(read, column).encode()) for column in COMPARED))
+            for digest, read in found
         ]
+        latest = [(self.digest(read.reading.file, ""), digest) for digest, read in found if read.reading.rows]
         self._quietly(lambda c: c.execute("BEGIN"))
         self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
+        self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", latest))
         self._quietly(lambda c: c.execute("COMMIT"))
 
     def texts(self, column: str, digests: Iterable[str]) -> Iterator[str]:
         """The `names`, `words` or `parts` of entries; those that are not there are left out."""
-        assert column in Packed._fields
+        assert column in COMPARED
         query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of few words
         for digest in digests:
             row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
@@ -187,7 +174,7 @@ class ManifestCache:
         try:
             connection.execute("PRAGMA synchronous = OFF")  # what a power cut damages is read anew
             connection.execute("PRAGMA journal_mode = MEMORY")
-            if connection.execute(_COLUMNS).fetchone()[0] not in (0, len(Packed._fields) + 1):
+            if connection.execute(_COLUMNS).fetchone()[0] not in (0, len(COMPARED) + 2):
                 connection.execute("DROP TABLE entry")  # of an engine that compared less
             for statement in _SCHEMA:
                 connection.execute(statement)
@@ -228,11 +215,14 @@ def _settled(content: object) -> Settled | None:
     return None
 
 
-def _packed(*contents: object) -> Packed | None:
-    reading, names, words, parts = (opened(content) for content in contents)
-    if reading is None or names is None or words is None or parts is None:
+def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
+    """None if any of it is damaged, or not what this version writes."""
+    packed, names, words, parts = (opened(content) for content in contents)
+    if packed is None or names is None or words is None or parts is None:
         return None
-    return Packed(reading, names.decode(), words.decode(), parts.decode())
+    with suppress(msgspec.DecodeError, TypeError):
+        return ReadFile(reading_of(packed), packed, names.decode(), words.decode(), parts.decode(), sha256)
+    return None
 
 
 def sealed(data: bytes) -> bytes:
@@ -249,4 +239,4 @@ def opened(content: object) -> bytes | None:
 
 def digest_of(*parts: object) -> str:
     """A short digest of plain values."""
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:40]
+    return sha256_of_values(parts)[:40]

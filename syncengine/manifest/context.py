@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from syncengine.manifest.lints import CONTAINED
 from syncengine.project.delivery_schema import Source
@@ -19,6 +19,10 @@ from syncengine.project.schema import Level
 from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
+KEPT_BYTES = 4_000_000
+"""Of text, up to which what was made of it is kept for the rest of a run; in memory it is many times that."""
+
+T = TypeVar("T")
 
 
 class OutsideProject(Exception):
@@ -32,7 +36,8 @@ class Given:
     `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
     (`overlap_lints`).
     `allowance` is what all templates of a run may take of the processor together.
-    `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows.
+    `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows, and what
+    was parsed and rendered for one of the two.
     """
 
     root: Path = Path()
@@ -49,6 +54,17 @@ class Given:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "memo": {}}
+
+    def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
+        """Return what `make` does, which runs once a run as long as there is room for so many bytes."""
+        if key in self.memo:
+            found: T = self.memo[key]
+            return found
+        found = make()
+        kept = self.memo.get("kept", 0) + size(found)
+        if kept <= KEPT_BYTES:
+            self.memo.update({key: found, "kept": kept})
+        return found
 
     def data(self, name: str, folder: Path) -> Path:
         """The data file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""

@@ -12,7 +12,7 @@ from typing import Any
 from syncengine.document.diagnostics import INVALID, Findings, nearest, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described
+from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described, place
 from syncengine.document.reader import Documents
 from syncengine.document.scalar_readers import refused
 from syncengine.manifest.schema import (
@@ -25,7 +25,7 @@ from syncengine.manifest.schema import (
     RESOURCE_TABLES,
     SECTIONS,
 )
-from syncengine.resource import Key, Kind, Removal
+from syncengine.resource import Key, Kind, Removed, Source
 
 Values = Mapping[str, Any]
 
@@ -45,14 +45,6 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class RemovedLine:
-    key: Key
-    how: Removal
-    reason: str | None
-    node: MappingNode
-
-
-@dataclass(frozen=True, slots=True)
 class DefaultValues:
     """The defaults of one file, by kind; `nodes` are where they stand."""
 
@@ -67,7 +59,7 @@ class Declarations:
 
     file: str
     resources: tuple[Declared, ...]
-    removed: tuple[RemovedLine, ...]
+    removed: tuple[Removed, ...]
     defaults: DefaultValues
     findings: Findings
     whole: bool
@@ -119,7 +111,7 @@ class _Reading:
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
         self.resources: list[Declared] = []
-        self.removed: list[RemovedLine] = []
+        self.removed: list[Removed] = []
         self.values: dict[Kind, Values] = {}
         self.nodes: dict[Kind, list[MappingNode]] = {}
         self.generate: list[MappingNode] = []
@@ -177,8 +169,9 @@ class _Reading:
             before = len(self.findings.found)
             values = REMOVED_TABLE.read(node, self.findings)
             if not REMOVED_TABLE.missing(values, node, self.findings) and len(self.findings.found) == before:
-                key = Key(Kind.TAG, values["tag"])
-                self.removed.append(RemovedLine(key, values["as"], values.get("reason"), node))
+                key, (line, column) = Key(Kind.TAG, values["tag"]), place(node)
+                source = Source(self.findings.file, line)
+                self.removed.append(Removed(key, values["as"], source, values.get("reason"), column))
 
     def generate_section(self, name: str, value: Node) -> None:
         self.generate += self._items(name, value)

@@ -5,22 +5,21 @@ Databases and services are asked; of files the bytes are enough (docs/planning.m
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
 from jinja2 import TemplateError, nodes
 
 from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.digest import sha256_of, sha256_of_values
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
-from syncengine.document.reader import read
 from syncengine.manifest.context import Given
-from syncengine.manifest.files import ManifestFile
+from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.generate.blocks import GENERATE_TABLE
 from syncengine.manifest.generate_schema import ForEach, Generate
+from syncengine.manifest.read_file import documents_of
 from syncengine.manifest.sources.read import FILE_KINDS, file_digest, read_source
 from syncengine.manifest.sources.records import SourceTrouble
 
@@ -29,15 +28,16 @@ FORMAT = 1
 
 def digest_with_inputs(file: ManifestFile, data: bytes, given: Given) -> str:
     """The digest of a file's bytes and of what it makes resources of."""
-    folder = (given.root / file.name).parent
-    inputs = _of_template(file, data, given, folder) if file.is_template else _of_blocks(data, given, folder)
-    parts = (FORMAT, hashlib.sha256(data).hexdigest(), given.variables, given.environ, list(inputs))
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+    folder, findings = (given.root / file.name).parent, Findings(file.name)
+    inputs = (
+        _of_template(data, given, folder, findings) if file.is_template else _of_blocks(data, given, folder, findings)
+    )
+    return sha256_of_values((FORMAT, sha256_of(data), given.variables, given.environ, list(inputs)))
 
 
-def _of_blocks(data: bytes, given: Given, folder: Path) -> Iterator[str]:
+def _of_blocks(data: bytes, given: Given, folder: Path, findings: Findings) -> Iterator[str]:
     """One for each block's source."""
-    for root in read(data, Findings("")).roots:
+    for root in documents_of(data, findings, given).roots if GENERATES in data else ():
         blocks = root.get("generate") if isinstance(root, Mapping) else None
         for block in blocks.items if isinstance(blocks, Sequence) else ():
             if isinstance(block, Mapping):
@@ -67,7 +67,7 @@ def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
         return str(trouble)
 
 
-def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) -> Iterator[str]:
+def _of_template(data: bytes, given: Given, folder: Path, findings: Findings) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
     from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
@@ -85,14 +85,14 @@ def _of_template(file: ManifestFile, data: bytes, given: Given, folder: Path) ->
             for name in _templates(tree) - met:
                 met.add(name)
                 source = loader.get_source(environment, name)[0]
-                yield hashlib.sha256(source.encode()).hexdigest()
+                yield sha256_of(source)
                 waiting.append(source)
     except (_Unknown, TemplateError, SourceTrouble, RecursionError):
-        findings = Findings(file.name)
-        found = render(data, file.name, given, findings)
+        found = render(data, findings.file, given, findings)
         yield repr(findings.found) if found is None else repr((found.text, found.places.marks))
         if found is not None:
-            yield from _of_blocks(found.text.encode("utf-8", "surrogatepass"), given, folder)
+            made = found.text.encode("utf-8", "surrogatepass")
+            yield from _of_blocks(made, given, folder, Findings(findings.file, line_of=found.places.line))
 
 
 class _Unknown(Exception):

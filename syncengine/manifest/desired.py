@@ -1,4 +1,4 @@
-"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.bulk`, else pure.
+"""readings of files → resources, or every problem at once. Reads the manifests through `manifest.load`, else pure.
 
 What one file says by itself is a `Reading`; here they are compared with each other. Places of what is reported are
 looked up in the file again, which happens for the few resources that something is wrong with.
@@ -22,17 +22,15 @@ from syncengine.manifest.context import Given, given_by
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
-from syncengine.manifest.load import Read, read_all
+from syncengine.manifest.load import read_all
 from syncengine.manifest.overlap_lints import contained_in_others
 from syncengine.manifest.read_file import (
     NO_DEFAULTS,
-    Compared,
-    DefaultCategory,
-    RemovedEntry,
+    CategoryReference,
+    ReadFile,
     default_categories,
     nodes_of,
 )
-from syncengine.manifest.resources import Entry
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import Categories
 from syncengine.project.load import levelled
@@ -105,7 +103,7 @@ def load(project: Project) -> Desired:
     return desired(manifests, read_all(manifests.files, manifests.defaults))
 
 
-def desired(manifests: ManifestSet, reads: Iterable[Read]) -> Desired:
+def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
     """What the files declare together."""
     with no_collection():
         gathering = _Gathering(manifests)
@@ -134,7 +132,7 @@ class _Places:
             return None
         if file != self.file:
             data = self.files[file].content(Findings(file))
-            self.file, self.nodes = file, nodes_of(data or b"", file)
+            self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:
@@ -181,29 +179,29 @@ class _Gathering:
         self.found: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
-        self.leaving: dict[Key, RemovedEntry] = {}
-        self.compared: list[Compared] = []
+        self.names: list[str] = []
+        self.words: list[str] = []
+        self.parts: list[str] = []
         self.categories = Categories()
-        self.default_categories: list[DefaultCategory] = []
+        self.default_categories: list[CategoryReference] = []
         self.digests: dict[str, str] = {}
         self.unsound: list[Resource] = []
         self.sources: list[SourceUse] = []
         self.whole = True
 
-    def take(self, read: Read) -> None:
+    def take(self, read: ReadFile) -> None:
         """Add one more file."""
         reading = read.reading
         self.found += reading.found
         self.whole = self.whole and reading.whole
         keys, resources, seen = self.keys, self.resources, self.categories.take
-        for entry in reading.entries:
-            resource = entry.resource
+        for resource in reading.resources:
             if keys.setdefault(resource.key, resource.source) is not resource.source:
-                self._repeated(entry, keys[resource.key])
+                self._repeated(resource, keys[resource.key])
                 continue
             if resource.previously:
                 self._renamed(resource)
-            if entry.sound:
+            if resource.sound:
                 resources[resource.key] = resource
                 seen(resource)
             else:
@@ -211,14 +209,16 @@ class _Gathering:
         for line in reading.removed:
             self._leaves(line)
         self.sources += reading.sources
-        self.compared.append(read.compared)
+        self.names.append(read.names)
+        self.words.append(read.words)
+        self.parts.append(read.parts)
         self.digests[reading.file] = read.sha256
         self.default_categories += reading.default_categories
 
-    def _repeated(self, entry: Entry, first: Source) -> None:
-        key, source = entry.resource.key, entry.resource.source
+    def _repeated(self, resource: Resource, first: Source) -> None:
+        key, source = resource.key, resource.source
         message = f"{key} is already declared at {first}"
-        self._error("duplicate-resource", source.file, (source.line, entry.column), message, key, source.data)
+        self._error("duplicate-resource", source.file, (source.line, resource.column), message, key, source.data)
 
     def _renamed(self, resource: Resource) -> None:
         key, source = resource.key, resource.source
@@ -235,12 +235,10 @@ class _Gathering:
                 message = f"{former} is already a former name of {other} ({there})"
                 self._error("previously-claimed", source.file, at, message, key, source.data)
 
-    def _leaves(self, line: RemovedEntry) -> None:
-        self.leaving.setdefault(line.key, line)
-        removed = Removed(line.key, line.how, Source(line.file, line.line), line.reason)
-        if (first := self.removed.setdefault(line.key, removed)) is not removed:
+    def _leaves(self, line: Removed) -> None:
+        if (first := self.removed.setdefault(line.key, line)) is not line:
             message = f"{line.key} already leaves at {first.source}"
-            self._error("duplicate-resource", line.file, (line.line, line.column), message, line.key)
+            self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
 
     def finish(self) -> None:
         """What can be judged only when every file has been read."""
@@ -249,17 +247,18 @@ class _Gathering:
                 at = self.places.of_item(key, source, "previously", former.name)
                 message = f"{former} is still declared at {declared}, so it cannot be a former name"
                 self._error("previously-declared", source.file, at, message, key, source.data)
-        for key, line in self.leaving.items():
+        for key, line in self.removed.items():
             if (declared := self.keys.get(key)) is not None:
                 message = f"{key} is in `removed`, and declared at {declared.file}:{declared.line}"
-                self._error("removed-and-declared", line.file, (line.line, line.column), message, key, declared.data)
+                at = (line.source.line, line.column)
+                self._error("removed-and-declared", line.source.file, at, message, key, declared.data)
         if self.whole:
             self._unknown_categories()
         if self._may_share():
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in shared(tags):
                 self._warn_shared(each)
-        if suspected := _contained(self.compared):
+        if suspected := _contained(self.words, self.parts):
             tags = (r for r in self.resources.values() if r.key.kind is Kind.TAG)
             for each in contained_in_others(tags, suspected):
                 self._warn_shared(each)
@@ -275,9 +274,10 @@ class _Gathering:
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
             message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
-            self._error("unknown-category", reference.file, reference.at, message, reference.key, reference.data)
+            at = (reference.line, reference.column)
+            self._error("unknown-category", reference.file, at, message, reference.key, reference.data)
 
-    def _references(self, known: set[str]) -> Iterator[_Reference]:
+    def _references(self, known: set[str]) -> Iterator[CategoryReference]:
         """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
         for resource in (*self.resources.values(), *self.unsound):
             if resource.key.kind is not Kind.TAG:
@@ -288,16 +288,16 @@ class _Gathering:
             source = resource.source
             node = self.places.node(resource.key, source.file) or self.places.template(source)
             if node is None:
-                yield _Reference(str(category), source.file, (source.line, 1), resource.key, source.data)
+                yield CategoryReference(str(category), source.file, source.line, 1, resource.key, source.data)
             elif (value := node.get("category")) is not None:
-                yield _Reference(str(category), source.file, place(value), resource.key, source.data)
+                yield CategoryReference(str(category), source.file, *place(value), resource.key, source.data)
         for d in (*self.default_categories, *default_categories(self.project_defaults)):
             if d.category not in known:
-                yield _Reference(d.category, d.file, (d.line, d.column))
+                yield d
 
     def _may_share(self) -> bool:
         """Whether any two tags have a name or a keyword in common: sets tell, without a look at each tag."""
-        return _repeats(c.names for c in self.compared) or _repeats(c.words for c in self.compared)
+        return _repeats(self.names) or _repeats(self.words)
 
     def _warn_shared(self, each: Shared) -> None:
         source = each.source
@@ -313,24 +313,11 @@ class _Gathering:
         Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
-class _Reference(NamedTuple):
-    """A category that somebody refers to and nobody declares."""
-
-    category: str
-    file: str
-    at: tuple[int, int]
-    key: Key | None = None
-    data: RowOfData | None = None
-
-
-def _contained(compared: Sequence[Compared]) -> set[str]:
+def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
     """Folded keywords that are part of others, which may be the same tag's."""
-    words = {line for each in compared if each.words for line in each.words.split("\n")}
-    found: set[str] = set()
-    for each in compared:
-        if each.parts:
-            found |= words.intersection(each.parts.split("\n"))
-    return found
+    listed = [text.split("\n") for text in parts if text]
+    own = {line for text in words if text for line in text.split("\n")} if listed else set()
+    return {part for lines in listed for part in own.intersection(lines)}
 
 
 def _repeats(texts: Iterable[str]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given, is_hidden
@@ -45,7 +45,7 @@ class ManifestFile:
         """The digest of its bytes alone; empty if it cannot be read."""
         try:
             with self.path.open("rb", buffering=0) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+                return sha256_of_file(file)
         except OSError:
             return ""
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
-from typing import NamedTuple
 
 import msgspec
 
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
-from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
-from syncengine.manifest.read_file import NO_DEFAULTS, Compared, Reading, compared, read_manifest
+from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_file, read_manifest, reading_of
 
 MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
@@ -29,44 +28,18 @@ _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 32
 """Files whose readings wait in memory for the cache."""
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Reading).decode
+Packed = tuple[bytes, str, str, str, str]
+"""A `ReadFile` on its way from another process: all but its reading, which is packed."""
 
 
-class Read(NamedTuple):
-    """A file's reading, what is compared of it, and the SHA-256 of its bytes; empty if it cannot be read."""
+def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
+    """The digest of each file and of all that it depends on, empty if it cannot be read; None for an empty cache.
 
-    reading: Reading
-    compared: Compared
-    sha256: str
-
-
-class Fresh(NamedTuple):
-    """What has been read. `of_rows`: a later reading may take over what is made of rows.
-
-    `reading` None: only `packed` comes from another process.
-    """
-
-    packed: Packed
-    sha256: str
-    of_rows: bool = False
-    reading: Reading | None = None
-
-
-class Reread(NamedTuple):
-    """A file that must be read, and its last reading where that is of use, in MessagePack if it was not needed yet."""
-
-    file: ManifestFile
-    former: bytes | Reading | None = None
-
-
-def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]:
-    """The digest of each file and of all that it depends on; empty if it cannot be read.
-
-    Bytes that have an entry by themselves depend on nothing else, and are not looked through for what they generate.
+    Nothing is to be found there, so that each file and its sources are looked at once, as they are read. Bytes that
+    have an entry by themselves depend on nothing else, and are not looked through for what they generate.
     """
     known = cache.known()
-    return [(known and _known_digest(file, cache, known)) or _whole_digest(file) for file in files]
+    return [_known_digest(file, cache, known) or _whole_digest(file) for file in files] if known else None
 
 
 def _known_digest(file: ManifestFile, cache: ManifestCache, known: Container[str]) -> str:
@@ -81,7 +54,7 @@ def _whole_digest(file: ManifestFile) -> str:
 
 def _digest(file: ManifestFile, data: bytes) -> str:
     if file.given is None or not (file.is_template or GENERATES in data):
-        return hashlib.sha256(data).hexdigest()
+        return sha256_of(data)
     from syncengine.manifest.dependencies import (
         digest_with_inputs,  # templates and sources cost more than most manifests
     )
@@ -94,92 +67,64 @@ def read_all(
     defaults: DefaultValues = NO_DEFAULTS,
     cache: ManifestCache | None = None,
     digests: Sequence[str] | None = None,
-) -> Iterator[Read]:
-    """Every file's reading; what is not in the cache is put there. `digests`: those of the files, if known."""
+) -> Iterator[ReadFile]:
+    """Every file as it is read; what is not in the cache is put there. `digests`: those of the files, if known."""
     if cache is None:
-        yield from (unpacked(fresh) for fresh in _fresh([Reread(file) for file in files], defaults))
+        yield from _fresh(files, [None] * len(files), defaults)
         return
-    hashed = digests if digests is not None else digests_of(files, cache)
+    hashed = digests or digests_of(files, cache) or [""] * len(files)
     entries = list(cache.entries(files, hashed).values())
     known = cache.has(entries)
     missing = [file for file, entry in zip(files, entries, strict=True) if entry not in known]
-    fresh = _fresh([reread(file, cache) for file in missing], defaults)
-    new: list[tuple[str, Fresh]] = []
+    fresh = _fresh(missing, [cache.latest(file.name) if file.given else None for file in missing], defaults)
+    new: list[ReadFile] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
-        read = _cached(cache, entry, sha256) if entry in known else None
+        read = cache.get(entry, sha256) if entry in known else None
         if read is None:
-            found = next(fresh) if entry not in known else read_one(Reread(file), defaults)
-            if found.sha256:
-                new.append((file.name, found))
-                if len(new) >= KEPT_AT_ONCE:
-                    keep(new, cache)
-                    new = []
-            read = unpacked(found)
+            read = next(fresh) if entry not in known else read_one(file, defaults)
+            new.append(read)
+        if len(new) >= KEPT_AT_ONCE:
+            cache.keep(new)
+            new = []
         yield read
-    keep(new, cache)
+    cache.keep(new)
 
 
-def reread(file: ManifestFile, cache: ManifestCache) -> Reread:
-    """A file that has changed since it was read."""
-    return Reread(file, None if file.given is None else cache.latest(file.name))
-
-
-def keep(new: Iterable[tuple[str, Fresh]], cache: ManifestCache) -> None:
-    """Put readings of the files of these names into the cache."""
-    found = [(name, cache.digest(name, fresh.sha256), fresh) for name, fresh in new]
-    cache.put((digest, fresh.packed) for _, digest, fresh in found)
-    cache.put_latest((name, digest) for name, digest, fresh in found if fresh.of_rows)
-
-
-def _cached(cache: ManifestCache, entry: str, sha256: str) -> Read | None:
-    packed = cache.get(entry)
-    try:
-        return None if packed is None else unpacked(Fresh(packed, sha256))
-    except (msgspec.DecodeError, TypeError):
-        return None
-
-
-def unpacked(fresh: Fresh) -> Read:
-    """The values of it; msgspec.DecodeError if they are not what this version writes."""
-    packed = fresh.packed
-    reading = fresh.reading or _decode(packed.reading)
-    return Read(reading, Compared(packed.names, packed.words, packed.parts), fresh.sha256)
-
-
-def _fresh(files: Sequence[Reread], defaults: DefaultValues) -> Iterator[Fresh]:
-    processes = _processes([each.file for each in files])
+def _fresh(
+    files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues
+) -> Iterator[ReadFile]:
+    processes = _processes(files)
     if processes < 2:
-        return (read_one(file, defaults) for file in files)
-    return _in_processes(files, defaults, processes)
+        return (read_one(file, defaults, packed) for file, packed in zip(files, former, strict=True))
+    found = _in_processes(files, former, defaults, processes)
+    return (ReadFile(reading_of(packed[0]), *packed) for packed in found)
 
 
-def read_one(asked: Reread, defaults: DefaultValues) -> Fresh:
-    """One file, from its bytes on."""
-    file, former = asked
-    findings = Findings(file.name)
+def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
+    """One file, from its bytes on. `former` is its last reading, packed, where that is of use."""
+    findings, given = Findings(file.name), file.given
     data = file.content(findings)
     if data is None:
-        return Fresh(Packed(_encode(Reading(file.name, found=tuple(findings.found), whole=False)), "", ""), "")
+        return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
     with no_collection():
-        reading = _read(file, data, defaults, former)
-    packed = Packed(_encode(reading), *compared(reading, file.given.compares_parts if file.given else 0))
-    if file.given and file.given.allowance.is_used_up:
-        return Fresh(packed, "", reading=reading)  # another day, its templates have the time that others took today
-    return Fresh(packed, _digest(file, data), of_rows=bool(reading.rows), reading=reading)
+        read = read_file(_read(file, data, defaults, former), given.compares_parts if given else 0)
+    if given and given.allowance.is_used_up:
+        return read  # another day, its templates have the time that others took today
+    return read._replace(sha256=_digest(file, data))
 
 
-def _read_here(asked: Reread, defaults: DefaultValues) -> Fresh:
-    """The same in a process of its own, which need not say it twice."""
+def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> Packed:
+    """The same in a process of its own."""
     if _stopped.is_asked:
         raise KeyboardInterrupt
     _stopped.is_reading = True
     try:
-        return read_one(asked, defaults)._replace(reading=None)
+        return read_one(file, defaults, former)[1:]
     finally:
         _stopped.is_reading = False
 
 
-def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | Reading | None) -> Reading:
+def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: bytes | None) -> Reading:
     if not file.is_template:
         return read_manifest(data, file.name, defaults, file.given, _former(former))
     from syncengine.manifest.read_template import read_template
@@ -187,10 +132,10 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
     return read_template(data, file.name, defaults, file.given or Given())
 
 
-def _former(given: bytes | Reading | None) -> Reading | None:
+def _former(packed: bytes | None) -> Reading | None:
     """None where it is not what this version writes."""
     with suppress(msgspec.DecodeError):
-        return _decode(given) if isinstance(given, bytes) else given
+        return None if packed is None else reading_of(packed)
     return None
 
 
@@ -203,14 +148,17 @@ def _processes(files: Sequence[ManifestFile]) -> int:
     return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, len(files))
 
 
-def _in_processes(files: Sequence[Reread], defaults: DefaultValues, processes: int) -> Iterator[Fresh]:
+def _in_processes(
+    files: Sequence[ManifestFile], former: Sequence[bytes | None], defaults: DefaultValues, processes: int
+) -> Iterator[Packed]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
     with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen) as pool:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
         try:
-            found = pool.map(partial(_read_here, defaults=_without_nodes(defaults)), files, chunksize=AT_ONCE)
+            read = partial(_read_here, defaults=_without_nodes(defaults))
+            found = pool.map(read, files, former, chunksize=AT_ONCE)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:

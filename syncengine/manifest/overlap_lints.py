@@ -2,7 +2,7 @@
 
 A tag applies where one of its keywords is found in a text, so a keyword that is a part of another tag's takes that
 tag's time too. Parts are whole words, runs of words, and what is left where a number ends early: `ACME-4` of `ACME-42`.
-They are taken file by file and kept (`read_file.Compared`), so that files are compared as sets.
+They are taken file by file and kept (`read_file.ReadFile`), so that files are compared as sets.
 """
 
 from __future__ import annotations

@@ -1,88 +1,85 @@
 """bytes of one manifest → what it declares, as plain values that a cache can keep; pure.
 
-A boring file is read by `document.plain`, any other by the full reader, which alone finds faults. Places of parts of
-a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
+A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places of
+parts of a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
-from collections.abc import Sequence as AnySequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from syncengine import __version__
 from syncengine.document import fast_reader
 from syncengine.document.diagnostics import Findings
+from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Scalar, Sequence, place
-from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.nodes import Scalar, place
+from syncengine.document.nodes import Sequence as SequenceNode
+from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
-from syncengine.manifest.generate.row_reuse import BlockRows, formers
+from syncengine.manifest.files import GENERATES
+from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
 from syncengine.manifest.overlap_lints import compared_parts
-from syncengine.manifest.resources import Entry, entry_of, plain_entry
+from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.schema import PLAIN_SECTIONS, SECTIONS
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import public_by_silence, report_silence
-from syncengine.resource import Key, Kind, Removal, Resource, Source
+from syncengine.resource import Key, Kind, Removed, Resource, Row, Source
 
 NO_DEFAULTS = DefaultValues()
+_encode = msgspec.msgpack.Encoder().encode
 SMALL = 8_000
 """Bytes below which a file is read sooner than the expressions for it are compiled."""
 
 
-class RemovedEntry(Struct, frozen=True, gc=False, array_like=True):
-    """A line of a `removed` section; `file` differs from its reading's where a template includes others."""
-
-    key: Key
-    how: Removal
-    file: str
-    line: int
-    column: int
-    reason: str | None = None
-
-
-class DefaultCategory(Struct, frozen=True, gc=False, array_like=True):
-    """A category that a default refers to, and where."""
+class CategoryReference(Struct, frozen=True, gc=False, array_like=True):
+    """A category that a default refers to, or the resource `key`, and where; `data` is the row that it is made of."""
 
     category: str
     file: str
     line: int
     column: int
+    key: Key | None = None
+    data: Row | None = None
 
 
 class Reading(Struct, frozen=True, gc=False, array_like=True):
     """All of one file. `whole`: no category that it may declare is lost.
 
-    `rows` are those that the last of the entries were made of.
+    `rows` are those that the last of the resources were made of.
     """
 
     file: str
-    entries: tuple[Entry, ...] = ()
-    removed: tuple[RemovedEntry, ...] = ()
-    default_categories: tuple[DefaultCategory, ...] = ()
+    resources: tuple[Resource, ...] = ()
+    removed: tuple[Removed, ...] = ()
+    default_categories: tuple[CategoryReference, ...] = ()
     found: tuple[Diagnostic, ...] = ()
     whole: bool = True
     sources: tuple[SourceUse, ...] = ()
     rows: tuple[BlockRows, ...] = ()
 
 
-class Compared(NamedTuple):
-    """What is compared with other files without a look at each resource, as lines of text.
+class ReadFile(NamedTuple):
+    """A file that was read: what it declares, also in MessagePack, and what is compared with others, as lines of text.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords,
-    `parts` what those are made of.
+    `names` are the folded names that tags have, had or leave under, `words` their folded keywords, `parts` what those
+    are made of. `sha256` is the digest of the file and of all that it depends on; empty if it cannot be read.
     """
 
+    reading: Reading
+    packed: bytes
     names: str
     words: str
     parts: str = ""
+    sha256: str = ""
 
 
 def read_manifest(
@@ -91,26 +88,42 @@ def read_manifest(
     defaults: DefaultValues = NO_DEFAULTS,
     given: Given | None = None,
     former: Reading | None = None,
+    line_of: Callable[[int], int] = int,
 ) -> Reading:
     """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
 
     `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
+    `line_of` tells the lines that messages name, as `Findings` does.
     """
-    return _boring(data, file, defaults) or _in_full(data, file, defaults, given, former)
+    return _boring(data, file, defaults) or _in_full(data, Findings(file, line_of=line_of), defaults, given, former)
 
 
-def nodes_of(data: bytes, file: str) -> dict[Key | int, MappingNode]:
+def documents_of(data: bytes, findings: Findings, given: Given | None) -> Documents:
+    """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
+    if given is None or GENERATES not in data:
+        return read(data, findings)
+
+    def parsed() -> tuple[Documents, Sequence[Diagnostic]]:
+        own = Findings(findings.file, line_of=findings.line_of)
+        return read(data, own), own.found
+
+    documents, found = given.once(("documents", findings.file, data), parsed, lambda _: len(data))
+    findings.found += found
+    return documents
+
+
+def nodes_of(data: bytes, file: str, given: Given | None = None) -> dict[Key | int, MappingNode]:
     """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Findings(file)
     found: dict[Key | int, MappingNode] = {}
-    all_of_it = declarations(read(data, findings), findings)
+    all_of_it = declarations(documents_of(data, findings, given), findings)
     for declared in all_of_it.resources:
         if declared.key is not None:
             found.setdefault(declared.key, declared.node)
     for block in all_of_it.generate:
         for section in SECTIONS:
             made = block.get(section)
-            for item in made.items if isinstance(made, Sequence) else ():
+            for item in made.items if isinstance(made, SequenceNode) else ():
                 if isinstance(item, MappingNode):
                     found.setdefault(place(item)[0], item)
     return found
@@ -127,17 +140,14 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
     found = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
     if found is None or (under := _plain_defaults(found.defaults, file, defaults)) is None:
         return None
-    entries = []
+    resources = []
     for item in found.items:
-        entry = plain_entry(
-            SECTIONS[item.section], item.values, Source(file, item.line), item.column, under[SECTIONS[item.section]]
-        )
-        if entry is None:
+        kind = SECTIONS[item.section]
+        resource = plain_resource(kind, item.values, Source(file, item.line), item.column, under[kind])
+        if resource is None:
             return None
-        entries.append(entry)
-    if public_by_silence(entries):
-        return None
-    return Reading(file, tuple(entries))
+        resources.append(resource)
+    return None if public_by_silence(resources) else Reading(file, tuple(resources))
 
 
 def _plain_defaults(
@@ -157,34 +167,28 @@ def _plain_defaults(
 # --- any file
 
 
-def _in_full(data: bytes, file: str, defaults: DefaultValues, given: Given | None, former: Reading | None) -> Reading:
-    findings = Findings(file)
-    documents = read(data, findings)
+def _in_full(
+    data: bytes, findings: Findings, defaults: DefaultValues, given: Given | None, former: Reading | None
+) -> Reading:
+    file = findings.file
+    documents = documents_of(data, findings, given)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
-    entries = tuple(entry for each in declared.resources if (entry := entry_of(each, under[each.kind], findings)))
-    made = _generated(declared, data, given, under, findings, former) if declared.generate else Made()
-    report_silence((*entries, *made.entries), findings)
+    written = [found for each in declared.resources if (found := resource_of(each, under[each.kind], findings))]
+    made = _generated(declared, data, given, under, findings, former) if declared.generate else Generated()
+    resources = (*written, *made.resources)
+    report_silence(resources, findings)
     return Reading(
         file=file,
-        entries=(*entries, *made.entries),
-        removed=tuple(RemovedEntry(r.key, r.how, file, *place(r.node), r.reason) for r in declared.removed),
+        resources=resources,
+        removed=declared.removed,
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
         sources=made.sources,
         rows=made.rows,
     )
-
-
-class Made(NamedTuple):
-    """What blocks come to."""
-
-    entries: tuple[Entry, ...] = ()
-    sources: tuple[SourceUse, ...] = ()
-    whole: bool = True
-    rows: tuple[BlockRows, ...] = ()
 
 
 def _generated(
@@ -194,7 +198,7 @@ def _generated(
     under: Mapping[Kind, Mapping[str, Any]],
     findings: Findings,
     former: Reading | None,
-) -> Made:
+) -> Generated:
     from syncengine.manifest.generate.blocks import (  # templates and sources cost more than most manifests
         Before,
         generated,
@@ -202,45 +206,53 @@ def _generated(
 
     given = given or Given()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
-    digest = hashlib.sha256(repr((__version__, data, *besides)).encode()).hexdigest()
-    before = Before(digest, formers(former.entries, former.rows) if former else {})
-    found = generated(list(declared.generate), given, under, findings, before)
-    return Made(found.entries, found.sources, found.whole, found.rows)
+    before = Before(
+        sha256_of(repr((__version__, data, *besides))), formers(former.resources, former.rows) if former else {}
+    )
+    return generated(list(declared.generate), given, under, findings, before)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
     return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
 
 
-def entries_of(declared: Declarations, findings: Findings) -> list[Entry | None]:
+def resources_of(declared: Declarations, findings: Findings) -> list[Resource | None]:
     """Each resource over the defaults of its own file; None where its identity cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
-    return [entry_of(each, under[each.kind], findings) for each in declared.resources]
+    return [resource_of(each, under[each.kind], findings) for each in declared.resources]
 
 
-def default_categories(defaults: DefaultValues) -> Iterable[DefaultCategory]:
+def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
     """The categories that defaults of tags refer to, with their places."""
     for node in defaults.nodes.get(Kind.TAG, ()):
         value = node.get("category")
         if isinstance(value, Scalar) and not value.is_null and value.text:
-            yield DefaultCategory(value.text, defaults.file, *place(value))
+            yield CategoryReference(value.text, defaults.file, *place(value))
+
+
+def reading_of(packed: bytes) -> Reading:
+    """A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
+    return _DECODER.decode(packed)
+
+
+_DECODER = msgspec.msgpack.Decoder(Reading)
 
 
 # --- what is compared
 
 
-def compared(reading: Reading, most: int = 0) -> Compared:
-    """What other files must be compared with; parts of keywords where there are `most` at most."""
-    tags = [e.resource for e in reading.entries if e.resource.key.kind is Kind.TAG]
+def read_file(reading: Reading, most: int = 0) -> ReadFile:
+    """A reading with all that other files must be compared with; parts of keywords where there are `most` at most."""
+    tags = [resource for resource in reading.resources if resource.key.kind is Kind.TAG]
     names = [tag.key.name for tag in tags]
     names += [former for tag in tags for former in tag.previously]
     names += [line.key.name for line in reading.removed]
     words = _words(tags)
     parts = compared_parts(tags, words) if words.count("\n") < most else ""
-    return Compared(_folded_lines("\n".join(names)), words, parts)
+    return ReadFile(reading, _encode(reading), _folded_lines("\n".join(names)), words, parts)
 
 
-def _words(tags: AnySequence[Resource]) -> str:
+def _words(tags: Sequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
     listed = lines.split("\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -15,14 +14,13 @@ from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.generate.source_map import Origin, Places
 from syncengine.manifest.generate.text_templates import Rendered, render
-from syncengine.manifest.read_file import DefaultCategory, Reading, RemovedEntry, read_manifest
+from syncengine.manifest.read_file import CategoryReference, Reading, read_manifest
 from syncengine.manifest.repeated_findings import Alike
-from syncengine.manifest.resources import Entry
 from syncengine.manifest.sources.records import SourceUse
-from syncengine.resource import Source
+from syncengine.resource import Removed, Resource, Source
 
-Placed = TypeVar("Placed", RemovedEntry, DefaultCategory, SourceUse)
-_IN_LINE = re.compile(r"\bin line (\d+)$")
+Declared = TypeVar("Declared", Resource, Removed)
+Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
 def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given) -> Reading:
@@ -31,7 +29,8 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given)
     rendered = render(data, file, given, findings)
     if rendered is None:
         return Reading(file, found=tuple(findings.found), whole=False)
-    reading = read_manifest(rendered.text.encode("utf-8", "surrogatepass"), file, defaults, given)
+    text = rendered.text.encode("utf-8", "surrogatepass")
+    reading = read_manifest(text, file, defaults, given, line_of=rendered.places.line)
     if reading.sources and not rendered.may_generate:
         findings.at("bad-template", 1, 1, "the section `generate:` must be written out in a template, not made by one")
         return Reading(file, found=tuple(findings.found), whole=False)
@@ -48,8 +47,8 @@ def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Rea
     empty = ", ".join(dict.fromkeys(use.name for use in uses if use.is_empty))
     return replace(
         reading,
-        entries=tuple(map(move.entry, reading.entries)),
-        removed=tuple(map(move.placed, reading.removed)),
+        resources=tuple(map(move.declared, reading.resources)),
+        removed=tuple(map(move.declared, reading.removed)),
         default_categories=tuple(map(move.placed, reading.default_categories)),
         found=tuple(_told(move.diagnostic(d, empty) for d in reading.found)),
         sources=(*map(move.placed, reading.sources), *dict.fromkeys(uses)),
@@ -75,11 +74,10 @@ class _Move:
     file: str
     lines: Sequence[str]
 
-    def entry(self, entry: Entry) -> Entry:
-        old = entry.resource.source
-        at = self.places.at(old.line, entry.column)
-        source = Source(at.file, at.line, old.data or at.data)
-        return replace(entry, resource=replace(entry.resource, source=source), column=self._column(at))
+    def declared(self, each: Declared) -> Declared:
+        at = self.places.at(each.source.line, each.column)
+        data = each.source.data or at.data if isinstance(each, Resource) else None
+        return replace(each, source=Source(at.file, at.line, data), column=self._column(at))
 
     def placed(self, each: Placed) -> Placed:
         at = self.places.at(each.line, each.column)
@@ -93,9 +91,7 @@ class _Move:
         if d.line is None:
             return d, None
         at = self.places.at(d.line, d.column or 1)
-        message = _IN_LINE.sub(lambda m: f"in line {self.places.line(int(m[1]))}", d.message)
-        if d.code == "null-value" and empty:
-            message = f"{message} ({empty} has no rows)"
+        message = f"{d.message} ({empty} has no rows)" if d.code == "null-value" and empty else d.message
         moved = replace(d, file=at.file, line=at.line, column=self._column(at), message=message)
         return (moved, None) if d.data else (moved, at.data)
 

@@ -1,11 +1,9 @@
-"""What is declared of one resource, over its defaults → an entry: the resource and its place; pure."""
+"""What is declared of one resource, over its defaults → the resource; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-
-from msgspec import Struct
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar, place
@@ -16,21 +14,10 @@ from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
 
-class Entry(Struct, frozen=True, gc=False, array_like=True):
-    """One resource as its file declares it, over its defaults; `column` of its first key.
-
-    Of one that is not `sound` only key, place, category and former names are known.
-    """
-
-    resource: Resource
-    column: int
-    sound: bool = True
-
-
-def plain_entry(
+def plain_resource(
     kind: Kind, own: Mapping[str, Any], source: Source, column: int, defaults: Mapping[str, Any]
-) -> Entry | None:
-    """The entry of boring values; None where they must be looked at with their places."""
+) -> Resource | None:
+    """The resource of boring values; None where they must be looked at with their places."""
     name = own.get(IDENTITIES[kind])
     values = merged(defaults, own) if defaults else own
     if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
@@ -39,11 +26,11 @@ def plain_entry(
     body = _BODIES[kind](key, values)
     if kind is Kind.TAG and (broad(body.keywords) or is_closed_with_keywords(body)):
         return None
-    return Entry(Resource(key, body, source, values.get("protect", False)), column)
+    return Resource(key, body, source, values.get("protect", False), (), column)
 
 
-def entry_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> Entry | None:
-    """The entry of any declaration; what it lacks goes to the findings. None without an identity."""
+def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> Resource | None:
+    """The resource of any declaration; what it lacks goes to the findings. None without an identity."""
     key, node = declared.key, declared.node
     values = merged(defaults, declared.values) if defaults else declared.values
     absent = _BESIDES_IDENTITY[declared.kind].difference(values)
@@ -55,12 +42,12 @@ def entry_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings
     source = Source(findings.file, line)
     former = _former(declared)
     if not declared.sound or absent:
-        return Entry(Resource(key, _category_only(declared.values), source, previously=former), column, sound=False)
+        return Resource(key, _category_only(declared.values), source, False, former, column, sound=False)
     body = _BODIES[key.kind](key, values)
     if key.kind is Kind.TAG:
         report_broad(key, body.keywords, node, findings)
         report_closed(key, body, node, findings)
-    return Entry(Resource(key, body, source, values.get("protect", False), former), column)
+    return Resource(key, body, source, values.get("protect", False), former, column)
 
 
 def _former(declared: Declared) -> tuple[str, ...]:

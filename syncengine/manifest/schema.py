@@ -216,6 +216,6 @@ DEFAULTS_TABLES = {
     for model in (DEFAULTS[kind],)
 }
 PLAIN_SECTIONS = {section: plain_fields(MODELS[kind], RESOURCE_TABLES[kind]) for section, kind in SECTIONS.items()}
-"""What `document.plain` can read of each section."""
+"""What `document.fast_reader` can read of each section."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(names_of(Manifest))

@@ -9,28 +9,27 @@ from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import quoted
 from syncengine.errors import Severity
 from syncengine.manifest.lints import Shared
-from syncengine.manifest.resources import Entry
 from syncengine.resource import Key, Kind, Resource, Source
 
 PRIVATE = "PRIVATE"
 
 
-def public_by_silence(entries: Iterable[Entry]) -> list[Entry]:
+def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
     """Tags of a file that say nothing of their visibility, where at least half of the others are private."""
-    tags = [entry for entry in entries if entry.sound and entry.resource.key.kind is Kind.TAG]
-    said = [entry.resource.body.fields.get("visibility") for entry in tags]
+    tags = [resource for resource in resources if resource.sound and resource.key.kind is Kind.TAG]
+    said = [tag.body.fields.get("visibility") for tag in tags]
     if PRIVATE not in said or None not in said or 2 * said.count(PRIVATE) < len(said) - 1:
         return []
     return [tag for tag, visibility in zip(tags, said, strict=True) if visibility is None]
 
 
-def report_silence(entries: Iterable[Entry], findings: Findings) -> None:
+def report_silence(resources: Iterable[Resource], findings: Findings) -> None:
     """Report them; those that one template makes of rows are one mistake."""
-    silent: dict[tuple[int, int], list[Entry]] = {}
-    for entry in public_by_silence(entries):
-        silent.setdefault((entry.resource.source.line, entry.column), []).append(entry)
+    silent: dict[tuple[int, int], list[Resource]] = {}
+    for tag in public_by_silence(resources):
+        silent.setdefault((tag.source.line, tag.column), []).append(tag)
     for place, (first, *others) in silent.items():
-        key, data = str(first.resource.key), first.resource.source.data
+        key, data = str(first.key), first.source.data
         message = f"{key} says nothing of its visibility and is PUBLIC, while its neighbours are PRIVATE: say which"
         findings.at(
             "public-by-silence",

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from syncengine.effects import Leave
 from syncengine.plan.aim import Aim, Leaving, Note, Way, may_be_held, release, standing
 from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.service.wire import UNCLEARABLE
 
 
 class Action(Enum):
@@ -92,13 +93,6 @@ class Diff(Struct, frozen=True, gc=False):
     notes: tuple[Note, ...]
     unchanged: int
 
-
-UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
-    Kind.TAG: frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"}),
-    Kind.CATEGORY: frozenset(),
-    Kind.ACTIVITY_TYPE: frozenset(),
-}
-"""Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
 
 CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
     Kind.TAG: frozenset(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
+from syncengine.document.digest import sha256_of
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference
 from syncengine.plan.provenance import origins, template_of
@@ -284,5 +284,5 @@ def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, linea
     lines = sorted(f"{loss.key}\0{loss.of}\0{loss.what}" for loss in losses)
     if sweeps:
         lines.append(SWEPT)
-    digest = hashlib.sha256("\n".join((team or "", lineage, *lines)).encode())
-    return f"{len(lines)}@{digest.hexdigest()[:12]}"
+    whole = "\n".join((team or "", lineage, *lines))
+    return f"{len(lines)}@{sha256_of(whole)[:12]}"

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-import msgspec
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import in_order
 from syncengine.errors import Diagnostic, Severity
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import Desired, ManifestSet
-from syncengine.manifest.load import Fresh, Read, Reread, keep, read_one, unpacked
+from syncengine.manifest.load import read_one
+from syncengine.manifest.read_file import ReadFile
 from syncengine.manifest.sources.records import SourceUse
 from syncengine.manifest.visibility_lints import visible_pairs
 from syncengine.plan.build import plan
@@ -40,7 +40,7 @@ class Rows(Protocol):
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
 
 
-class Since(NamedTuple):
+class IncrementalPlan(NamedTuple):
     """The plan, and what is settled once it is applied."""
 
     plan: Plan
@@ -56,7 +56,7 @@ def plan_since(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-) -> Since | None:
+) -> IncrementalPlan | None:
     """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows.
 
     `recent`: as the gate takes it.
@@ -68,7 +68,7 @@ def plan_since(
     if settled.shares and not _stand_as_before(settled.files, entries):
         return None
     if not names and not gone:
-        return Since(_nothing(settled, basis), settled)
+        return IncrementalPlan(_nothing(settled, basis), settled)
     if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
         return None
     before = list(_read_before(settled, {*names, *gone}, cache))
@@ -92,7 +92,7 @@ def plan_since(
 class _Change(NamedTuple):
     """What is another now: resources, the digests of all files, what is found in all, and the rows of sources."""
 
-    window: _Window
+    window: ChangedTags
     entries: Mapping[str, str]
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, int]
@@ -105,14 +105,14 @@ def _planned(
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]],
-) -> Since:
+) -> IncrementalPlan:
     """The plan of the change, told as one of everything."""
     window, diagnostics = change.window, change.diagnostics
     wanted = Desired(window.wanted, {}, diagnostics)
     planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
     sources = {**settled.sources, **change.sources}
     unchanged = settled.desired - window.known + planned.summary.unchanged
-    return Since(
+    return IncrementalPlan(
         replace(
             planned,
             summary=replace(planned.summary, unchanged=unchanged),
@@ -157,32 +157,28 @@ def _read_after(
     names: Collection[str],
     entries: Mapping[str, str],
     cache: ManifestCache,
-    before: Iterable[Read],
-) -> list[Read] | None:
+    before: Iterable[ReadFile],
+) -> list[ReadFile] | None:
     """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
     files = [file for file in manifests.files if file.name in names]
-    known = {read.reading.file: read.reading for read in before}
-    fresh = [(file.name, read_one(Reread(file, known.get(file.name)), manifests.defaults)) for file in files]
-    if any(entries[name] != cache.digest(name, each.sha256) for name, each in fresh):
+    known = {read.reading.file: read.packed for read in before}
+    fresh = [read_one(file, manifests.defaults, known.get(file.name)) for file in files]
+    now = cache.entries(files, [read.sha256 for read in fresh])
+    if any(entries[name] != now[name] for name in now) or not all(read.sha256 for read in fresh):
         return None
-    if not all(each.sha256 for _, each in fresh):
-        return None
-    keep(fresh, cache)
-    return [unpacked(each) for _, each in fresh]
+    cache.keep(fresh)
+    return fresh
 
 
-def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[Read]:
+def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[ReadFile]:
     """The changed files as they were; those that are not in the cache any more are left out."""
     for name in sorted(names):
-        packed = cache.get(settled.files[name]) if name in settled.files else None
-        if packed is not None:
-            try:
-                yield unpacked(Fresh(packed, ""))
-            except (msgspec.DecodeError, TypeError):
-                continue
+        read = cache.get(settled.files[name]) if name in settled.files else None
+        if read is not None:
+            yield read
 
 
-def _sources_shrink(before: Iterable[Read], after: Iterable[Read], had: Mapping[str, int]) -> bool:
+def _sources_shrink(before: Iterable[ReadFile], after: Iterable[ReadFile], had: Mapping[str, int]) -> bool:
     """Whether a source is left, is empty, or lost so many rows since it was applied last that losses ask."""
     now = _rows_of_sources(after)
     if not now.keys() >= _rows_of_sources(before).keys() or any(use.is_empty for use in _uses(after)):
@@ -190,25 +186,25 @@ def _sources_shrink(before: Iterable[Read], after: Iterable[Read], had: Mapping[
     return any(SHRINKS.is_exceeded(had.get(identity, 0) - rows, had.get(identity, 0)) for identity, rows in now.items())
 
 
-def _rows_of_sources(reads: Iterable[Read]) -> dict[str, int]:
+def _rows_of_sources(reads: Iterable[ReadFile]) -> dict[str, int]:
     return {use.identity: use.rows for use in _uses(reads)}
 
 
-def _uses(reads: Iterable[Read]) -> Iterator[SourceUse]:
+def _uses(reads: Iterable[ReadFile]) -> Iterator[SourceUse]:
     return (use for read in reads for use in read.reading.sources)
 
 
-def _is_made_less(before: Sequence[Read], after: Sequence[Read]) -> bool:
+def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool:
     """Whether more than one thing made of data goes: whether too much of it, the whole tells (docs/planning.md 2.7).
 
     What stands for a share is what the state records of a template, which is not asked for here.
     """
-    kept = {entry.resource.key for read in after for entry in read.reading.entries}
-    made = (e.resource for read in before for e in read.reading.entries if template_of(e.resource.source))
+    kept = {resource.key for read in after for resource in read.reading.resources}
+    made = (r for read in before for r in read.reading.resources if template_of(r.source))
     return sum(resource.key not in kept for resource in made) > 1
 
 
-class _Window(NamedTuple):
+class ChangedTags(NamedTuple):
     """The resources whose declaration changed: those that are wanted now, and how many of them were before."""
 
     wanted: Mapping[Key, Resource]
@@ -216,7 +212,7 @@ class _Window(NamedTuple):
     known: int
 
 
-def _window(before: Sequence[Read], after: Sequence[Read]) -> _Window | None:
+def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:
     """None where more than tags changes, or more than their bodies."""
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
@@ -225,19 +221,18 @@ def _window(before: Sequence[Read], after: Sequence[Read]) -> _Window | None:
     if not all(key.kind is Kind.TAG or _only_moved(old.get(key), new.get(key)) for key in changed):
         return None
     wanted = {key: new[key] for key in new if old.get(key) != new[key]}
-    return _Window(wanted, tuple(changed), sum(key in old for key in changed))
+    return ChangedTags(wanted, tuple(changed), sum(key in old for key in changed))
 
 
-def _resources(reads: Iterable[Read]) -> dict[Key, Resource] | None:
+def _resources(reads: Iterable[ReadFile]) -> dict[Key, Resource] | None:
     """All that the files declare, in their order; None where one thing is not as simple as that."""
     found: dict[Key, Resource] = {}
     for read in reads:
         reading = read.reading
         if not reading.whole or reading.removed or reading.default_categories:
             return None
-        for entry in reading.entries:
-            resource = entry.resource
-            if not entry.sound or resource.previously or resource.key in found:
+        for resource in reading.resources:
+            if not resource.sound or resource.previously or resource.key in found:
                 return None
             found[resource.key] = resource
     return found
@@ -251,9 +246,9 @@ def _only_moved(old: Resource | None, new: Resource | None) -> bool:
 
 
 def _keeps_to_itself(
-    before: Sequence[Read],
-    after: Sequence[Read],
-    window: _Window,
+    before: Sequence[ReadFile],
+    after: Sequence[ReadFile],
+    window: ChangedTags,
     settled: Settled,
     cache: ManifestCache,
     changed: set[str],
@@ -278,15 +273,17 @@ def _keeps_to_itself(
     return True
 
 
-def _is_seen_as_before(before: Sequence[Read], after: Sequence[Read], settled: Settled, changed: set[str]) -> bool:
+def _is_seen_as_before(
+    before: Sequence[ReadFile], after: Sequence[ReadFile], settled: Settled, changed: set[str]
+) -> bool:
     """Whether no category becomes one of private and public tags, or ceases to be."""
-    was, now = (visible_pairs(e.resource for read in reads for e in read.reading.entries) for reads in (before, after))
+    was, now = (visible_pairs(r for read in reads for r in read.reading.resources) for reads in (before, after))
     told = [d.file for d in settled.diagnostics if d.code == "private-in-shared-category"]
     return was == now if told and changed.isdisjoint(told) else now <= was and not told
 
 
 def _contains_nothing(
-    before: Sequence[Read], after: Sequence[Read], settled: Settled, cache: ManifestCache, others: Sequence[str]
+    before: Sequence[ReadFile], after: Sequence[ReadFile], settled: Settled, cache: ManifestCache, others: Sequence[str]
 ) -> bool:
     """Whether no keyword that changed is part of another, nor has one as a part."""
     for column, other in (("words", "parts"), ("parts", "words")):
@@ -299,8 +296,8 @@ def _contains_nothing(
     return True
 
 
-def _lines(column: str, reads: Iterable[Read]) -> list[str]:
-    return [line for read in reads if (text := getattr(read.compared, column)) for line in text.split("\n")]
+def _lines(column: str, reads: Iterable[ReadFile]) -> list[str]:
+    return [line for read in reads if (text := getattr(read, column)) for line in text.split("\n")]
 
 
 def _is_apart(lines: set[str], texts: Iterable[str], files: int) -> bool:

@@ -26,7 +26,7 @@ from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Approval, Earlier, Loss, counted
-from syncengine.plan.incremental import Since, plan_since
+from syncengine.plan.incremental import IncrementalPlan, plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import Request, Surroundings
@@ -64,7 +64,7 @@ def checked(project: Project, request: Request, around: Surroundings) -> Checked
         return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
-        if not manifests.found and cache.stands(cache.entries(manifests.files, digests), manifests.levels):
+        if _standing_in(cache, manifests, digests):
             return Checked(manifests)
         with recollection(project.state, around.now) as state:
             facts = state.facts()
@@ -89,13 +89,19 @@ def validated(project: Project) -> Valid:
         return _valid(desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
-        known = cache.standing(cache.entries(manifests.files, digests), manifests.levels)
-        if known is not None and not manifests.found:
+        if known := _standing_in(cache, manifests, digests):
             return Valid(known.desired, len(known.files), known.diagnostics)
         wanted = desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
         if not manifests.found:
             cache.remember(VALIDATED, _settled_by(wanted, cache, manifests.levels))
         return _valid(wanted)
+
+
+def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence[str] | None) -> Settled | None:
+    """What was found of these manifests, if they were found to be in order."""
+    if digests is None or manifests.found:
+        return None
+    return cache.standing(cache.entries(manifests.files, digests), manifests.levels)
 
 
 def _valid(wanted: Desired) -> Valid:
@@ -176,7 +182,7 @@ class _Remembering:
     basis: Basis
 
     def plan(self, facts: Facts, request: Request) -> Plan:
-        digests = digests_of(self.found.manifests.files, self.cache)
+        digests = None if self.found.wanted else digests_of(self.found.manifests.files, self.cache)
         since = self.short_way(facts, request, digests) or self._long_way(digests)
         return self._remembered(self._name, since, facts) if self._is_plain(request) else since.plan
 
@@ -188,21 +194,21 @@ class _Remembering:
     def _is_plain(self, request: Request) -> bool:
         return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
 
-    def short_way(self, facts: Facts, request: Request, digests: Sequence[str]) -> Since | None:
+    def short_way(self, facts: Facts, request: Request, digests: Sequence[str] | None) -> IncrementalPlan | None:
         """The plan of what changed since the settled one; None where there is none, or that is not enough."""
         settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
-        if settled is None or settled.generation != facts.generation:
+        if settled is None or digests is None or settled.generation != facts.generation:
             return None
         return self._since(self._name, settled, digests)
 
-    def _long_way(self, digests: Sequence[str]) -> Since:
+    def _long_way(self, digests: Sequence[str] | None) -> IncrementalPlan:
         manifests = self.found.manifests
         reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
         wanted = self.found.wanted or desired(manifests, reads)
         planned = _whole(wanted, self.state, (self.options, self.basis))
-        return Since(planned, _settled_by(wanted, self.cache, self.options.levels))
+        return IncrementalPlan(planned, _settled_by(wanted, self.cache, self.options.levels))
 
-    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> Since | None:
+    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> IncrementalPlan | None:
         def totals() -> Mapping[str, int]:
             if settled.totals is not None:
                 return settled.totals
@@ -215,7 +221,7 @@ class _Remembering:
             settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
         )
 
-    def _remembered(self, name: str, since: Since, facts: Facts) -> Plan:
+    def _remembered(self, name: str, since: IncrementalPlan, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
         planned, settled = since
         if planned.notes or any(leave.unsure for leave in planned.leaves()):

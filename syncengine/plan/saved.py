@@ -7,7 +7,6 @@ author: what a file says is held against the state when it is applied (`consiste
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
+from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan.calls import Item
@@ -64,7 +64,7 @@ def save(plan: Plan, shown: Callable[[Plan], Mapping[str, object]], path: Path) 
     plan = _sealed(plan)
     content = orjson.dumps(shown(plan))[:-1] + EXECUTION + msgspec.json.encode(Execution.of(plan))
     try:
-        write_whole(path, (content, DIGEST, _digest(content).encode(), END), mode=0o600)
+        write_whole(path, (content, DIGEST, sha256_of(content).encode(), END), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
     return plan
@@ -78,7 +78,7 @@ def _sealed(plan: Plan) -> Plan:
 
 def _seal(plan: Plan) -> str:
     """A digest of everything but the id."""
-    return _digest(msgspec.json.encode(Execution.of(replace(plan, basis=replace(plan.basis, id="")))))[:SEAL]
+    return sha256_of(msgspec.json.encode(Execution.of(replace(plan, basis=replace(plan.basis, id="")))))[:SEAL]
 
 
 def is_saved_plan(path: Path) -> bool:
@@ -120,7 +120,7 @@ def _content(path: Path) -> bytes:
     if EXECUTION not in whole:
         raise _unfit(_why_none(path, whole))
     content, _, digest = whole.removesuffix(END).rpartition(DIGEST)
-    if digest.decode("ascii", "replace") != _digest(content):
+    if digest.decode("ascii", "replace") != sha256_of(content):
         raise _unfit(f"{path} was changed after it was saved: plan again")
     return content
 
@@ -147,7 +147,3 @@ def _executed(path: Path, content: bytes) -> Plan:
 
 def _unfit(message: str) -> SyncengineError:
     return SyncengineError(message, code="plan-file")
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

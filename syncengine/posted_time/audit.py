@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from syncengine.posted_time.shares import suffixes, tag_of
 from syncengine.state.inbox_entries import sink_of
+from syncengine.state.inbox_states import GroupState, Outcome
 
-PENDING, SUCCESS = "PENDING", "SUCCESS"
-"""Stored statuses: the one that the interface shows, and the one of what was posted (docs/service.md §2)."""
+PENDING = "PENDING"
+"""The one stored status that the interface shows; that of what was posted is SUCCESS (docs/service.md §2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,13 @@ class Unposted:
 class Known:
     """What the inbox knows of a group: its state, the last answer to the service, the keys that it was given under."""
 
-    state: str
-    outcome: str | None
+    state: GroupState
+    outcome: Outcome | None
     keys: frozenset[str] = frozenset()
 
     @property
     def is_refused(self) -> bool:
-        return self.outcome not in (None, SUCCESS)
+        return self.outcome not in (None, Outcome.SUCCESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,14 @@ def audit(
     others = [
         Other(group.group_id, group.status, group.submitted, known.get(group.group_id), _takers(group, sinks, receipts))
         for group in recent
-        if group.status != SUCCESS
+        if group.status != Outcome.SUCCESS
     ]
     return Audit(len(recent), len(posted), tuple(lacking), tuple(unposted), tuple(others))
 
 
 def _is_posted(group: Listed, known: Known | None) -> bool:
-    if group.status in (PENDING, SUCCESS):
-        return group.status == SUCCESS
+    if group.status in (PENDING, Outcome.SUCCESS):
+        return group.status == Outcome.SUCCESS
     return known is None or not known.is_refused
 
 

@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, USER, meaning
 from syncengine.database.trouble import TroubleKind
-from syncengine.database.url import sqlite_file
 from syncengine.document.diagnostics import in_order
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
@@ -32,9 +31,10 @@ from syncengine.posted_time.sinks.sql import SqlSink, Words
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.wire import objection
 from syncengine.project import delivery_schema as file
+from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import USER as USERS_ZONE
 from syncengine.project.model import MANIFESTS, Project
-from syncengine.project.references import located, secret_at
+from syncengine.project.references import sqlite_file
 from syncengine.templating.names import Scope, Shape
 
 UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, TroubleKind.PERMISSIONS})
@@ -53,7 +53,7 @@ class Built:
 def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False) -> Built:
     """The route of a project; Problems with all that is wrong."""
     section = project.posted_time or file.PostedTimeSection()
-    building = _Building(project, environ, now, offline)
+    building = _Building(project, Connections(project.sources, project.root, environ), now, offline)
     route = building.route(section)
     if building.compiler.found:
         building.databases.close()
@@ -70,7 +70,7 @@ def check(project: Project) -> None:
 @dataclass(slots=True)
 class _Building:
     project: Project
-    environ: Mapping[str, str]
+    connections: Connections
     now: Callable[[], float]
     offline: bool
     databases: Databases = field(default_factory=Databases)
@@ -124,7 +124,7 @@ class _Building:
     def _lookup(self, section: file.LookupSection) -> Lookup | None:
         name, sql = section.name.text, section.sql
         unnamed = f"The database where {name} is looked up"
-        database = self._database(sql.source, sql.url, name, sql.query, unnamed)
+        database = self._database(sql, name, sql.query, unnamed)
         statement, params = self._statement(sql.query, sql.params), self._json(sql.params or {})
         when = self._condition(section.when)
         missing = self._text(section.missing)
@@ -187,7 +187,7 @@ class _Building:
 
     def _sql(self, section: file.Sink, sql: file.SqlSink) -> Sink | None:
         name = section.name.text
-        database = self._database(sql.source, sql.url, name, sql.statement, name)
+        database = self._database(sql, name, sql.statement, name)
         statement, params = self._statement(sql.statement, sql.params), self._json(sql.params or {})
         words = self._words(section)
         if database is None or statement is None or params is None:
@@ -199,22 +199,15 @@ class _Building:
         return sink
 
     def _http(self, section: file.Sink, http: file.HttpSink) -> Sink:
-        source = self.project.sources[http.source.text].http if http.source else None
-        headers = {**((source and source.headers) or {}), **(http.headers or {})}
-        url = source.url if source else http.url
-        assert url is not None
-        timeout = http.timeout or (source and source.timeout) or 30.0
-        at = http.source or section.name
-        address = Address(
-            self._reader(url, f"the URL of {section.name.text}"), self._secrets(headers), timeout, http.health
-        )
-        self._check_address(address, at)
+        found = self.connections.http(http, f"the URL of {section.name.text}", lambda name: f"the header {name}")
+        address = Address(found.url, found.secrets, found.timeout, http.health)
+        self._check_address(address, http.source or section.name)
         return HttpSink(
             section.name.text,
             address,
             method=http.method or "POST",
             path=self.compiler.path(http.path, self.scope) if http.path else None,
-            headers=self._headers(headers),
+            headers=self._headers(found.headers),
             body=None if http.body is None else self._json(http.body),
             refuse_on=frozenset(section.refuse_on or ()),
             words=self._words(section),
@@ -297,32 +290,18 @@ class _Building:
         return statement if statement.names == given else None
 
     def _database(
-        self, source: Written | None, url: Reference | str | None, name: str, at: Written, unnamed: str
+        self, asked: file.LookupQuery | file.SqlSink, name: str, at: Written, unnamed: str
     ) -> Database | None:
-        place = self.project.sources[source.text].sql if source else url
-        assert place is not None
+        source = asked.source
         try:
-            what = f"source {source.text}" if source else name
-            text = self._reader(place, f"the database of {what}")()
-            return self.databases.database(located(text, self.project.root), what, source.text if source else unnamed)
+            what, url = self.connections.database(asked, name)
+            return self.databases.database(url, what, source.text if source else unnamed)
         except Problems as error:
             if self.offline:
                 return Database(sa.create_engine("sqlite://"), name)
             for problem in error.found:
                 self.compiler.findings.at(problem.code, (source or at).line, (source or at).column, problem.message)
             return None
-
-    def _reader(self, setting: Reference | str, what: str) -> Callable[[], str]:
-        if isinstance(setting, str):
-            return lambda: setting
-        return secret_at(setting, self.project.root, self.environ, what).read
-
-    def _secrets(self, headers: Mapping[str, Written | Reference]) -> dict[str, Callable[[], str]]:
-        return {
-            name: self._reader(value, f"the header {name}")
-            for name, value in headers.items()
-            if isinstance(value, Reference)
-        }
 
     def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
         """What the target says of a statement: nothing, a problem of the project, or trouble of its own."""

@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from syncengine.database.errors import FAILURES, Silent, cause, meaning
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.database.trouble import TroubleKind
-from syncengine.database.url import sqlite_file
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
+from syncengine.project.references import sqlite_file
 
 PATIENCE_SECONDS = 30.0
 """How long a whole transaction may take. A server that is frozen obeys no limit of its own."""

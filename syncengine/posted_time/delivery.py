@@ -20,7 +20,7 @@ import orjson
 from syncengine.database.errors import sentence
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.build_route import Built, build
-from syncengine.posted_time.group import Group, read_group, stored
+from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.sink_delivery import Handover
 from syncengine.posted_time.sink_health import Wellbeing
@@ -31,12 +31,12 @@ from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in
 from syncengine.state.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.state.inbox_entries import BETWEEN_TAGS, UNDECIDED
+from syncengine.state.inbox_entries import BETWEEN_TAGS
+from syncengine.state.inbox_states import FETCH, UNDECIDED
 
-__all__ = ["FETCH", "WEBHOOK", "Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
+__all__ = ["Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
 
 T = TypeVar("T")
-FETCH, WEBHOOK = "fetch", "webhook"
 KEEP = 60 * 86400.0
 """How long delivered groups are kept whole, unless the project says otherwise."""
 TIDY = 3600.0
@@ -47,7 +47,6 @@ HOLD = 240.0
 The service offers a group again that it heard nothing of, after a time that is not known: connectors assume 8 minutes.
 """
 
-NO_ID = "This time cannot be read: it has no id."
 UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
 UNREADABLE_NOTE = "what came is no JSON that anybody can read, but for its groupId; nothing of it was kept"
 CONFLICT = (
@@ -302,7 +301,7 @@ class Delivery:
         await to_thread(
             self.inbox.decide,
             entry,
-            verdict.outcome.value,
+            verdict.outcome,
             verdict.message,
             verdict.external_id,
             waits=mechanism == FETCH,

@@ -16,10 +16,10 @@ from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
+from syncengine.state.inbox_states import FETCH
 from syncengine.state.lock import LockLost
 
 T = TypeVar("T")
-MECHANISM = "fetch"
 SINK = "sink"
 """What is waited for, in the event that a sink is in trouble."""
 
@@ -154,8 +154,8 @@ class Fetching:
     async def _kept(self, id: str, group: Group | Unreadable) -> Any:
         """A group in the inbox; None where there is nothing to deliver, or where the inbox could not have it."""
         if not isinstance(group, Unreadable):
-            return await self._tried(id, self._delivery.keep(group, mechanism=MECHANISM))
-        if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=MECHANISM)):
+            return await self._tried(id, self._delivery.keep(group, mechanism=FETCH))
+        if verdict := await self._tried(id, self._delivery.refuse(id, group.digest, mechanism=FETCH)):
             self._tell(Taken(id, verdict))
         return None
 

@@ -15,17 +15,14 @@ from syncengine.document.setting_types import span
 from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.durations import decimal, hours, in_words, round_up, rounded
 from syncengine.posted_time.group import unwrapped
-
-
-class FilterError(ValueError):
-    """A filter was given what it cannot use: the template's fault, or a surprise of the data."""
+from syncengine.templating.filters import FilterTrouble
 
 
 def unit_seconds(unit: object) -> float:
     """`6m` or a number of seconds."""
     seconds = span(unit) if isinstance(unit, str) else unit
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
-        raise FilterError(f"{unit!r} is not a unit like 6m, or a number of seconds")
+        raise FilterTrouble(f"{unit!r} is not a unit like 6m, or a number of seconds")
     return seconds
 
 
@@ -38,13 +35,13 @@ def instant(value: object) -> datetime:
     try:
         return datetime.fromisoformat(str(value))
     except ValueError:
-        raise FilterError(f"{value!r} is not a date") from None
+        raise FilterTrouble(f"{value!r} is not a date") from None
 
 
 def zone(name: str) -> tzinfo:
     found = named_zone(name)
     if found is None:
-        raise FilterError(f"{name!r} is not a time zone")
+        raise FilterTrouble(f"{name!r} is not a time zone")
     return found
 
 
@@ -113,7 +110,7 @@ def objection(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> str 
         return None
     try:
         _PLAIN[name](_TRIAL[name], *given, **named)
-    except FilterError as error:
+    except FilterTrouble as error:
         return f"`{name}`: {error}"
     except (TypeError, ValueError, ArithmeticError):
         shown = ", ".join([*map(repr, given), *(f"{key}={value!r}" for key, value in named.items())])

@@ -6,7 +6,6 @@ Attributes are the interface's names in snake case; `NAMES` has them as template
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -16,21 +15,25 @@ from typing import Any, TypeVar
 
 import orjson
 
+from syncengine.document.digest import sha256_of
 from syncengine.document.text import to_camel
 
 T = TypeVar("T")
+NO_ID = "This time cannot be read: it has no id."
+"""What is said of a group that nobody could be told of: without a `groupId` that is a text."""
 EMPTY_TITLE = "(no title)"
 """What an empty title is called."""
 NARRATIVE_ONLY = "NARRATIVE_ONLY"
 """The narrative type whose rows' descriptions are not to be shown."""
 
 _WRAPPED = re.compile(r"@_(.*?)_@", re.DOTALL)
-_UNFIT = re.compile("[\x00\ud800-\udfff]")
+NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+"""NUL and halves of surrogate pairs, which no database holds."""
 
 
 def clean(text: str) -> str:
     """Text that every database and file holds: without NUL and halves of surrogate pairs."""
-    return _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
+    return NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def unwrapped(text: str) -> str:
@@ -218,33 +221,35 @@ def _cleaned(value: object, levels: int) -> object:
             return value
 
 
-def digest(group: Group) -> str:
-    """What the user posted, as a hash: the same for every offer of the same content.
+ROW_CONTENT = ("activityHour", "firstObservedInHour", "durationSecs", "activity", "description", "activityTypeCode")
+Content = dict[str, Any]
+
+
+def content(group: Group) -> Content:
+    """What the user posted, by the interface's names.
 
     Left out is what the service adds or what changes without the user: status, times of submission, the narrative that
     is made of the rest, and all but the names of tag, user and activity type.
     """
-    rows = sorted(
-        orjson.dumps(
-            (
-                row.activity_hour,
-                row.first_observed_in_hour,
-                row.duration_secs,
-                row.activity,
-                row.description,
-                row.activity_type_code,
-            )
-        )
-        for row in group.time_rows
-    )
-    content = (
-        group.total_duration_secs,
-        group.description,
-        group.group_name,
-        group.local_date,
-        group.narrative_type,
-        sorted(tag.name or "" for tag in group.tags),
-        group.activity_type.code if group.activity_type else None,
-        (group.user.user_id or group.user.external_id or group.user.email) if group.user else None,
-    )
-    return hashlib.sha256(b"\n".join((orjson.dumps(content), *rows))).hexdigest()
+    user = group.user
+    return {
+        "totalDurationSecs": group.total_duration_secs,
+        "description": group.description,
+        "groupName": group.group_name,
+        "localDate": group.local_date,
+        "narrativeType": group.narrative_type,
+        "tags": sorted(tag.name or "" for tag in group.tags),
+        "activityType": group.activity_type.code if group.activity_type else None,
+        "user": (user.user_id or user.external_id or user.email) if user else None,
+        "timeRows": [{name: getattr(row, NAMES[TimeRow][name]) for name in ROW_CONTENT} for row in group.time_rows],
+    }
+
+
+def digest(group: Group) -> str:
+    """A hash of what the user posted: the same for every offer of the same content, in whichever order its rows come.
+
+    It is kept in inboxes and receipts: neither the order of fields nor the form of values may change.
+    """
+    *fields, rows = content(group).values()
+    parts = (orjson.dumps(fields), *sorted(orjson.dumps(list(row.values())) for row in rows))
+    return sha256_of(b"\n".join(parts))

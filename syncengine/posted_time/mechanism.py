@@ -24,9 +24,9 @@ from syncengine.service.operations import (
 )
 from syncengine.service.posted_time import refusal
 from syncengine.state import mechanism as store
+from syncengine.state.inbox_states import FETCH, WEBHOOK
 from syncengine.state.mechanism import Mechanism
 
-FETCH, WEBHOOK = "fetch", "webhook"
 ENDING: dict[str, Operation] = {FETCH: UNREGISTER_FETCH_CLIENT, WEBHOOK: UNREGISTER_WEBHOOK}
 
 

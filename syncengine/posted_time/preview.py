@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from syncengine.posted_time.group import read_group
+from syncengine.posted_time.audit import PENDING
+from syncengine.posted_time.group import NO_ID, read_group
 from syncengine.posted_time.route import Route
 from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
 from syncengine.posted_time.templates import Variables, plain
 from syncengine.service.posted_time import group_id
-
-NO_ID = "This time cannot be read: it has no id."
-"""A `groupId` that is a text; nobody could be told what became of it."""
+from syncengine.state.inbox_states import Outcome
 
 SAMPLE: Mapping[str, Any] = {
     "groupId": "00000000-0000-4000-8000-000000000001",
@@ -23,7 +22,7 @@ SAMPLE: Mapping[str, Any] = {
     "localDate": "2024-05-02",
     "groupName": "Patents EU",
     "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
-    "status": "PENDING",
+    "status": PENDING,
     "submissionTime": 1714662000000,
     "tags": [{"name": "ACME-0042", "path": "/", "description": "Opposition", "externalId": "4711"}],
     "activityType": {"code": "A101", "label": "Plan and prepare for"},
@@ -67,9 +66,9 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
     group = read_group(raw)
     has_id = group_id(raw) is not None
     prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
-    document: dict[str, Any] = {"groupId": group.group_id, "outcome": "SUCCESS", "message": None}
+    document: dict[str, Any] = {"groupId": group.group_id, "outcome": Outcome.SUCCESS, "message": None}
     if isinstance(prepared, Refused | Failed):
-        document["outcome"] = "FAILURE" if isinstance(prepared, Refused) else "RETRIABLE_FAILURE"
+        document["outcome"] = Outcome.REFUSED if isinstance(prepared, Refused) else Outcome.TROUBLE
         document["message"] = (prepared.detail if isinstance(prepared, Failed) else None) or prepared.message
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
     seen = prepared.variables

@@ -5,13 +5,13 @@ Everything that can be wrong with a group is found here, before any sink is give
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.document.digest import sha256_of
 from syncengine.posted_time.clock import group_start, placed
 from syncengine.posted_time.durations import duration_of, objection
 from syncengine.posted_time.group import Group, PostedTag, digest, without_descriptions
@@ -199,7 +199,7 @@ class Route:
         parcels = []
         for sink, part in taking:
             # Parts are another content: who was given the whole under this key is not given a part of it again.
-            mark = content if part is whole else hashlib.sha256(f"{content}/each tag".encode()).hexdigest()
+            mark = content if part is whole else sha256_of(f"{content}/each tag")
             seen = part.variables
             parcels.append((sink, Parcel(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen)))
         return Prepared(whole.variables, tuple(parcels))

@@ -8,10 +8,10 @@ digest of its name after a `/`, which stands in no sink's name.
 from __future__ import annotations
 
 import base64
-import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from syncengine.document.digest import sha256_of
 from syncengine.posted_time.durations import Duration, hours
 from syncengine.posted_time.group import Group, PostedTag
 from syncengine.state.inbox_entries import PART
@@ -69,8 +69,7 @@ def _names(names: Iterable[str | None]) -> list[str]:
 
 
 def _suffix(name: str) -> str:
-    digest = hashlib.sha256(name.encode()).digest()[:15]
-    return PART + base64.b32encode(digest).decode().lower()
+    return PART + base64.b32encode(bytes.fromhex(sha256_of(name))[:15]).decode().lower()
 
 
 def _divide(seconds: int, parts: int) -> list[int]:

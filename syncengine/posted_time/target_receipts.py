@@ -15,9 +15,9 @@ from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.audit import Taken
 from syncengine.posted_time.databases import Database
+from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import Sink, SqlSink
 from syncengine.project.model import Project
-from syncengine.project.references import located, secret_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,8 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
 
 async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: SqlSink) -> Sequence[Taken]:
     name = sink.name.text
-    what = f"source {sql.source.text}" if sql.source else name
-    place = project.sources[sql.source.text].sql if sql.source else sql.url
-    assert place is not None
-    url = place if isinstance(place, str) else secret_at(place, project.root, environ, f"the database of {what}").read()
-    engine = open_engine(located(url, project.root), what)
+    what, url = Connections(project.sources, project.root, environ).database(sql, name)
+    engine = open_engine(url, what)
     try:
         signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
     finally:

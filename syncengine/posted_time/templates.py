@@ -12,19 +12,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from jinja2 import (
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-    TemplateError,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    Undefined,
-    nodes,
-)
+from jinja2 import FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, Undefined, nodes
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.template_types import Written
@@ -32,19 +22,9 @@ from syncengine.document.text import to_camel
 from syncengine.posted_time import group, url_paths
 from syncengine.posted_time.durations import Duration, NotPositive
 from syncengine.posted_time.filters import FILTERS, objection
-from syncengine.templating.delivery_budget import (
-    BOUNDED,
-    Bounded,
-    TooMuch,
-    Unfit,
-    check_call,
-    check_operation,
-    limited,
-    shown,
-    spent,
-    worth,
-)
-from syncengine.templating.names import Scope, Shape, shape_of, unknown_names, variables_of
+from syncengine.templating.deliveries import DeliverySandbox, deliverable, limited
+from syncengine.templating.names import Scope, Shape, shape_of, unknown_fields, variables_of
+from syncengine.templating.troubles import SURPRISES, named_trouble, syntax_trouble
 
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     **group.NAMES,
@@ -65,20 +45,6 @@ SCOPE: Scope = {
 
 Variables = Mapping[str, Any]
 _MARKS = ("{{", "{%", "{#")
-_SURPRISES = (
-    TemplateError,
-    ArithmeticError,
-    TypeError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    RecursionError,
-    MemoryError,
-    TooMuch,
-    Unfit,
-)
-_IN_WORDS = (TemplateError, TooMuch, Unfit)
-"""Of these, what is said is meant for people."""
 
 
 class RenderTrouble(Exception):
@@ -96,63 +62,15 @@ class Undeliverable(RenderTrouble):
         self.told = told
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """Fields by the interface's names; what is none has every field, and it is none."""
-
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
-
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = Bounded().visit(super()._parse(source, name, filename))
-        return tree
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        check_operation(spent(), operator, left, right)
-        return super().call_binop(context, operator, left, right)
-
-    def call(self, __context: Any, __obj: Any, *given: Any, **named: Any) -> Any:
-        check_call(__obj, given, named)
-        return super().call(__context, __obj, *given, **named)
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        if obj is None:
-            return None
-        names = NAMES.get(type(obj))
-        if names is None:
-            # A row's column may be called like a method of dict: `lookup.matter.items`.
-            return obj[attribute] if type(obj) is dict and attribute in obj else super().getattr(obj, attribute)
-        return getattr(obj, names[attribute]) if attribute in names else self.undefined(obj=obj, name=attribute)
-
-    def getitem(self, obj: Any, argument: Any) -> Any:
-        if obj is None or type(obj) in NAMES:
-            return self.getattr(obj, argument)
-        return super().getitem(obj, argument)
-
-
-class _PathEnvironment(_Environment):
+class _PathEnvironment(DeliverySandbox):
     """The same for paths, in which every value is quoted; also in what they include."""
 
-    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = url_paths.Quoting().visit(super()._parse(source, name, filename))
-        return tree
+    rewritings = (url_paths.Quoting, *DeliverySandbox.rewritings)
 
 
-def environment(root: Path | None = None, kind: type[_Environment] = _Environment) -> _Environment:
+def environment(root: Path, kind: type[DeliverySandbox] = DeliverySandbox) -> DeliverySandbox:
     """The sandbox that all templates of a project are compiled in."""
-    made = kind(
-        undefined=StrictUndefined,
-        autoescape=False,
-        finalize=shown,
-        optimized=False,  # nothing is evaluated before there is a budget for it
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-        loader=FileSystemLoader(str(root)) if root else None,
-    )
-    made.filters.update({**BOUNDED, **FILTERS, **url_paths.FILTERS})
-    for name in ("lipsum", "cycler"):
-        made.globals.pop(name, None)
-    return made
+    return kind(NAMES, {**FILTERS, **url_paths.FILTERS}, FileSystemLoader(str(root)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +91,8 @@ class Text:
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
             raise Undeliverable(str(error), f"the template at {self.place} rounds up what is not above zero") from None
-        except _SURPRISES as error:
-            words = str(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {error}"
-            raise RenderTrouble(f"the template at {self.place} failed: {words}") from None
+        except SURPRISES as error:
+            raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
 
     def render(self, variables: Variables) -> str:
         """The same as text; none is empty."""
@@ -192,7 +109,7 @@ Json = Callable[[Variables], Any]
 
 def _defined(value: Any) -> Any:
     """What `x if y` comes to without an else is none; any other name without a value fails."""
-    value = worth(value)
+    value = deliverable(value)
     return None if isinstance(value, Undefined) else value
 
 
@@ -300,11 +217,11 @@ class Compiler:
             self._environment.compile(parsed)
             parsed = self._environment.parse(source)  # compiling may rewrite the tree
         except TemplateSyntaxError as error:
-            findings.at("bad-template", line + error.lineno - 1, column, f"the template is wrong: {error.message}")
+            findings.at("bad-template", line + error.lineno - 1, column, syntax_trouble(error, self._environment))
             return None
         scope = {**self._environment.globals, **self._scope, **(more or {})}
         known = {name: shape if isinstance(shape, Shape) else None for name, shape in scope.items()}
-        unknown = unknown_names(parsed, known)
+        unknown = unknown_fields(parsed, known)
         for where, message in unknown:
             findings.at("unknown-name", line + where - 1, column, message)
         wrong = [(call.lineno, why) for call in parsed.find_all(nodes.Filter) if (why := _misused(call))]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from enum import Enum
 
 from syncengine.state.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_states import EventKind
 
 
 class Step(Enum):
@@ -50,8 +51,8 @@ def is_divided_otherwise(entry: Entry, sink: str, keys: Collection[str]) -> bool
 
 def settled_content(story: Sequence[Event]) -> str | None:
     """The content that a conflict was about when a person settled it last: a group as JSON, as it was offered."""
-    settled = max((place for place, event in enumerate(story) if event.kind == "settled"), default=0)
-    offered = (event.detail for event in reversed(story[:settled]) if event.kind == "offered" and event.detail)
+    settled = max((place for place, event in enumerate(story) if event.kind == EventKind.SETTLED), default=0)
+    offered = (event.detail for event in reversed(story[:settled]) if event.kind == EventKind.OFFERED and event.detail)
     return next(offered, None)
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, unquote
 
-from jinja2 import nodes
+from jinja2 import nodes, pass_environment
 from jinja2.filters import do_urlencode
 from jinja2.visitor import NodeTransformer
 
-from syncengine.templating.delivery_budget import shown
+from syncengine.templating.sandbox import Sandbox
 
 UPWARDS = frozenset({".", ".."})
 
@@ -44,15 +44,17 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
             return nodes.Filter(part, "_quoted", [], [], None, None, lineno=part.lineno)
 
 
-def quote_value(value: Any) -> str:
+@pass_environment
+def quote_value(sandbox: Sandbox, value: Any) -> str:
     """A value as one piece of a path or query: all but letters, digits, `-`, `.`, `_` and `~` is percent-encoded."""
-    return quote(str(shown(None, value)), safe="")
+    return quote(str(sandbox.finalized(value)), safe="")
 
 
-def encode_value(value: Any) -> str:
+@pass_environment
+def encode_value(sandbox: Sandbox, value: Any) -> str:
     """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
     is_query = isinstance(value, Iterable) and not isinstance(value, str)
-    return do_urlencode(value) if is_query else quote_value(value)
+    return do_urlencode(value) if is_query else quote_value(sandbox, value)
 
 
 FILTERS = {"_quoted": quote_value, "_encoded": encode_value}

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.state.inbox_states import Outcome
 
-
-class Outcome(StrEnum):
-    """What the service is told: SUCCESS, FAILURE, RETRIABLE_FAILURE."""
-
-    SUCCESS = "SUCCESS"
-    REFUSED = "FAILURE"
-    TROUBLE = "RETRIABLE_FAILURE"
+__all__ = ["Outcome", "SinkTrouble", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)

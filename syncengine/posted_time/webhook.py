@@ -26,8 +26,8 @@ from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
 from syncengine.posted_time.verdict import Outcome, Verdict
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
+from syncengine.state.inbox_states import WEBHOOK
 
-MECHANISM = "webhook"
 MAX_BODY = 1024 * 1024
 BIND = ("127.0.0.1", 8080)
 READ_SECONDS = 20.0
@@ -150,7 +150,7 @@ class Receiver:
     async def _taken(self, group: Group) -> Response:
         id = group_id(group) or ""
         try:
-            verdict = await self._delivery.take(group, mechanism=MECHANISM)
+            verdict = await self._delivery.take(group, mechanism=WEBHOOK)
         except Exception as error:  # whatever it is, the service is to call again
             self._tell(Waiting("take", f"{id}: {said(error)}", 0.0))
             return PlainTextResponse(LATER, 503)

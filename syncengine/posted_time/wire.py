@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from syncengine.posted_time.group import clean
+from syncengine.posted_time.group import NOT_TEXT, clean
 from syncengine.posted_time.templates import Text, Undeliverable, Variables, plain
 
 MAX_LINE = 8000
@@ -31,12 +31,11 @@ _SENTENCE = "This time cannot be delivered: {why}. Please post it again without 
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _UNFIT_FOR_PEOPLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
-_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def objection(text: str) -> str | None:
     """Why no header can hold this, whatever it is made of."""
-    if _NOT_TEXT.search(text):
+    if NOT_TEXT.search(text):
         return NO_TEXT
     if _CONTROLS.search(text):
         return CONTROL
@@ -65,7 +64,7 @@ def document(value: Any, name: str) -> bytes:
 
 def parameter(text: str) -> str:
     """Text that every database takes; Undeliverable."""
-    if _NOT_TEXT.search(text):
+    if NOT_TEXT.search(text):
         raise undeliverable(NO_TEXT, "a parameter")
     return text
 
@@ -73,8 +72,8 @@ def parameter(text: str) -> str:
 def reference(text: Text | None, variables: Variables) -> str | None:
     """A sink's reference, if the project makes one; Undeliverable for one that the service would never accept."""
     value = text.render(variables) if text else ""
-    if _NOT_TEXT.search(value) or len(value) > MAX_REFERENCE:
-        raise undeliverable(NO_TEXT if _NOT_TEXT.search(value) else TOO_LONG, "externalId")
+    if NOT_TEXT.search(value) or len(value) > MAX_REFERENCE:
+        raise undeliverable(NO_TEXT if NOT_TEXT.search(value) else TOO_LONG, "externalId")
     return value or None
 
 

@@ -28,6 +28,11 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
             file.writelines(parts)
         return
     refuse_links(path)
+    replace_whole(place, parts, mode=mode)
+
+
+def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
+    """Write a file of our own, wherever its folder leads; OSError as from `write_whole`."""
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name[:50]}-")
     try:
         with os.fdopen(handle, "wb") as file:

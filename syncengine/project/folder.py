@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from syncengine.project.atomic_write import replace_whole
+
 NAME = ".syncengine"
 IGNORING = "# Made by syncengine: what is in here belongs to this machine.\n*\n"
 
@@ -13,4 +15,4 @@ def make(folder: Path) -> None:
     own = next((each for each in (folder, *folder.parents) if each.name == NAME and not each.exists()), None)
     folder.mkdir(parents=True, exist_ok=True)
     if own is not None:
-        (own / ".gitignore").write_text(IGNORING, encoding="utf-8")
+        replace_whole(own / ".gitignore", [IGNORING.encode()])

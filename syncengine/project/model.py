@@ -12,9 +12,9 @@ from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.delivery_schema import PostedTimeSection, Source
-from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, state_at
+from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
 from syncengine.project.schema import Level, Limit, Ownership
-from syncengine.project.secret_places import SecretPlaces, sqlite_files, sqlite_path
+from syncengine.project.secret_places import SecretPlaces, sqlite_files
 from syncengine.resource import Removal
 
 FILE_NAME = "syncengine.yaml"
@@ -146,7 +146,7 @@ class Project:
         files = {found for name in self._secrets.files for found in self._file(name)}
         databases = {*map(self._place, self._secrets.databases), self.environ.get("SYNCENGINE_STATE", "")}
         for place in databases:
-            for found in self._file(sqlite_path(place.strip())):
+            for found in self._file(str(sqlite_file(place.strip()) or "")):
                 files |= sqlite_files(found)
         return files
 

@@ -42,6 +42,14 @@ def located(text: str, root: Path) -> str:
     return text if URL.match(text) else str(root / Path(text).expanduser())
 
 
+def sqlite_file(url: str) -> Path | None:
+    """Return the file of a SQLite database, which a plain path is; None for another URL, and for no text at all."""
+    scheme, colon, rest = url.partition("://")
+    if not colon:
+        return Path(url) if url else None
+    return Path(rest.removeprefix("/").partition("?")[0]) if scheme.startswith("sqlite") else None
+
+
 _AS_PATH = re.compile(r"(?:/|~|\.{1,2}/)")
 _NO_PATH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|.*[@=]")
 KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.setting_types import REFERENCE_KEYS, URL, Reference
+from syncengine.document.setting_types import REFERENCE_KEYS, Reference
 
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""
@@ -88,10 +88,3 @@ def _place(node: Node | None) -> Iterator[str | Reference]:
 def sqlite_files(database: Path) -> set[Path]:
     """A SQLite database, and what stands beside it while it is open."""
     return {Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")}
-
-
-def sqlite_path(place: str) -> str:
-    """Where the file of a SQLite database is; empty for a database on a server."""
-    if not URL.match(place):
-        return place
-    return place.partition(":///")[2].partition("?")[0] if place.startswith("sqlite") else ""

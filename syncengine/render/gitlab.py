@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 
 from syncengine.apply.report import Report
+from syncengine.document.digest import sha256_of
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.diagnostics import message
 from syncengine.render.escape import visible
@@ -33,7 +33,7 @@ def fingerprints(found: Sequence[Diagnostic]) -> Iterator[str]:
     for diagnostic in found:
         identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
         seen[identity] += 1
-        yield sha256(repr((*identity, seen[identity])).encode()).hexdigest()
+        yield sha256_of(repr((*identity, seen[identity])))
 
 
 def _issue(diagnostic: Diagnostic, fingerprint: str, look: Look) -> Document:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from syncengine.posted_time.content_changes import ContentChange, changes_of
 from syncengine.posted_time.group import read_group
 from syncengine.posted_time.shares import tag_of
-from syncengine.render.escape import visible
+from syncengine.render.escape import excerpts, quoted, visible, wrapped
 from syncengine.render.json import Document
 from syncengine.render.state import when
 from syncengine.render.words import counted
-from syncengine.state.inbox_entries import SUCCESS, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_entries import Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_states import EventKind, GroupState, Outcome
 
 INBOX_FORMAT = "syncengine.inbox/v1"
 GROUP_FORMAT = "syncengine.group/v1"
 PREVIEW_FORMAT = "syncengine.preview/v1"
 _ROOM = 40
+_WIDTH = 80
 
 
 def entries_document(entries: Sequence[Entry]) -> Document:
@@ -88,19 +91,20 @@ def _entry_lines(entry: Entry, room: int) -> str:
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
     why = _why(entry)
-    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome != SUCCESS else ""
+    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not Outcome.SUCCESS else ""
     return first + (f"  {answer}{visible(why)}\n" if why else "")
 
 
 def _why(entry: Entry) -> str | None:
     """What whoever posted was told, and why it is so for whoever runs this."""
-    if entry.note and entry.message and entry.state != "conflict":
+    if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
         return f"{entry.message} [{entry.note}]"
     return entry.note or entry.message
 
 
 def story_document(entry: Entry, events: Sequence[Event]) -> Document:
-    """`time show` for machines."""
+    """`time show` for machines; `changes` is there where other content was offered."""
+    changes = changes_of(entry, events)
     told = [
         {
             "at": when(event.at),
@@ -112,8 +116,9 @@ def story_document(entry: Entry, events: Sequence[Event]) -> Document:
             "message": event.message,
             "externalId": event.external_id,
             "detail": event.detail,
+            **({"changes": changes_document(changes[place])} if place in changes else {}),
         }
-        for event in events
+        for place, event in enumerate(events)
     ]
     return {"format": GROUP_FORMAT, **entry_document(entry), "group": entry.raw() or None, "story": told}
 
@@ -124,7 +129,9 @@ def story_text(entry: Entry, events: Sequence[Event]) -> str:
     lines += ["sinks:"] if entry.deliveries else []
     lines += [_delivered_line(found, entry) for found in entry.deliveries]
     lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
-    lines += [_event_line(event, entry) for event in events]
+    changes = changes_of(entry, events)
+    for place, event in enumerate(events):
+        lines += [_event_line(event, entry), *changes_lines(changes.get(place, ()))]
     return "\n".join(lines) + "\n"
 
 
@@ -150,23 +157,23 @@ def _delivered_line(found: Delivered, entry: Entry) -> str:
     return f"  {_called(found.sink, entry)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
 
 
-TOLD: Mapping[str, str] = {
-    "offered": "offered",
-    "revised": "other content: the next revision",
-    "attempt": "given to",
-    "verdict": "verdict",
-    "conflict": "conflict",
-    "status": "the service accepted",
-    "unaccepted": "the service did not accept",
-    "given-up": "given up",
-    "asked": "asked for again",
-    "settled": "settled by hand",
+EVENT_WORDS: Mapping[str, str] = {
+    EventKind.OFFERED: "offered",
+    EventKind.REVISED: "other content: the next revision",
+    EventKind.ATTEMPT: "given to",
+    EventKind.VERDICT: "verdict",
+    EventKind.CONFLICT: "conflict",
+    EventKind.STATUS: "the service accepted",
+    EventKind.UNACCEPTED: "the service did not accept",
+    EventKind.GIVEN_UP: "given up",
+    EventKind.ASKED: "asked for again",
+    EventKind.SETTLED: "settled by hand",
 }
-"""Kinds of events, in words."""
+"""Kinds of events, as the story tells them."""
 
 
 def _event_line(event: Event, entry: Entry) -> str:
-    parts = [TOLD.get(event.kind, event.kind)]
+    parts = [EVENT_WORDS.get(event.kind, event.kind)]
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
@@ -176,9 +183,34 @@ def _event_line(event: Event, entry: Entry) -> str:
 
 
 def _detail(event: Event) -> str | None:
-    if event.kind == "unaccepted":
+    if event.kind == EventKind.UNACCEPTED:
         return f"{event.detail} times" if event.detail else None
-    return None if event.kind == "offered" else event.detail
+    return None if event.kind == EventKind.OFFERED else event.detail
+
+
+def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
+    """What differs between two contents, for machines."""
+    return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
+
+
+def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
+    """What differs between two contents, in lines of 80 columns."""
+    for change in changes:
+        before, after = excerpts(_content_value(change.before), _content_value(change.after))
+        first, *rest = wrapped(f"{change.field}: {before} → {after}", _WIDTH - 6)
+        yield from (f"    {first}", *(f"      {line}" for line in rest))
+
+
+def _content_value(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return quoted(value)
+        case dict():
+            return ", ".join(f"{name} {_content_value(inner)}" for name, inner in value.items() if inner is not None)
+        case _:
+            return "unreadable" if value != value else str(value)  # nan is unlike itself
 
 
 def preview_text(document: Document) -> str:

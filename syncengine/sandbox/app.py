@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.sandbox import control
@@ -25,6 +24,7 @@ from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.interface import PREFIX, Interface
 from syncengine.sandbox.long_poll import Bell
 from syncengine.sandbox.transfer import WIRE, Wire
+from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 LOOPBACK = "127.0.0.1"
 API_KEY = "sandbox"
@@ -78,7 +78,7 @@ def running_sandbox(
     """A sandbox in a thread of this process, answering when the block is entered, gone when it is left."""
     with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
         started = threading.Event()
-        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, http=_reading_for(read_seconds))
+        server = _Server(sandbox, api_key, log_level="critical", on_ready=started.set, read_seconds=read_seconds)
         running = _running(listening, api_key)
         thread = threading.Thread(target=server.run, args=([listening],), name="sandbox", daemon=True)
         thread.start()
@@ -106,45 +106,18 @@ def _running(listening: socket.socket, api_key: str) -> RunningSandbox:
     return RunningSandbox(f"{origin}{PREFIX}", f"{origin}/sandbox", api_key, f"{origin}/")
 
 
-class _Protocol(H11Protocol):
+class _Protocol(BoundedProtocol):
     """HTTP/1.1 whose requests can reach their connection, which ASGI has no word for, and have a time to come in."""
-
-    read_seconds = READ_SECONDS
-    _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
         super().connection_made(transport)
         # Head and body leave in two writes: without this, each answer waits 40 ms for the client's acknowledgement.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
-        self._watch()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._watch()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._let_be()
-        super().connection_lost(exc)
-
-    def _watch(self) -> None:
-        """From the first byte of a request, or from the connection, to the last: however slowly they drip."""
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._let_be()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(self.read_seconds, self.transport.abort)
-
-    def _let_be(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-def _reading_for(seconds: float) -> type[_Protocol]:
-    class Protocol(_Protocol):
-        read_seconds = seconds
-
-    return Protocol
+    def cut(self) -> None:
+        """No answer: what a service does that is gone."""
+        self.transport.abort()
 
 
 class _Server(uvicorn.Server):
@@ -157,7 +130,7 @@ class _Server(uvicorn.Server):
         *,
         log_level: str,
         on_ready: Callable[[], None],
-        http: type[_Protocol] = _Protocol,
+        read_seconds: float = READ_SECONDS,
     ) -> None:
         self._stopping = asyncio.Event()
         self._on_ready = on_ready
@@ -166,7 +139,7 @@ class _Server(uvicorn.Server):
         self._callbacks = Callbacks(sandbox, bell)
         config = uvicorn.Config(
             build(sandbox, api_key, self._stopping, bell),
-            http=http,
+            http=bounded(_Protocol, Bounds(read_seconds, most_unread=sys.maxsize)),
             ws="none",
             loop="asyncio",
             lifespan="off",

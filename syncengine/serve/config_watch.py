@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from syncengine.document.digest import sha256_of_parts
 from syncengine.project.model import Project
 
 LOOK_SECONDS = 2.0
@@ -13,14 +13,14 @@ LOOK_SECONDS = 2.0
 
 def fingerprint(project: Project) -> str:
     """Of everything that a reload would read anew; a file that is not there counts as such."""
-    found = hashlib.sha256()
-    for path in _files(project):
-        found.update(str(path).encode() + b"\0")
-        try:
-            found.update(path.read_bytes())
-        except OSError as error:
-            found.update(f"errno {error.errno}".encode())
-    return found.hexdigest()
+    return sha256_of_parts(str(path).encode() + b"\0" + _content(path) for path in _files(project))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return f"errno {error.errno}".encode()
 
 
 def _files(project: Project) -> Iterator[Path]:

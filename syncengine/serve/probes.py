@@ -15,8 +15,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
-from syncengine.serve.guard import guarded
 from syncengine.serve.readiness import Standing
+from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -67,7 +67,7 @@ class Server:
         http: type[asyncio.Protocol] | None = None,
     ) -> None:
         self._application = application
-        self._http = http or guarded()
+        self._http = http or bounded(BoundedProtocol, Bounds())
         self._address = address
         self._patience = patience
         self._running: asyncio.Task[None] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from syncengine.document.digest import sha256_of
 from syncengine.errors import AuthFailed, SyncengineError, Unreachable, Usage
 from syncengine.service.answers import Answer, read_loosely
 from syncengine.service.client import Client
@@ -89,13 +89,13 @@ def _read(piece: bytes) -> Group | Unreadable:
     try:
         return _group(read_loosely(piece))
     except orjson.JSONDecodeError:
-        return Unreadable(_identity(id_in(piece)), hashlib.sha256(piece).hexdigest())
+        return Unreadable(_identity(id_in(piece)), sha256_of(piece))
 
 
 def _group(item: object) -> Group | Unreadable:
     if isinstance(item, dict):
         return item
-    return Unreadable(None, hashlib.sha256(repr(item).encode("utf-8", "replace")).hexdigest())
+    return Unreadable(None, sha256_of(repr(item).encode("utf-8", "replace")))
 
 
 def group_id(group: Group) -> str | None:

@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from syncengine.effects import Leave
+from syncengine.resource import Kind
 
 JsonObject = dict[str, object]
 
 EMPTY: Mapping[str, object] = {"path": "/", "assigneeExternalIds": [], "visibility": "PUBLIC"}
 """Explicit empties that are not the empty text."""
 
-UNCLEARABLE = frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
+UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
+    Kind.TAG: frozenset({"description", "createdTimestamp", "modifiedTimestamp", "closedTimestamp"}),
+    Kind.CATEGORY: frozenset(),
+    Kind.ACTIVITY_TYPE: frozenset(),
+}
+"""Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
 
 
 def tag(leave: Leave, category_id: str | None, *, spell_name: bool) -> JsonObject:
@@ -23,7 +29,7 @@ def tag(leave: Leave, category_id: str | None, *, spell_name: bool) -> JsonObjec
     name = leave.key.name
     body: JsonObject = {"name": name}
     for cleared in leave.cleared:
-        if cleared not in UNCLEARABLE:
+        if cleared not in UNCLEARABLE[Kind.TAG]:
             body["tagCategoryId" if cleared == "category" else cleared] = EMPTY.get(cleared, "")
     for field, value in leave.fields.items():
         if field == "category":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cache
 from types import NoneType
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from syncengine.document.digest import sha256_of
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status, Value
 
 COLUMNS = (
@@ -141,4 +141,4 @@ def digest(row: Recorded | None) -> str:
         sorted(body.keywords),
         body.metadata,
     )
-    return hashlib.sha256(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    return sha256_of(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS))[:32]

@@ -20,20 +20,20 @@ from sqlalchemy import exc
 from sqlalchemy.engine import make_url
 from sqlalchemy.pool import StaticPool
 
+from syncengine.database.errors import sqlite_code
 from syncengine.database.open import sqlite_engine
-from syncengine.database.state_errors import (
+from syncengine.project import folder as own_folder
+from syncengine.project.references import sqlite_file
+from syncengine.state import tables
+from syncengine.state.errors import (
     FOREIGN,
     MISSING,
     NO_DRIVER,
     TOO_NEW,
     TOO_OLD,
     UNSUPPORTED,
-    sqlite_code,
     told,
 )
-from syncengine.database.url import sqlite_file
-from syncengine.project import folder as own_folder
-from syncengine.state import tables
 from syncengine.state.info import VERSION
 from syncengine.state.location import refuse_no_state
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
 from syncengine.state.codec import from_json, to_json
+from syncengine.state.holder import Holder, actor
 from syncengine.state.journal import CALL, FAILED, INTENDED, SETTLED
 from syncengine.state.journal_detail import Detail, read
 from syncengine.state.tables import JOURNAL, RUNS
@@ -43,6 +44,12 @@ class Run:
     approvals: tuple[str, ...] = ()
     exit_code: int | None = None
     reason: str | None = None
+
+    @classmethod
+    def here(cls, id: str, started: float, holder: Holder, environ: Mapping[str, str]) -> Run:
+        """Return a run of this process, of no plan and no commit."""
+        who = actor(environ)
+        return cls(id, started, holder.command, None, holder.host, holder.user, holder.job_url, None, None, actor=who)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ def _run(row: sa.Row[Any]) -> Run:
         about = {"counts": about}
     return Run(
         id=row.id,
-        started=row.started,
+        started=float(row.started),
         command=row.command,
         plan=row.plan,
         host=row.host,
@@ -121,7 +128,7 @@ def _run(row: sa.Row[Any]) -> Run:
         job_url=row.job_url,
         commit=row.revision,
         clean=row.clean,
-        ended=row.ended,
+        ended=None if row.ended is None else float(row.ended),
         outcome=row.outcome,
         counts=about["counts"],
         actor=about.get("actor"),
@@ -137,7 +144,9 @@ def plan_ended(connection: sa.Connection, plan: str) -> bool:
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
-    return connection.execute(sa.select(RUNS.c.id).where(RUNS.c.plan == plan).limit(1)).first() is not None
+    """Whether a run of it may have sent something; one that was refused has not."""
+    begun = sa.and_(RUNS.c.plan == plan, RUNS.c.outcome.is_distinct_from(REFUSED))
+    return connection.execute(sa.select(RUNS.c.id).where(begun).limit(1)).first() is not None
 
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:

@@ -14,13 +14,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.database.state_errors import BUSY
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import Database, open_database
+from syncengine.state.errors import BUSY
 from syncengine.state.inbox_entries import (
-    ANSWERED,
-    STATE_OF,
-    SUCCESS,
     Acknowledgement,
     Delivered,
     Entry,
@@ -30,6 +27,7 @@ from syncengine.state.inbox_entries import (
     Status,
 )
 from syncengine.state.inbox_queries import PIECE, Reading, entry_of, last_of, of_sink
+from syncengine.state.inbox_states import FETCH, FINAL, FIRST, EventKind, GroupState, Outcome, Trigger, next_state
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
@@ -74,8 +72,8 @@ class Inbox(Reading):
                 # What tells no contents apart may be newer: the group as it came last is what is yet to be delivered.
                 again = offer.content() if same and not known.is_delivered else {}
                 connection.execute(_update(offer.group_id, **{**again, **change}))
-            _tell(connection, offer.group_id, known.revision if known else 1, at, "offered", message=offer.mechanism,
-                  detail=None if same else offer.body)  # fmt: skip
+            told = {"message": offer.mechanism, "detail": None if same else offer.body}
+            _tell(connection, offer.group_id, known.revision if known else 1, at, EventKind.OFFERED, **told)
             entry = entry_of(connection, offer.group_id)
         assert entry is not None
         return entry
@@ -84,11 +82,11 @@ class Inbox(Reading):
         """The offered content is the group's next revision: no sink has any of it yet."""
         at = self._now()
         with self._writing() as connection:
-            anew = {"state": "received", "outcome": None, "message": None, "waiting": False, "note": None}
+            anew = {"state": FIRST, "outcome": None, "message": None, "waiting": False, "note": None}
             connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **offer.content(), **anew))
             entry = entry_of(connection, offer.group_id)
             assert entry is not None
-            _tell(connection, offer.group_id, entry.revision, at, "revised")
+            _tell(connection, offer.group_id, entry.revision, at, EventKind.REVISED)
         return entry
 
     def begin(self, entry: Entry, sink: str) -> None:
@@ -103,11 +101,11 @@ class Inbox(Reading):
             else:
                 if known.status is Status.ATTEMPTING:
                     died = {"sink": sink, "outcome": Status.UNKNOWN.value, "message": DIED}
-                    _tell(connection, entry.group_id, entry.revision, known.last, "attempt", **died)
+                    _tell(connection, entry.group_id, entry.revision, known.last, EventKind.ATTEMPT, **died)
                 attempts = DELIVERIES.c.attempts + 1
                 connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values, attempts=attempts))
             if not entry.is_delivered:
-                connection.execute(_update(entry.group_id, state="delivering"))
+                connection.execute(_update(entry.group_id, state=next_state(entry.state, Trigger.BEGIN)))
 
     def remember(self, entry: Entry, sink: str, memo: str) -> None:
         """What a sink must know again after a crash, written before it does what it speaks of."""
@@ -127,12 +125,12 @@ class Inbox(Reading):
                 values |= {"external_id": external_id}
             connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values))
             told = {"sink": sink, "outcome": status.value, "message": message, "external_id": external_id}
-            _tell(connection, entry.group_id, entry.revision, at, "attempt", **told)
+            _tell(connection, entry.group_id, entry.revision, at, EventKind.ATTEMPT, **told)
 
     def decide(
         self,
         entry: Entry,
-        outcome: str,
+        outcome: Outcome,
         message: str | None = None,
         external_id: str | None = None,
         *,
@@ -145,24 +143,23 @@ class Inbox(Reading):
         `note` is for people who look into the inbox.
         """
         at = self._now()
-        state = "conflict" if is_conflict else (STATE_OF if waits else ANSWERED)[outcome]
+        trigger = Trigger.DECIDE if waits else Trigger.DECIDE_AT_ONCE
+        state = next_state(entry.state, Trigger.FIND_CONFLICT if is_conflict else trigger, outcome)
         told = {"outcome": outcome, "message": message, "external_id": external_id}
         answered = {} if waits else {"answered": at}
         with self._writing() as connection:
             values = {"state": state, "waiting": waits, "note": note, "decided": at, "asked": None}
             connection.execute(_update(entry.group_id, **told, **values, **answered))
-            kind = "conflict" if is_conflict else "verdict"
+            kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
             _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
 
     def answer_again(self, entry: Entry, *, waits: bool) -> None:
         """The same verdict is due once more: it waits for the service, or the answer that it is hears it now."""
         assert entry.outcome is not None, "there is a verdict"
-        given_up = entry.state == "given-up"
-        change: dict[str, Any] = {"note": None} if given_up else {}
-        if not waits:
-            change |= {"state": ANSWERED[entry.outcome], "answered": self._now()}
-        elif given_up:
-            change |= {"state": STATE_OF[entry.outcome]}
+        state = next_state(entry.state, Trigger.REPEAT if waits else Trigger.REPEAT_AT_ONCE, entry.outcome)
+        change: dict[str, Any] = {"note": None} if entry.state is GroupState.GIVEN_UP else {}
+        change |= {} if waits else {"answered": self._now()}
+        change |= {} if state is entry.state else {"state": state}
         with self._writing() as connection:
             connection.execute(_update(entry.group_id, waiting=waits, **change))
 
@@ -175,9 +172,17 @@ class Inbox(Reading):
             entry = entry_of(connection, group_id)
             if entry is None:
                 return
-            _tell(connection, group_id, entry.revision, at, "status", outcome=status, external_id=entry.external_id)
+            _tell(
+                connection,
+                group_id,
+                entry.revision,
+                at,
+                EventKind.STATUS,
+                outcome=status,
+                external_id=entry.external_id,
+            )
             if entry.outcome == status and decided in (None, entry.decided):
-                state = entry.state if entry.state == "conflict" else ANSWERED[status]
+                state = next_state(entry.state, Trigger.ACKNOWLEDGE, entry.outcome)
                 connection.execute(_update(group_id, waiting=False, answered=at, state=state))
 
     def unaccepted(self, group_id: str, status: str, why: str) -> None:
@@ -187,13 +192,13 @@ class Inbox(Reading):
             entry = entry_of(connection, group_id)
             if entry is None:
                 return
-            told = {"kind": "unaccepted", "outcome": status, "message": why}
+            told = {"outcome": status, "message": why}
             last = last_of(connection, group_id)
-            if last is not None and told.items() <= dict(last._mapping).items():
+            if last is not None and {"kind": EventKind.UNACCEPTED, **told}.items() <= dict(last._mapping).items():
                 times = int(last.detail or "1") + 1
                 connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(at=at, detail=str(times)))
             else:
-                _tell(connection, group_id, entry.revision, at, **told)
+                _tell(connection, group_id, entry.revision, at, EventKind.UNACCEPTED, **told)
 
     def given_up(self, group_id: str, why: str) -> None:
         """The service will never accept a status of this group (404): it stays visible, and waits no more."""
@@ -202,8 +207,10 @@ class Inbox(Reading):
             entry = entry_of(connection, group_id)
             if entry is None:
                 return
-            connection.execute(_update(group_id, waiting=False, state="given-up", note=why))
-            _tell(connection, group_id, entry.revision, at, "given-up", outcome=entry.outcome, message=why)
+            connection.execute(
+                _update(group_id, waiting=False, state=next_state(entry.state, Trigger.GIVE_UP), note=why)
+            )
+            _tell(connection, group_id, entry.revision, at, EventKind.GIVEN_UP, outcome=entry.outcome, message=why)
 
     def lease(
         self,
@@ -241,7 +248,7 @@ class Inbox(Reading):
                 if sink is not None:
                     taken = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": Status.ACCEPTED}))
                     connection.execute(sa.update(DELIVERIES).where(taken).values(status=Status.AGAIN))
-                _tell(connection, group_id, entry.revision, at, "asked", sink=sink)
+                _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:
         """A person decided that what the sinks have of a conflict is right."""
@@ -249,15 +256,15 @@ class Inbox(Reading):
         with self._exclusively() as connection:
             for group_id in group_ids:
                 entry = entry_of(connection, group_id)
-                if entry is None or entry.state != "conflict":
+                if entry is None or entry.state is not GroupState.CONFLICT:
                     continue
-                waits = entry.mechanism == "fetch"
+                waits = entry.mechanism == FETCH
                 reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
-                told = {"outcome": SUCCESS, "external_id": reference}
-                state = (STATE_OF if waits else ANSWERED)[SUCCESS]
+                told = {"outcome": Outcome.SUCCESS, "external_id": reference}
+                state = next_state(entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, Outcome.SUCCESS)
                 change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
                 connection.execute(_update(group_id, **change, **told))
-                _tell(connection, group_id, entry.revision, at, "settled", **told)
+                _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **told)
 
     def done(self, group_id: str) -> None:
         """Nobody waits for this group to be delivered again any more."""
@@ -267,8 +274,8 @@ class Inbox(Reading):
     def reduce(self, before: float) -> int:
         """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
         old = sa.and_(
-            GROUPS.c.state == "acknowledged",
-            GROUPS.c.outcome == SUCCESS,
+            GROUPS.c.state.in_(FINAL),
+            GROUPS.c.outcome == Outcome.SUCCESS,
             GROUPS.c.body.is_not(None),
             GROUPS.c.offered < before,
             GROUPS.c.decided < before,
@@ -319,7 +326,7 @@ def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
 
 
 def _first(at: float) -> dict[str, Any]:
-    return {"state": "received", "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
+    return {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
 
 
 def _update(group_id: str, **values: Any) -> sa.Update:
@@ -330,5 +337,5 @@ def _is(key: Mapping[str, Any]) -> sa.ColumnElement[bool]:
     return sa.and_(*(DELIVERIES.c[name] == value for name, value in key.items()))
 
 
-def _tell(connection: sa.Connection, group_id: str, revision: int, at: float, kind: str, **facts: Any) -> None:
+def _tell(connection: sa.Connection, group_id: str, revision: int, at: float, kind: EventKind, **facts: Any) -> None:
     connection.execute(sa.insert(EVENTS).values(group_id=group_id, revision=revision, at=at, kind=kind, **facts))

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import sqlalchemy as sa
 
-SUCCESS, FAILURE, RETRIABLE_FAILURE = "SUCCESS", "FAILURE", "RETRIABLE_FAILURE"
+from syncengine.errors import SyncengineError
+from syncengine.state.inbox_states import FINAL, GroupState, Outcome
 
-STATE_OF: Mapping[str, str] = {SUCCESS: "accepted", FAILURE: "refused", RETRIABLE_FAILURE: "troubled"}
-"""The state that a verdict puts a group in, until the service has accepted it."""
-
-ANSWERED: Mapping[str, str] = {SUCCESS: "acknowledged", FAILURE: "acknowledged", RETRIABLE_FAILURE: "troubled"}
-"""The state once the service knows the verdict: a group in trouble stays so until it is offered again."""
-
-STATES = ("received", "delivering", "accepted", "refused", "troubled", "acknowledged", "given-up", "conflict")
-
-UNDECIDED = ("received", "delivering")
-"""Of those the states of a group that nobody has come to, or that a crash has stopped."""
-
+W = TypeVar("W", bound=StrEnum)
 
 PART = "/"
 """What parts a sink's name from the tag in the key of a delivery for one of several tags; no sink's name has it."""
@@ -105,7 +95,7 @@ class Entry:
     """A group in the inbox. `body` is None once it was reduced to id and receipts."""
 
     group_id: str
-    state: str
+    state: GroupState
     revision: int
     digest: str
     mechanism: str
@@ -116,7 +106,7 @@ class Entry:
     user_keys: tuple[str, ...]
     tag: str | None
     body: str | None
-    outcome: str | None
+    outcome: Outcome | None
     message: str | None
     external_id: str | None
     decided: float | None
@@ -129,12 +119,12 @@ class Entry:
     @property
     def is_delivered(self) -> bool:
         """Whether every sink took it, and the service was or is to be told so."""
-        return self.outcome == SUCCESS
+        return self.outcome is Outcome.SUCCESS
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing waits and nothing failed: every sink has it, and the service knows."""
-        return self.is_delivered and self.state == "acknowledged" and not self.waiting and not self.has_trouble
+        return self.is_delivered and self.state in FINAL and not self.waiting and not self.has_trouble
 
     @property
     def has_trouble(self) -> bool:
@@ -154,8 +144,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group: offered, revised, attempt, verdict, conflict, status, unaccepted, given-up,
-    asked, settled. `detail` of what was not accepted is how often, if more than once.
+    """Something that happened to a group: `kind` is an `EventKind`, or the word of another version of this program.
+
+    `detail` of what was not accepted is how often, if more than once.
     """
 
     at: float
@@ -170,13 +161,13 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A verdict that the service has not accepted yet. `status` is SUCCESS, FAILURE or RETRIABLE_FAILURE.
+    """A verdict that the service has not accepted yet.
 
     `decided` in seconds since epoch: it tells verdicts with the same status apart.
     """
 
     group_id: str
-    status: str
+    status: Outcome
     message: str | None
     external_id: str | None
     decided: float | None = None
@@ -194,14 +185,33 @@ class Receipt:
 
 def delivered_from(row: sa.Row[Any]) -> Delivered:
     found = {name: value for name, value in row._mapping.items() if name != "group_id"}
-    return Delivered(**{**found, "status": Status(found["status"])})
+    return Delivered(**{**found, "status": _word(Status, found["status"])})
 
 
 def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> Entry:
     found = dict(row._mapping)
-    keys = tuple(orjson.loads(found["user_keys"] or "[]"))
-    return Entry(**{**found, "user_keys": keys, "waiting": bool(found["waiting"]), "deliveries": deliveries})
+    found |= {
+        "state": _word(GroupState, found["state"]),
+        "outcome": _word(Outcome, found["outcome"]) if found["outcome"] else None,
+        "user_keys": tuple(orjson.loads(found["user_keys"] or "[]")),
+        "waiting": bool(found["waiting"]),
+    }
+    return Entry(**found, deliveries=deliveries)
 
 
 def event_from(row: sa.Row[Any]) -> Event:
     return Event(**{name: value for name, value in row._mapping.items() if name not in ("id", "group_id")})
+
+
+def acknowledgement_from(row: sa.Row[Any]) -> Acknowledgement:
+    return Acknowledgement(**{**row._mapping, "status": _word(Outcome, row.status)})
+
+
+def _word(kind: type[W], text: str) -> W:
+    """The word as one of its kind; SyncengineError for one that nobody wrote, as in a damaged file."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise SyncengineError(
+            f"the inbox is damaged: {text!r} is none of {', '.join(kind)}", code="state-damaged"
+        ) from None

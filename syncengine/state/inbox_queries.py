@@ -11,18 +11,19 @@ from syncengine.state.database import Database
 from syncengine.state.inbox_entries import (
     BETWEEN_TAGS,
     PART,
-    SUCCESS,
     Acknowledgement,
     Delivered,
     Entry,
     Event,
     Receipt,
     Status,
+    acknowledgement_from,
     delivered_from,
     entry_from,
     event_from,
     sink_of,
 )
+from syncengine.state.inbox_states import FINAL, Outcome
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
@@ -30,7 +31,9 @@ PIECE = 200
 
 
 _TROUBLED = sa.exists().where(DELIVERIES.c.group_id == GROUPS.c.group_id, DELIVERIES.c.status != Status.ACCEPTED)
-_MAY_BE_UNSETTLED = sa.or_(GROUPS.c.state != "acknowledged", GROUPS.c.outcome != SUCCESS, GROUPS.c.waiting, _TROUBLED)
+_MAY_BE_UNSETTLED = sa.or_(
+    GROUPS.c.state.not_in(FINAL), GROUPS.c.outcome != Outcome.SUCCESS, GROUPS.c.waiting, _TROUBLED
+)
 """Few of many: what `Entry.is_settled` then looks at."""
 
 
@@ -115,7 +118,7 @@ class Reading:
             GROUPS.c.decided,
         )
         query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
-        return iter([Acknowledgement(**row._mapping) for row in self._rows(query)])
+        return iter([acknowledgement_from(row) for row in self._rows(query)])
 
     def asked(self) -> list[Entry]:
         """Groups that somebody wants delivered again, in the order of asking."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -192,9 +192,9 @@ class Locks:
         overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
             row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
-        broken = row.lock_id is None and row.released is not None
-        beat = (row.epoch, row.beats, row.expires)
-        return _Seen(row.epoch, beat, row.seconds or LONGEST_LEASE, _info(row), broken, row.overdue)
+            broken = row.lock_id is None and row.released is not None
+            beat = (row.epoch, row.beats, row.expires)
+            return _Seen(row.epoch, beat, float(row.seconds or LONGEST_LEASE), _info(row), broken, row.overdue)
 
     def _taken(self, lock_id: str) -> LockInfo:
         info = self._look().info
@@ -232,7 +232,8 @@ class Locks:
 def _info(row: sa.Row[Any]) -> LockInfo | None:
     if row.lock_id is None or row.released is not None:
         return None
-    return LockInfo(row.lock_id, row.epoch, _holder(row.holder), row.acquired, row.expires)
+    expires = None if row.expires is None else float(row.expires)
+    return LockInfo(row.lock_id, row.epoch, _holder(row.holder), float(row.acquired), expires)
 
 
 def _is_free(seen: _Seen, quiet: float | None, request_timeout: float) -> bool:
@@ -334,7 +335,7 @@ def mine(row: int, epoch: int) -> sa.ColumnElement[bool]:
 
 def _holder(text: str) -> Holder:
     known = from_json(text)
-    return Holder(**{f.name: known[f.name] for f in fields(Holder) if f.name in known})
+    return Holder(**{f.name: known[f.name] for f in fields(Holder) if f.name in known or f.default is MISSING})
 
 
 def short_id() -> str:

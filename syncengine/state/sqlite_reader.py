@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
 
+from syncengine.database.sqlite import connect
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
 from syncengine.state.info import FACTS, VERSION, Facts, Recollection, facts_of
@@ -74,7 +74,7 @@ def addresses_like(path: str, prefix: str, most: int) -> list[str]:
     """Addresses of rows that begin so, the first of them; sqlite3.Error where the file cannot be read at once."""
     pattern = re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
     query = "SELECT kind || '/' || name AS address FROM state_rows WHERE address LIKE ? ESCAPE '\\' ORDER BY 1 LIMIT ?"
-    with closing(sqlite3.connect(f"file:{quote(str(Path(path).absolute()))}?mode=ro", uri=True, timeout=0.2)) as found:
+    with closing(connect(Path(path), "ro", seconds=0.2)) as found:
         return [address for (address,) in found.execute(query, (pattern, most)) if address.startswith(prefix)]
 
 
@@ -88,11 +88,11 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 @contextmanager
 def told(state: str) -> Iterator[None]:
-    """Damage as one sentence, as `state_errors.told` has it; SQLAlchemy is imported only then."""
+    """Damage as one sentence, as `errors.told` has it; SQLAlchemy is imported only then."""
     try:
         yield
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:
-        from syncengine.database.state_errors import diagnose
+        from syncengine.state.errors import diagnose
 
         raise diagnose(error).error(state) from error
 
@@ -125,7 +125,7 @@ def _at_rest(path: Path) -> sqlite3.Connection | None:
         return None
     connection = None
     with suppress(sqlite3.Error, UnicodeDecodeError):
-        connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, isolation_level=None)
+        connection = connect(path, "ro", seconds=5)
         connection.execute("BEGIN")
         if connection.execute("SELECT version FROM state_facts").fetchone() == (VERSION,):
             return connection

@@ -129,7 +129,7 @@ class State:
             return history.plan_ended(connection, plan_id)
 
     def plan_began(self, plan_id: str) -> bool:
-        """Whether a run of this plan began, however it ended."""
+        """Whether a run of this plan began, however it ended; a refusal is no beginning."""
         with self.database.transaction() as connection:
             return history.plan_began(connection, plan_id)
 

@@ -1,27 +1,47 @@
-"""All filters of templates, each under the budget of the file that runs it: what goes in, what comes out, how long."""
+"""All filters of templates, each under the budget of what is rendered: what goes in, what comes out, how long."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import filters as theirs
 from jinja2 import tests as questions
 from jinja2.runtime import Undefined
 
 from syncengine.templating import filters as ours
-from syncengine.templating.budget import Budget, check_number
+from syncengine.templating.budget import MAX_TEXT, Budget, check_number
 from syncengine.templating.filters import plain_text
 
 Filter = Callable[..., Any]
 Spent = Callable[[], Budget]
 
+
+class FilterTable(NamedTuple):
+    """The filters of one kind of templates besides those that all have, by how they are counted.
+
+    `of_text`: they see all of a value; a list is gone through with all that is in it. `of_items`: they take items, or
+    one number, and do not look into them. `others` count by themselves, or make nothing new.
+    """
+
+    of_text: Mapping[str, Filter]
+    of_items: Mapping[str, Filter]
+    others: Callable[[Spent], Mapping[str, Filter]]
+
+
+def _jinja(*names: str) -> dict[str, Filter]:
+    return {name: theirs.FILTERS[name] for name in names}
+
+
+TEXT = _jinja("capitalize", "lower", "title", "truncate", "upper", "urlencode", "wordcount")
+ITEMS = _jinja(
+    *("abs", "count", "first", "float", "int", "items", "last", "length", "list", "map"),
+    *("reject", "rejectattr", "reverse", "select", "selectattr"),
+)
 OF_A_TEXT: Mapping[str, Filter] = {
-    **{
-        name: theirs.FILTERS[name]
-        for name in ("capitalize", "lower", "title", "truncate", "upper", "urlencode", "wordcount")
-    },
+    **TEXT,
     "ascii": ours.as_ascii,
     "date": ours.as_date,
     "indent": ours.indented,
@@ -34,19 +54,7 @@ OF_A_TEXT: Mapping[str, Filter] = {
     "utc": ours.utc,
     "words": ours.words,
 }
-"""They see all of a value: a list is gone through with all that is in it."""
-OF_ITEMS: Mapping[str, Filter] = {
-    **{
-        name: theirs.FILTERS[name]
-        for name in (
-            *("abs", "count", "first", "float", "int", "items", "last", "length", "list", "map"),
-            *("reject", "rejectattr", "reverse", "select", "selectattr"),
-        )
-    },
-    "round": ours.rounded,
-    "sum": ours.total,
-}
-"""They take items, or one number, and do not look into them."""
+"""Of manifests."""
 OF_ANYTHING: Mapping[str, Filter] = {name: theirs.FILTERS[name] for name in ("d", "default")}
 """They take what is not there as well, and make nothing new."""
 COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "unique": 1}
@@ -54,14 +62,14 @@ COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "uniqu
 QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le")
 
 
-def filters_of(spent: Spent) -> dict[str, Filter]:
-    """All filters, of an environment whose current budget `spent` tells."""
+def filters_of(spent: Spent, table: FilterTable) -> dict[str, Filter]:
+    """All filters of a kind, where `spent` gives the current budget."""
     return {
         **OF_ANYTHING,
-        **{name: _of_text(spent, filter) for name, filter in OF_A_TEXT.items()},
-        **{name: _of_items(spent, filter) for name, filter in OF_ITEMS.items()},
+        **{name: _of_text(spent, filter) for name, filter in {**TEXT, **table.of_text}.items()},
+        **{name: _of_items(spent, filter) for name, filter in {**ITEMS, **table.of_items}.items()},
         **{name: _comparing(spent, theirs.FILTERS[name], number) for name, number in COMPARING.items()},
-        **_of_several_texts(spent),
+        **table.others(spent),
     }
 
 
@@ -79,14 +87,16 @@ def comparable(budget: Budget, value: Any) -> Any:
 
 
 def _of_text(spent: Spent, filter: Filter) -> Filter:
+    first = int(hasattr(filter, "jinja_pass_arg"))
+
     @wraps(filter)
-    def wrapped(value: Any, *given: Any, **named: Any) -> Any:
-        budget = spent()
+    def wrapped(*given: Any, **named: Any) -> Any:
+        budget, value = spent(), given[first]
         if type(value) is str:
-            return budget.took(filter(value, *given, **named), len(value))
+            return budget.took(filter(*given, **named), len(value))
         budget.weigh(value)
         check_number(value)
-        return budget.took(filter(value, *given, **named))
+        return budget.took(filter(*given, **named))
 
     return wrapped
 
@@ -168,3 +178,85 @@ def _of_several_texts(spent: Spent) -> dict[str, Filter]:
         return separator.join(parts)
 
     return {"replace": replace, "join": join}
+
+
+FILTERS_OF_MANIFESTS = FilterTable(OF_A_TEXT, {"round": ours.rounded, "sum": ours.total}, _of_several_texts)
+
+
+def _replaced(value: Any, old: str, new: str, count: object = None) -> int:
+    text = str(value)
+    return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
+
+
+def _formatted(value: Any, *given: Any, **named: Any) -> int:
+    """The widths and precisions that a format asks for; `*` and nested fields take them from the values."""
+    text = str(value)
+    return MAX_TEXT + 1 if re.search(r"%[^a-z]*\*|\{[^}]*\{", text) else sum(map(int, re.findall(r"\d+", text)))
+
+
+def _indented(value: str, width: int | str = 4, *_: Any, **__: Any) -> int:
+    return len(value) + (str.count(value, "\n") + 1) * (width if isinstance(width, int) else len(width))
+
+
+_SIZES: Mapping[str, Callable[..., int]] = {
+    "center": lambda value, width=80: max(len(value), width),
+    "indent": _indented,
+    "replace": _replaced,
+    "format": _formatted,
+    "batch": lambda value, linecount, fill_with=None: linecount,
+    "slice": lambda value, slices, fill_with=None: slices,
+}
+"""Of what Jinja2's own filters make, before they make it."""
+_METHODS: Mapping[str, Callable[..., int]] = {
+    **{name: lambda text, width, fill=" ": width for name in ("center", "ljust", "rjust", "zfill")},
+    "expandtabs": lambda text, size=8: len(text) * size,
+    "replace": _replaced,
+    "format": _formatted,
+    "format_map": _formatted,
+    "join": lambda text, parts: sum(len(part) + len(text) for part in parts),
+    "translate": lambda text, table: MAX_TEXT + 1,
+}
+
+
+def check_method(budget: Budget, name: str, text: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+    """Refuse a method of a text whose result would not fit."""
+    size = _METHODS.get(name)
+    if size is not None:
+        budget.fits(size(text, *given, **named))
+
+
+def _sized(spent: Spent, name: str, size: Callable[..., int]) -> Filter:
+    """Jinja2's own filter, for what fits."""
+    filter = theirs.FILTERS[name]
+    first = int(hasattr(filter, "jinja_pass_arg"))
+
+    @wraps(filter)
+    def wrapped(*given: Any, **named: Any) -> Any:
+        spent().fits(size(*given[first:], **named))
+        return filter(*given, **named)
+
+    return wrapped
+
+
+def _of_jinja(spent: Spent) -> dict[str, Filter]:
+    """Jinja2's own filters that make more than they are given."""
+
+    @wraps(theirs.FILTERS["join"])
+    def join(context: Any, value: Any, d: str = "", attribute: Any = None) -> Any:
+        parts = value if isinstance(value, Undefined) else list(value)
+        spent().weigh(parts)
+        return theirs.FILTERS["join"](context, parts, d, attribute)
+
+    sized = {name: _sized(spent, name, size) for name, size in _SIZES.items()}
+    return {**_jinja("attr", "items", "pprint"), **sized, "join": join}
+
+
+FILTERS_OF_JINJA = FilterTable(
+    _jinja(
+        *("e", "escape", "filesizeformat", "forceescape", "safe", "string", "striptags", "tojson", "trim"),
+        *("urlize", "wordwrap", "xmlattr"),
+    ),
+    _jinja("random", "round", "sum"),
+    _of_jinja,
+)
+"""All that Jinja2 itself has."""

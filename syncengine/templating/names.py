@@ -1,16 +1,17 @@
 """A parsed template → the names in it that cannot be there: variables, and fields of what is known. Pure.
 
-Everything that a group may hold has a shape, so that `tag.nmae` is an error at start, not with the first group.
+Everything that a group of posted time may hold has a shape, so that `tag.nmae` is an error at start, not with the first
+group; of a row or a variable of manifests only the name is known.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
-from jinja2 import nodes
+from jinja2 import Environment, nodes
 
 from syncengine.document.diagnostics import suggestion
 
@@ -54,8 +55,20 @@ def _hinted(hint: Any, names: Mapping[type[Any], Mapping[str, str]], title: str)
     return shape_of(hint, names, title) if hint in names else None
 
 
-def unknown_names(template: nodes.Template, scope: Scope) -> list[Finding]:
-    """Every name of the template that is neither in the scope nor made by the template itself."""
+def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[Finding]:
+    """Names that nothing gives a value to, with their lines and a suggestion."""
+    from jinja2.meta import TrackingCodeGenerator
+
+    looking = TrackingCodeGenerator(cast("Environment", tree.environment))
+    looking.optimizer = None  # as `optimized=False`, which `find_undeclared_variables` does not ask for
+    looking.visit(tree)
+    missing = looking.undeclared_identifiers - {*known, "range", "dict", "namespace"}
+    places = {n.name: n.lineno for n in reversed(list(tree.find_all(nodes.Name))) if n.name in missing}
+    return [Finding(places.get(name, 1), f"`{name}` is undefined{suggestion(name, known)}") for name in sorted(missing)]
+
+
+def unknown_fields(template: nodes.Template, scope: Scope) -> list[Finding]:
+    """Names that are neither in the scope nor made anywhere in the template, and fields that no shape has."""
     made = {name.name for name in template.find_all(nodes.Name) if name.ctx != "load"}
     made |= {part.target for part in template.find_all(nodes.Import)}
     made |= {n if isinstance(n, str) else n[1] for part in template.find_all(nodes.FromImport) for n in part.names}

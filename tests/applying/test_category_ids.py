@@ -142,6 +142,20 @@ def test_a_rename_that_makes_a_new_category_converges_in_one_apply(bench: Bench)
     bench.assert_at_rest()
 
 
+def test_a_rename_without_a_known_outcome_may_make_a_new_category_later(bench: Bench) -> None:
+    """The one that stays is let go without a doubt: the plan after does not want it deleted."""
+    bench.settle(tagCategories=[category("old")], tags=[tag("OURS-1", category="old")])
+    bench.sandbox.unavailable("upsertTagCategories")
+    bench.wants(tagCategories=[category("new", previously=["old"])], tags=[tag("OURS-1", category="new")])
+    assert bench.apply().exit_code == 3
+    bench.sandbox.fault("upsertTagCategories", status=400, body={"message": "ids are ours"})
+    ended = bench.apply()
+    assert (ended.exit_code, ended.not_applied()) == (0, {})
+    assert "category-not-renamed" in ended.codes
+    assert bench.sandbox.categories().keys() == {"old", "new"}
+    bench.assert_at_rest()
+
+
 def converges_by_itself(bench: Bench, *, within: int) -> None:
     """Applies alone mend it, without any flag."""
     codes = [bench.apply().exit_code for _ in range(within)]

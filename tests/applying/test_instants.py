@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from syncengine.plan.aim import Rules
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
 from .crash_model import DEATHS, Ending, House, Manifest, Trouble
-from .test_crashes import house
+from .test_crashes import house, instants
 from .truths import beyond_recorded, troubles_of
 
 PLACE = Source("manifests/all.yaml", 1)
@@ -87,9 +86,9 @@ def died(home: House, instant: int, how: str) -> Ending:
     return ending
 
 
-def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
-    """A run for each instant that there is, dead at that instant."""
-    for instant in count():
+def deaths(how: str, label: str) -> Iterator[tuple[int, House, Ending]]:
+    """A run for each of the `instants`, dead at that instant."""
+    for instant in instants(how + label):
         with house() as home:
             begun(home)
             ending = died(home, instant, how)
@@ -109,7 +108,7 @@ def assert_ended(home: House, instant: int) -> None:
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
     """Planned anew from what is recorded."""
-    for instant, home, _ in deaths(how):
+    for instant, home, _ in deaths(how, "anew"):
         assert home.apply(AFTER).status is Status.COMPLETE, f"after death at instant {instant}"
         assert_ended(home, instant)
 
@@ -117,7 +116,7 @@ def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> None:
     """It is not stale, sends what was not acknowledged, and reports all changes as applied (docs/planning.md 6)."""
-    for instant, home, ending in deaths(how):
+    for instant, home, ending in deaths(how, "saved"):
         resumed = home.resume(ending)
         assert resumed is not None, f"stale after death at instant {instant}"
         assert resumed.status is Status.COMPLETE, f"after death at instant {instant}"
@@ -129,7 +128,7 @@ def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
     """The run that mends may die as well."""
-    for instant, home, _ in deaths(how):
+    for instant, home, _ in deaths(how, "twice"):
         home.apply(AFTER, [Trouble(instant // 2, how)])
         assert home.apply(AFTER).status is Status.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
         assert_ended(home, instant)

@@ -205,6 +205,14 @@ def test_a_gate_that_was_opened_in_the_file_is_judged_again(emptied: Project, se
     assert service.asked() == asked
 
 
+def test_a_plan_that_was_refused_is_refused_as_often_as_it_is_tried(emptied: Project, service: Service) -> None:
+    """The refusal stands in the history of runs, and the plan has not begun for that."""
+    opened = replace(emptied.plan(), gate=Gate())
+    asked = service.asked()
+    assert [forged(emptied, opened).codes for _ in range(3)] == [["plan-inconsistent"]] * 3
+    assert service.asked() == asked
+
+
 def test_the_calls_of_one_plan_do_not_go_with_the_changes_of_another(emptied: Project, service: Service) -> None:
     """One retirement shown, 38 requests inside."""
     large = emptied.plan()

@@ -207,6 +207,7 @@ def test_plans_that_were_saved_together_are_no_way_round(losing: Project, servic
     assert losing.run("apply", "one.plan").code == 0
     done = losing.run("apply", "two.plan", "--format", "json")
     assert (done.code, done.codes, _held(service)) == (4, ["gate"], 18)
+    assert losing.run("apply", "two.plan").code == 4, "a repeat is no approval"
     assert losing.run("apply", "two.plan", "--approve-deletes", refused(done)[1]).code == 0
     assert _held(service) == 15
 

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.manifest.cache import ManifestCache, Packed
+from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import Given
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.generate.row_reuse import row_digest
-from syncengine.manifest.load import Reread, read_all, read_one, unpacked
-from syncengine.manifest.read_file import NO_DEFAULTS, Reading
-from syncengine.resource import Row
+from syncengine.manifest.load import read_all, read_one
+from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
+from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 
 BLOCKS = """\
@@ -55,7 +55,7 @@ def rows(folder: Path, *table: dict[str, Any]) -> None:
 
 
 def reading(file: ManifestFile, former: bytes | None = None) -> Reading:
-    return unpacked(read_one(Reread(file, former), NO_DEFAULTS)).reading
+    return read_one(file, NO_DEFAULTS, former).reading
 
 
 def packed(found: Reading) -> bytes:
@@ -80,7 +80,7 @@ def test_a_row_that_is_the_same_is_not_rendered(tmp_path: Path) -> None:
     rows(tmp_path, {"n": "alpha", "v": "1"}, {"n": "beta", "v": "2"})
     former = packed(marked(reading(file)))
     rows(tmp_path, {"n": "beta", "v": "3"}, {"n": "alpha", "v": "1"})
-    made = {e.resource.key.name: e.resource for e in reading(file, former).entries}
+    made = {resource.key.name: resource for resource in reading(file, former).resources}
     assert (made["alpha"].body.fields["description"], made["alpha"].source.data) == ("remembered", Row("rows.json", 2))
     assert (made["beta"].body.fields["description"], made["beta"].source.data) == ("3 A", Row("rows.json", 1))
 
@@ -88,11 +88,12 @@ def test_a_row_that_is_the_same_is_not_rendered(tmp_path: Path) -> None:
 def marked(found: Reading) -> Reading:
     """A reading that never was: every tag has another description."""
 
-    def of(entry: Any) -> Any:
-        body = replace(entry.resource.body, fields={**entry.resource.body.fields, "description": "remembered"})
-        return replace(entry, resource=replace(entry.resource, body=body))
+    def of(resource: Resource) -> Resource:
+        return replace(
+            resource, body=replace(resource.body, fields={**resource.body.fields, "description": "remembered"})
+        )
 
-    return replace(found, entries=tuple(map(of, found.entries)))
+    return replace(found, resources=tuple(map(of, found.resources)))
 
 
 @pytest.mark.parametrize(
@@ -124,19 +125,18 @@ def test_the_memory_is_the_last_reading_in_the_cache(tmp_path: Path) -> None:
     with ManifestCache(tmp_path / ".syncengine", NO_DEFAULTS) as cache:
         rows(tmp_path, {"n": "alpha", "v": "1"})
         (first,) = read_all([file], NO_DEFAULTS, cache)
-        known = cache.digest(file.name, first.sha256)
-        cache.put([(known, Packed(packed(marked(first.reading)), "", ""))])
+        cache.keep([read_file(marked(first.reading))._replace(sha256=first.sha256)])
         rows(tmp_path, {"n": "alpha", "v": "1"}, {"n": "beta", "v": "1"})
         (second,) = read_all([file], NO_DEFAULTS, cache)
         assert described(second.reading) == ["remembered", "1 A"]
-        cache.put([(cache.digest(file.name, second.sha256), Packed(b"\x93damaged", "", ""))])
+        cache.keep([second._replace(packed=b"\x93damaged")])
         rows(tmp_path, {"n": "gamma", "v": "1"}, {"n": "alpha", "v": "1"})
         (third,) = read_all([file], NO_DEFAULTS, cache)
         assert described(third.reading) == ["1 A", "1 A"]
 
 
 def described(found: Reading) -> list[object]:
-    tags = (e.resource for e in found.entries if e.resource.key.kind == "tag" and "second" not in e.resource.key.name)
+    tags = (r for r in found.resources if r.key.kind == "tag" and "second" not in r.key.name)
     return [tag.body.fields["description"] for tag in tags]
 
 

@@ -564,4 +564,4 @@ def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
     (read,) = read_all(exhausted, cache=cache)
     assert [d.code for d in read.reading.found] == ["bad-template"]
     (read,) = read_all(manifests.files, cache=cache)
-    assert [str(entry.resource.key) for entry in read.reading.entries] == ["tag/Acme"]
+    assert [str(resource.key) for resource in read.reading.resources] == ["tag/Acme"]

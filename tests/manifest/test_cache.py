@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.manifest.cache import ManifestCache, Packed, Settled, opened, sealed
+from syncengine.manifest.cache import ManifestCache, Settled, opened, sealed
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
-from syncengine.manifest.read_file import NO_DEFAULTS
+from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
 
-PACKED = Packed(b"reading", "names", "words")
+MORE = read_file(Reading("more.yaml"))._replace(sha256="0")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def knows(folder: Path, file: ManifestFile) -> tuple[bool, bool, bool]:
     with cache_in(folder) as cache:
         entries = cache.entries([file], [file.sha256()])
         known = cache.get(entries[file.name]) is not None
-        return known, cache.settled("name") is not None, cache.stands(entries, {})
+        return known, cache.settled("name") is not None, cache.standing(entries, {}) is not None
 
 
 def test_what_was_read_once_is_known(tmp_path: Path, file: ManifestFile) -> None:
@@ -72,7 +72,8 @@ def test_another_content_name_or_default_is_another_entry(tmp_path: Path, file: 
 def test_files_that_stand_at_one_level_need_not_at_another(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
-        assert not cache.stands(cache.entries([file], [file.sha256()]), {"same-keyword": Level.ERROR})
+        entries = cache.entries([file], [file.sha256()])
+        assert cache.standing(entries, {"same-keyword": Level.ERROR}) is None
 
 
 def truncated(path: Path) -> None:
@@ -178,7 +179,7 @@ def test_a_cache_that_may_only_be_read_is_read(tmp_path: Path, file: ManifestFil
     path = filled(tmp_path, file)
     path.chmod(0o400)
     with cache_in(tmp_path) as cache:
-        cache.put([("more", PACKED)])
+        cache.keep([MORE])
     assert read_with(tmp_path, file)
 
 
@@ -213,8 +214,10 @@ def test_a_file_that_cannot_be_read_is_not_remembered(tmp_path: Path) -> None:
 def test_entries_that_nothing_stands_on_are_dropped(tmp_path: Path, file: ManifestFile) -> None:
     filled(tmp_path, file)
     with cache_in(tmp_path) as cache:
-        cache.put([("unused", PACKED)])
+        cache.keep([MORE])
+        unused = cache.digest("more.yaml", "0")
+        assert cache.has([unused])
         kept = cache.settled("name")
         assert kept is not None
         cache.remember("name", kept)
-        assert cache.has(["unused", *kept.files.values()]) == set(kept.files.values())
+        assert cache.has([unused, *kept.files.values()]) == set(kept.files.values())

@@ -14,11 +14,13 @@ from typing import Any, get_args
 import pytest
 
 from syncengine.posted_time.delivery import Delivery
-from syncengine.render.inbox import TOLD
-from syncengine.render.schemas.posted_time import EventKind, SinkStatus, State
+from syncengine.render.inbox import EVENT_WORDS
+from syncengine.render.schemas.posted_time import Answer, EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_entries import STATES, Status
+from syncengine.state.inbox_entries import Status
+from syncengine.state.inbox_states import EventKind as Kind
+from syncengine.state.inbox_states import GroupState, Outcome
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -123,6 +125,19 @@ def test_a_group_tells_its_whole_story(folder: Path) -> None:
     ]
 
 
+def test_what_was_changed_is_shown_with_the_offer_that_changed_it(folder: Path) -> None:
+    """Each field, from what to what; nothing is said of a group that came once."""
+    text = program(folder, "show", "g3").out
+    assert "  revision 1  offered: fetch\n    totalDurationSecs: 3600 → 1\n" in text
+    story = program(folder, "show", "g3", "--format", "json").document["story"]
+    assert [event["changes"] for event in story if "changes" in event] == [
+        [{"field": "totalDurationSecs", "before": 3600, "after": 1}]
+    ]
+    settled = program(folder, "retry", "g3", "--accept", "--format", "json").document
+    assert settled["changes"] == {"g3": [{"field": "totalDurationSecs", "before": 3600, "after": 1}]}
+    assert "changes" not in json.dumps(program(folder, "show", "g1", "--format", "json").document)
+
+
 def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: Path) -> None:
     """The code of the constraint in `time show` and `time inbox`; the user's sentence has none of it."""
 
@@ -140,7 +155,7 @@ def test_why_a_ledger_rejected_a_group_is_shown_to_whoever_runs_this(tmp_path: P
     ("words", "schema"),
     [
         (("inbox",), "inbox"),
-        (("inbox", *(word for state in STATES for word in ("--state", state))), "inbox"),
+        (("inbox", *(word for state in GroupState for word in ("--state", state))), "inbox"),
         (("show", "g1"), "group"),
         (("show", "g3"), "group"),
         (("preview", "--sample"), "preview"),
@@ -157,9 +172,11 @@ def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[
 
 
 def test_the_schemas_know_every_state() -> None:
-    """Of groups and of sinks."""
-    assert (get_args(State), set(get_args(SinkStatus))) == (STATES, {status.value for status in Status})
-    assert set(get_args(EventKind)) == set(TOLD)
+    """Of groups and of sinks, every verdict and every kind of event; and each kind is told in words."""
+    words = {State: GroupState, SinkStatus: Status, Answer: Outcome, EventKind: Kind}
+    for published, kind in words.items():
+        assert get_args(published) == tuple(kind)
+    assert list(EVENT_WORDS) == list(Kind)
 
 
 @pytest.mark.parametrize(
@@ -292,7 +309,9 @@ def test_a_conflict_is_a_persons_decision(folder: Path) -> None:
     """`--accept`: what the sinks have is right."""
     refused = program(folder, "retry", "g3")
     assert (refused.code, "conflict" in refused.err, "--accept" in refused.err) == (1, True, True)
-    assert program(folder, "retry", "g3", "--accept").code == 0
+    assert "totalDurationSecs: 3600 → 1\n" in refused.err
+    accepted = program(folder, "retry", "g3", "--accept")
+    assert (accepted.code, accepted.out) == (0, "Settled: 1 group.\n  g3\n    totalDurationSecs: 3600 → 1\n")
     with open_inbox(str(folder / ".syncengine/state.db"), write=False) as inbox:
         entry = inbox.entry("g3")
     assert entry is not None

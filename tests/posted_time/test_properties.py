@@ -15,9 +15,11 @@ from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
 from syncengine.posted_time.route import Route, Stop
 from syncengine.state.database import open_database
+from syncengine.state.inbox import open_inbox
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
+from tests.store.moves import MOVES, moves_of
 
 GROUPS = st.sampled_from(["a", "b"])
 CONTENTS = st.sampled_from([100, 200])
@@ -36,6 +38,8 @@ class World:
         self.fate = Fate()
         self.sinks = (Moody("one", self.fate), Moody("two", self.fate))
         self.told: dict[str, str] = {}
+        open_inbox(self.path, write=True).close()
+        self.moves = moves_of(self.path)
 
     def live(self, work: Callable[[Delivery], Awaitable[Verdict | None]], deaths: int | None) -> Verdict | None:
         """One process's life: None when it died."""
@@ -83,12 +87,16 @@ class World:
         assert all(group in sink.took for sink in self.sinks)
 
     def check(self) -> None:
-        """At every moment: no sink holds two contents of one group; what the service took for success is there."""
+        """At every moment: no sink holds two contents of one group; what the service took for success is there.
+
+        No group changed its state in a way that the table does not have.
+        """
         for sink in self.sinks:
             assert all(len(contents) == 1 for contents in sink.took.values()), sink.took
         for group, status in self.told.items():
             if status == "SUCCESS":
                 self.check_taken(group)
+        assert self.moves() <= MOVES
 
 
 def _dies_after_trouble(instants: int) -> list[tuple[object, ...]]:

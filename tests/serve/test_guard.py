@@ -11,9 +11,9 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from syncengine.serve.guard import guarded
 from syncengine.serve.probes import Server, probes
 from syncengine.serve.readiness import Standing
+from syncengine.service.connection_bounds import BoundedProtocol, Bounds, bounded
 
 T = TypeVar("T")
 Scene = Callable[[str], Awaitable[T]]
@@ -25,7 +25,7 @@ def serving(scene: Scene[T], application: Callable[..., Awaitable[None]] | None 
     """Play a scene against the probes of a process, or another application, that listens on loopback."""
 
     async def play() -> T:
-        http = guarded(read_seconds=in_time, most_unread=UNREAD)
+        http = bounded(BoundedProtocol, Bounds(in_time, UNREAD))
         server = Server(application or probes(Standing()), ("127.0.0.1", 0), patience=1, http=http)
         url = await server.start()
         try:

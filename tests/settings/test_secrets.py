@@ -124,6 +124,7 @@ SINK = "postedTime: {deliver: [{name: a, sql: {%s, statement: INSERT INTO t VALU
 DATABASES = {
     "state": "state: data/x.db",
     "state as a URL": "state: sqlite:///data/x.db",
+    "state as a URL of two slashes": "state: sqlite://data/x.db",
     "state by variable": "state: {env: PLACE}",
     "state by file": "state: {file: place}",
     "state of an environment": "environments: {prod: {state: {env: PLACE}}}",

@@ -17,7 +17,8 @@ import sqlalchemy as sa
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, Offer, open_inbox
-from syncengine.state.inbox_entries import FAILURE, RETRIABLE_FAILURE, SUCCESS, Status
+from syncengine.state.inbox_entries import Status
+from syncengine.state.inbox_states import Outcome
 from syncengine.state.info import VERSION
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
@@ -26,13 +27,13 @@ OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe"
 HERE = Holder.here("serve", {})
 
 
-def delivered(inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: str = SUCCESS) -> None:
+def delivered(inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: Outcome = Outcome.SUCCESS) -> None:
     """A group that went all the way."""
     entry = inbox.receive(offer)
     for sink in sinks:
         inbox.begin(entry, sink)
         inbox.ended(entry, sink, Status.ACCEPTED, external_id=f"{sink}-1")
-    inbox.decide(entry, outcome, "why" if outcome != SUCCESS else None, waits=offer.mechanism == "fetch")
+    inbox.decide(entry, outcome, "why" if outcome != Outcome.SUCCESS else None, waits=offer.mechanism == "fetch")
 
 
 def test_an_offer_is_there_before_anything_else(url: str) -> None:
@@ -84,9 +85,9 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
 @pytest.mark.parametrize(
     ("outcome", "state", "answered"),
     [
-        (SUCCESS, "accepted", "acknowledged"),
-        (FAILURE, "refused", "acknowledged"),
-        (RETRIABLE_FAILURE, "troubled", "troubled"),
+        (Outcome.SUCCESS, "accepted", "acknowledged"),
+        (Outcome.REFUSED, "refused", "acknowledged"),
+        (Outcome.TROUBLE, "troubled", "troubled"),
     ],
 )
 def test_a_verdict_waits_until_the_service_accepted_it(outcome: str, state: str, answered: str, url: str) -> None:
@@ -111,7 +112,7 @@ def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
             False,
             [],
         )
-        inbox.acknowledged("nobody", SUCCESS)
+        inbox.acknowledged("nobody", Outcome.SUCCESS)
         inbox.given_up("nobody", "x")
 
 
@@ -157,12 +158,12 @@ def test_an_acceptance_of_an_older_verdict_ends_no_newer_ones_wait(url: str) -> 
     now = 1.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         for words in ("Assign a tag.", "Matter X is closed."):
-            inbox.decide(inbox.receive(OFFER), FAILURE, words, waits=True)
+            inbox.decide(inbox.receive(OFFER), Outcome.REFUSED, words, waits=True)
             now += 1
-        inbox.acknowledged("g1", FAILURE, decided=1.0)
+        inbox.acknowledged("g1", Outcome.REFUSED, decided=1.0)
         (waiting,) = inbox.waiting()
         assert (waiting.message, waiting.decided) == ("Matter X is closed.", 2.0)
-        inbox.acknowledged("g1", FAILURE, decided=waiting.decided)
+        inbox.acknowledged("g1", Outcome.REFUSED, decided=waiting.decided)
         assert list(inbox.waiting()) == []
 
 
@@ -170,10 +171,10 @@ def test_a_group_that_failed_is_kept_as_it_came_last(url: str) -> None:
     """What tells no contents apart may be new all the same: a tag's number in the other system."""
     newer = replace(OFFER, body='{"groupId":"g1","new":1}', user_name="Jo Roe", user_keys=("Jo Roe",))
     with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, outcome=FAILURE)
+        delivered(inbox, OFFER, outcome=Outcome.REFUSED)
         entry = inbox.receive(newer)
         assert (entry.raw(), entry.user_name, entry.user_keys) == ({"groupId": "g1", "new": 1}, "Jo Roe", ("Jo Roe",))
-        inbox.decide(entry, SUCCESS, waits=True)
+        inbox.decide(entry, Outcome.SUCCESS, waits=True)
         assert inbox.receive(OFFER).raw() == {"groupId": "g1", "new": 1}
 
 
@@ -206,7 +207,7 @@ def test_receipts_are_told_by_sink_and_time(url: str) -> None:
         now = 20.0
         delivered(inbox, replace(OFFER, group_id="g2"), "ledger")
         for id in ("g1", "g2"):
-            inbox.acknowledged(id, SUCCESS)
+            inbox.acknowledged(id, Outcome.SUCCESS)
         assert inbox.reduce(15.0) == 1
         assert [(r.group_id, r.at, r.external_id) for r in inbox.receipts("ledger", 0)] == [
             ("g1", 10.0, "ledger-1"),
@@ -224,11 +225,11 @@ def test_a_person_can_settle_a_conflict(url: str) -> None:
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, "ledger")
         entry = inbox.receive(OFFER)
-        inbox.decide(entry, FAILURE, "other content", waits=True, note="conflict", is_conflict=True)
-        inbox.acknowledged("g1", FAILURE)
+        inbox.decide(entry, Outcome.REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
+        inbox.acknowledged("g1", Outcome.REFUSED)
         assert [e.state for e in inbox.entries()] == ["conflict"]
         inbox.settle(["g1", "nobody"])
-        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(SUCCESS, "ledger-1")]
+        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(Outcome.SUCCESS, "ledger-1")]
 
 
 # --- the lease
@@ -287,7 +288,7 @@ def test_who_lost_the_lease_writes_nothing(url: str) -> None:
             for write in (
                 lambda: first.receive(replace(OFFER, group_id="g2")),
                 lambda: first.begin(entry, "ledger"),
-                lambda: first.acknowledged("g1", SUCCESS),
+                lambda: first.acknowledged("g1", Outcome.SUCCESS),
             ):
                 with pytest.raises(LockLost):
                     write()
@@ -378,7 +379,7 @@ def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
     """Delivered and told; not what waits, failed, was asked for in vain, or given up."""
     with open_inbox(url, write=True) as inbox:
         for id in ("settled", "waiting", "asked", "failed", "lost"):
-            outcome = FAILURE if id == "failed" else SUCCESS
+            outcome = Outcome.REFUSED if id == "failed" else Outcome.SUCCESS
             delivered(inbox, replace(OFFER, group_id=id), "ledger", outcome=outcome)
             if id != "waiting":
                 inbox.acknowledged(id, outcome)
@@ -387,12 +388,12 @@ def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
         inbox.begin(entry, "ledger")
         inbox.ended(entry, "ledger", Status.REFUSED)
         delivered(inbox, replace(revised, digest="digest-1"))
-        inbox.acknowledged("revised", SUCCESS)
+        inbox.acknowledged("revised", Outcome.SUCCESS)
         entry = inbox.revise(replace(revised, digest="digest-2"))
         inbox.begin(entry, "ledger")
         inbox.ended(entry, "ledger", Status.ACCEPTED)
-        inbox.decide(entry, SUCCESS, waits=True)
-        inbox.acknowledged("revised", SUCCESS)
+        inbox.decide(entry, Outcome.SUCCESS, waits=True)
+        inbox.acknowledged("revised", Outcome.SUCCESS)
         inbox.ask(["asked"], "ledger")
         inbox.given_up("lost", "unknown")
         found = {entry.group_id for entry in inbox.entries(unsettled=True)}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from syncengine.effects import Leave
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
+from syncengine.state.holder import Holder
 from syncengine.state.sqlite_reader import recollection
 from syncengine.state.store import open_state
 
@@ -90,6 +92,38 @@ def test_a_state_with_damaged_bytes_is_refused_in_a_sentence(path: Path) -> None
                 with suppress(FileNotFoundError):
                     Path(f"{victim}{suffix}").unlink()
     assert refused > 20
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE state_lock SET lock_id = 'x', holder = '{}', acquired = 1, released = NULL",
+        "UPDATE state_lock SET lock_id = 'x', holder = '[]', acquired = 1, released = NULL",
+        "UPDATE state_lock SET lock_id = 'x', acquired = 'soon', released = NULL",
+        "UPDATE state_lock SET lock_id = 'x', acquired = 1, expires = 'soon', released = NULL",
+        "UPDATE state_lock SET seconds = 'many'",
+    ],
+)
+def test_a_lock_that_makes_no_sense_is_told_in_a_sentence(path: Path, damage: str) -> None:
+    """By whoever wants to take it."""
+    with applying(str(path)):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(damage)
+    with open_state(str(path), write=True) as state, pytest.raises(SyncengineError) as refused:
+        state.lock(Holder.here("apply", {}), wait=0, request_timeout=1)
+    assert refused.value.code == "state-damaged"
+
+
+def test_a_run_that_began_at_no_time_is_told_in_a_sentence(path: Path) -> None:
+    """By whoever looks at the history."""
+    with applying(str(path)):
+        pass
+    with closing(sqlite3.connect(path)) as connection, connection:
+        assert connection.execute("UPDATE state_runs SET started = 'soon'").rowcount
+    with open_state(str(path), write=False) as state, pytest.raises(SyncengineError) as refused:
+        state.runs(9)
+    assert refused.value.code == "state-damaged"
 
 
 def test_a_state_is_whole_from_its_first_instant(path: Path) -> None:

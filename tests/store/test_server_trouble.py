@@ -7,8 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from syncengine import DISTRIBUTION
-from syncengine.database.state_errors import NO_DRIVER
+from syncengine.database.errors import cause
 from syncengine.errors import SyncengineError
+from syncengine.state.errors import NO_DRIVER, diagnose
 from syncengine.state.store import open_state
 
 
@@ -38,6 +39,35 @@ def test_what_is_wrong_with_a_server_is_told_apart(postgresql_url: str) -> None:
     assert {code: error.code for code, error in found.items()} == {code: code for code in tried}
     assert len({error.message for error in found.values()}) == len(tried)
     assert "wrong-pa55" not in "".join(error.message for error in found.values())
+
+
+class Stated(Exception):
+    """As drivers raise it: with a code, or with words alone."""
+
+    def __init__(self, text: str, state: str | None = None) -> None:
+        super().__init__(text)
+        self.sqlstate = state
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (Stated('FATAL:  password authentication failed for user "jo"'), "state-login", "the user or the password"),
+        (Stated('FATAL:  Peer authentication failed for user "jo"'), "state-login", "the user or the password"),
+        (Stated("fe_sendauth: no password supplied"), "state-login", "the user or the password"),
+        (Stated('FATAL:  no pg_hba.conf entry for host "h", user "jo", database "d"'), "state-login", "let this user"),
+        (Stated('FATAL:  database "d" does not exist'), "state-no-database", "no database of that name"),
+        (Stated('FATAL:  permission denied for database "d"'), "state-rights", "no right to do this"),
+        (Stated("connection refused"), "state-unreachable", "nobody listens"),
+        (Stated("x", "25006"), "state-rights", "may only be read (SQLSTATE 25006)"),
+        (Stated("x", "57P03"), "state-unreachable", "about to start or to stop (SQLSTATE 57P03)"),
+    ],
+)
+def test_a_fault_is_the_same_for_a_state_and_for_a_sink(error: Stated, code: str, words: str) -> None:
+    """One classifier; each has its own sentence of it."""
+    failed = sa.exc.OperationalError("x", None, error)
+    assert diagnose(failed).code == code
+    assert words in cause(failed)
 
 
 def test_a_missing_driver_names_the_line_to_type() -> None:

@@ -20,7 +20,8 @@ from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
 from syncengine.templating.budget import OutOfBounds
-from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, trouble
+from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 
 

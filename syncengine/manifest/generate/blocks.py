@@ -1,4 +1,4 @@
-"""`generate` blocks and their rows → entries of a reading, each with its data row. Reads sources.
+"""`generate` blocks and their rows → resources of a reading, each with its data row. Reads sources.
 
 A block is compiled once into one function of a row. Values go into the parsed structure, so that nothing in them can
 break it. A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone
@@ -24,34 +24,25 @@ from syncengine.manifest.context import Given
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block, Built
 from syncengine.manifest.generate.queries import filled
-from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Former, row_digest
+from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.repeated_findings import Alike
-from syncengine.manifest.resources import Entry, entry_of, plain_entry
+from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.sources.read import distinct, read_source, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble, SourceUse
-from syncengine.resource import Kind, Source
+from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.budget import OutOfBounds
-from syncengine.templating.environment import SURPRISES
+from syncengine.templating.troubles import SURPRISES
 from syncengine.templating.values import Record
 
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
-
-
-class Generated(NamedTuple):
-    """What the blocks of one file come to."""
-
-    entries: tuple[Entry, ...] = ()
-    sources: tuple[SourceUse, ...] = ()
-    whole: bool = True
-    rows: tuple[BlockRows, ...] = ()
 
 
 class Before(NamedTuple):
     """What is known of the blocks of a file: the digest of all but rows that they depend on, and their former rows."""
 
     digest: str = ""
-    blocks: Mapping[str, Former] = {}
+    blocks: Mapping[str, PreviousRows] = {}
 
 
 def generated(
@@ -62,20 +53,20 @@ def generated(
     before: Before = Before(),  # noqa: B008 - a value
 ) -> Generated:
     """All resources of all rows; what is wrong goes to the findings."""
-    entries: list[Entry] = []
+    resources: list[Resource] = []
     sources: list[SourceUse] = []
     rows: list[BlockRows] = []
     whole = True
     for n, node in enumerate(items):
         digest = f"{before.digest}:{n}"
-        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, Former()))
+        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, PreviousRows()))
         found = making.of_block(node, (given.root / findings.file).parent)
         if found is not None:
-            entries += found.entries
+            resources += found.resources
             sources += found.sources
             rows += found.rows
         whole = whole and (not _may_make_categories(node) or (found is not None and found.whole))
-    return Generated(tuple(entries), tuple(sources), whole, tuple(rows))
+    return Generated(tuple(resources), tuple(sources), whole, tuple(rows))
 
 
 def _may_make_categories(node: MappingNode) -> bool:
@@ -92,7 +83,7 @@ class _Making:
     defaults: Mapping[Kind, Mapping[str, Any]]
     findings: Findings
     digest: str
-    former: Former
+    former: PreviousRows
 
     def of_block(self, node: MappingNode, folder: Path) -> Generated | None:
         """None where the block itself is wrong."""
@@ -113,65 +104,65 @@ class _Making:
             return None
         try:
             with self.given.allowance.spend(len(rows)) as deadline:
-                entries, made = self._of_rows(block, source, rows, deadline)
+                resources, made = self._of_rows(block, source, rows, deadline)
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
         at = place(_source_node(node))
         may_be_empty = bool(asked.for_each.allow_empty)
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
-        return Generated(tuple(entries), (use,), block.whole, (made,))
+        return Generated(tuple(resources), (use,), block.whole, (made,))
 
     def _of_rows(
         self, block: Block, source: Records, rows: list[Record], deadline: float
-    ) -> tuple[list[Entry], BlockRows]:
+    ) -> tuple[list[Resource], BlockRows]:
         """What is made of every row; a mistake that many rows have is one finding."""
         block.begin(variables_of(self.given), len(rows), deadline, self.findings)
-        entries: list[Entry] = []
+        resources: list[Resource] = []
         digests, counts = bytearray(), list[int]()
         alike = Alike()
         for row in rows:
             found: list[Diagnostic] = []
             digest = row_digest(row)
-            made = self.former.entries(digest, row.row)
+            made = self.former.resources(digest, row.row)
             if made is None:
                 try:
                     made = self._of_row(block, row, found)
                 except OutOfBounds as error:
                     self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
                     block.whole = False
-                    entries, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
+                    resources, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
                     break
-            entries += made
+            resources += made
             counts.append(len(made))
             digests += UNKNOWN if found else digest
             for diagnostic in found:
                 alike.add(diagnostic, row.row)
         self.findings.found.extend(alike.told())
-        return entries, BlockRows(self.digest, bytes(digests), tuple(counts))
+        return resources, BlockRows(self.digest, bytes(digests), tuple(counts))
 
-    def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Entry]:
-        made = (self._entry(built, block, found) for built in block.built(row, found))
-        return [entry for entry in made if entry is not None]
+    def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Resource]:
+        made = (self._resource(built, block, found) for built in block.built(row, found))
+        return [resource for resource in made if resource is not None]
 
-    def _entry(self, built: Built, block: Block, found: list[Diagnostic]) -> Entry | None:
+    def _resource(self, built: Built, block: Block, found: list[Diagnostic]) -> Resource | None:
         line, column = built.at
         defaults, source = self.defaults[built.kind], Source(self.findings.file, line, built.row.row)
         if built.values is not None:
-            entry = plain_entry(built.kind, built.values, source, column, defaults)
-            if entry is not None:
-                return entry
+            plain = plain_resource(built.kind, built.values, source, column, defaults)
+            if plain is not None:
+                return plain
         findings = Findings(self.findings.file, found)
         try:
             declared = declared_by(built.kind, built.node(), findings)
         except SURPRISES as error:
             block.explain(built.row, error, found)
             return None
-        entry = entry_of(declared, defaults, findings)
-        if entry is None:
+        resource = resource_of(declared, defaults, findings)
+        if resource is None:
             block.whole = False
             return None
-        return replace(entry, resource=replace(entry.resource, source=source), column=column)
+        return replace(resource, source=source, column=column)
 
 
 def _source_node(node: MappingNode) -> Node:

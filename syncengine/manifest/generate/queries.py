@@ -22,8 +22,9 @@ from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import FILE_KINDS, variables_of
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, is_template, trouble
+from syncengine.templating.environment import SandboxedEnvironment, is_template
 from syncengine.templating.filters import plain_text
+from syncengine.templating.troubles import SURPRISES, trouble
 
 
 @dataclass(slots=True)

@@ -6,14 +6,15 @@ something was said about is rendered again, so that it is said again.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.manifest.resources import Entry
-from syncengine.resource import Row, Source
+from syncengine.document.digest import short_digest
+from syncengine.manifest.sources.records import SourceUse
+from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
 
 SIZE = 16
@@ -23,49 +24,56 @@ UNKNOWN = bytes(SIZE)
 
 
 class BlockRows(Struct, frozen=True, gc=False, array_like=True):
-    """The rows of a block: their digests, and how many entries each came to."""
+    """The rows of a block: their digests, and how many resources each came to."""
 
     block: str
     digests: bytes
     counts: tuple[int, ...]
 
 
+class Generated(NamedTuple):
+    """What the blocks of one file come to."""
+
+    resources: tuple[Resource, ...] = ()
+    sources: tuple[SourceUse, ...] = ()
+    whole: bool = True
+    rows: tuple[BlockRows, ...] = ()
+
+
 def row_digest(row: Record) -> bytes:
     """Of its values with their names, order and types: `repr` tells all that a template could."""
-    return hashlib.blake2b(repr(row).encode(), digest_size=SIZE).digest()
+    return short_digest(repr(row), SIZE)
 
 
-class Former:
-    """The entries of a block's rows as they were."""
+class PreviousRows:
+    """The resources of a block's rows as they were."""
 
-    __slots__ = ("_entries", "_places")
+    __slots__ = ("_places", "_resources")
 
-    def __init__(self, entries: Sequence[Entry] = (), rows: BlockRows | None = None, first: int = 0) -> None:
-        self._entries = entries
+    def __init__(self, resources: Sequence[Resource] = (), rows: BlockRows | None = None, first: int = 0) -> None:
+        self._resources = resources
         self._places: dict[bytes, tuple[int, int]] = {}
         if rows is not None:
             for n, count in enumerate(rows.counts):
                 self._places[rows.digests[n * SIZE : (n + 1) * SIZE]] = first, (first := first + count)
             self._places.pop(UNKNOWN, None)
 
-    def entries(self, digest: bytes, row: Row) -> list[Entry] | None:
+    def resources(self, digest: bytes, row: Row) -> list[Resource] | None:
         """What a row with these values came to, as if it had been `row`; None where that is not known."""
         place = self._places.get(digest)
-        return None if place is None else [_moved(entry, row) for entry in self._entries[slice(*place)]]
+        return None if place is None else [_moved(each, row) for each in self._resources[slice(*place)]]
 
 
-def _moved(entry: Entry, row: Row) -> Entry:
-    source = entry.resource.source
-    if source.data == row:
-        return entry
-    return replace(entry, resource=replace(entry.resource, source=Source(source.file, source.line, row)))
+def _moved(resource: Resource, row: Row) -> Resource:
+    source = resource.source
+    return resource if source.data == row else replace(resource, source=source._replace(data=row))
 
 
-def formers(entries: Sequence[Entry], blocks: Sequence[BlockRows]) -> Mapping[str, Former]:
-    """By the digest of their block; what blocks come to are the last entries of a file."""
-    found: dict[str, Former] = {}
-    first = len(entries) - sum(sum(rows.counts) for rows in blocks)
+def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, PreviousRows]:
+    """By the digest of their block; what blocks come to are the last resources of a file."""
+    found: dict[str, PreviousRows] = {}
+    first = len(resources) - sum(sum(rows.counts) for rows in blocks)
     for rows in blocks:
-        found[rows.block] = Former(entries, rows, first)
+        found[rows.block] = PreviousRows(resources, rows, first)
         first += sum(rows.counts)
     return found

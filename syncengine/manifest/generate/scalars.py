@@ -12,8 +12,11 @@ from jinja2.parser import Parser
 from syncengine.document.diagnostics import Findings
 from syncengine.document.nodes import Scalar, place
 from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, TooMuch
-from syncengine.templating.environment import SandboxedEnvironment, filtered, syntax_trouble, trouble, unknown_names
+from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import checked
+from syncengine.templating.names import unknown_names
+from syncengine.templating.rewriting import filtered
+from syncengine.templating.troubles import syntax_trouble, trouble
 
 MAX_TEMPLATE = 100_000
 RESULT = "_result"

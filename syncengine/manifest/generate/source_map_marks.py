@@ -17,8 +17,8 @@ from jinja2 import nodes, pass_context
 
 from syncengine.resource import Row
 from syncengine.templating.budget import TooMuch
-from syncengine.templating.environment import filtered
 from syncengine.templating.metering import OF_A_TEXT, Filter, Spent
+from syncengine.templating.rewriting import filtered
 from syncengine.templating.values import Record
 
 MARK, SAID, CAPTURED, INCLUDE, INCLUDED = "mark!", "said!", "captured!", "include!", "included!"

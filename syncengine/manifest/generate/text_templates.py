@@ -15,6 +15,7 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Findings
 from syncengine.document.text import decoded
+from syncengine.errors import Diagnostic
 from syncengine.manifest.context import Given, OutsideProject
 from syncengine.manifest.generate.data_function import asked_by, read_data
 from syncengine.manifest.generate.source_map import Places, unmarked
@@ -22,7 +23,9 @@ from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble
 from syncengine.templating.budget import MAX_CHARACTERS, TooMuch
-from syncengine.templating.environment import SURPRISES, SandboxedEnvironment, syntax_trouble, trouble, unknown_names
+from syncengine.templating.environment import SandboxedEnvironment
+from syncengine.templating.names import unknown_names
+from syncengine.templating.troubles import SURPRISES, syntax_trouble, trouble
 from syncengine.templating.values import Record
 
 MAX_TEMPLATE_BYTES = 1_000_000
@@ -101,7 +104,19 @@ class MarkingEnvironment(SandboxedEnvironment):
 
 
 def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
-    """The result; None once what is wrong is among the findings."""
+    """The result, made once a run; None once what is wrong is among the findings."""
+
+    def made() -> tuple[Rendered | None, Sequence[Diagnostic]]:
+        own = Findings(name)
+        return _rendered(data, name, given, own), own.found
+
+    key = ("rendered", name, data, given.allowance)
+    rendered, found = given.once(key, made, lambda each: len(each[0].text) if each[0] else 0)
+    findings.found += found
+    return rendered
+
+
+def _rendered(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
     if len(data) > MAX_TEMPLATE_BYTES:
         findings.at("file-too-large", 1, 1, "the template is larger than 1 MB")
         return None

@@ -48,11 +48,11 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
         line = read.count(b"\n", 0, error.start) + 1
         byte, likely = read[error.start], likely_encoding(data, encoding)
         hint = f"; the file is probably {likely}: write `encoding: {likely}`" if likely else ""
-        raise SourceTrouble(f"{name}:{line}: byte 0x{byte:02x} is not {encoding.upper()}{hint}") from None
+        raise SourceTrouble(f"byte 0x{byte:02x} is not {encoding.upper()}{hint}", name, line) from None
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
-        raise SourceTrouble(f"{name}:{line}: {hint or 'a byte is 0 (NUL), which is in no text'}")
+        raise SourceTrouble(hint or "a byte is 0 (NUL), which is in no text", name, line)
     return text
 
 
@@ -94,7 +94,7 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
     width = len(names)
     for number, values in numbered:
         if len(values) != width:
-            raise SourceTrouble(f"{name}:{number}: {_misfit(len(values), names, form.delimiter)}")
+            raise SourceTrouble(_misfit(len(values), names, form.delimiter), name, number)
         yield number, dict(zip(names, values, strict=True))
 
 
@@ -113,7 +113,7 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
             values = next(reader, None)
         except csv.Error as error:
             words = str(error).replace("unexpected end of data", "a quote is opened and not closed")
-            raise SourceTrouble(f"{name}:{number}: {words}") from None
+            raise SourceTrouble(words, name, number) from None
         if values is None:
             return
         if values:
@@ -123,7 +123,7 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
 def _header(found: tuple[int, list[str]], name: str) -> tuple[str, ...]:
     number, names = found[0], [column.strip() for column in found[1]]
     for _, sentence in header_troubles(names):
-        raise SourceTrouble(f"{name}:{number}: {sentence}")
+        raise SourceTrouble(sentence, name, number)
     return tuple(names)
 
 
@@ -225,10 +225,10 @@ def _is_refused(number: str) -> bool:
     return number.endswith(("N", "y")) or _too_large(number)
 
 
-def _line_of_no_number(text: str) -> str:
-    """Where NaN or Infinity stands, or the long number; empty for what is wrong elsewhere."""
+def _line_of_no_number(text: str) -> int | None:
+    """Where NaN or Infinity stands, or the long number; None for what is wrong elsewhere."""
     found = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
-    return f":{text.count(chr(10), 0, found.start(1)) + 1}" if found else ""
+    return text.count("\n", 0, found.start(1)) + 1 if found else None
 
 
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
@@ -236,13 +236,13 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     try:
         found = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
-        raise SourceTrouble(f"{name}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}") from None
+        raise SourceTrouble(f"this is not JSON: {error.msg}", name, error.lineno, error.colno) from None
     except RecursionError:
-        raise SourceTrouble(f"{name}: it is nested too deeply") from None
+        raise SourceTrouble("it is nested too deeply", name) from None
     except NotJson as error:
-        raise SourceTrouble(f"{name}{_line_of_no_number(text)}: this is not JSON: {error}") from None
+        raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
     if not isinstance(found, list):
-        raise SourceTrouble(f"{name}: there must be a list of objects in it, not {kind_of(found)}")
+        raise SourceTrouble(f"there must be a list of objects in it, not {kind_of(found)}", name)
     lines = list(_lines_of_items(text)) if found else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(found) + 1), found, strict=True)
 
@@ -272,7 +272,7 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
             except (RecursionError, ValueError) as error:
                 nested = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 words = error.msg if isinstance(error, json.JSONDecodeError) else nested
-                raise SourceTrouble(f"{name}:{number}: this is not JSON: {words}") from None
+                raise SourceTrouble(f"this is not JSON: {words}", name, number) from None
 
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
@@ -280,10 +280,10 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
     findings = Findings(name)
     documents = read(text_of(data, name, form.encoding).encode(), findings)
     for found in findings.found:
-        raise SourceTrouble(f"{name}:{found.line}:{found.column}: {found.message}")
+        raise SourceTrouble(found.message, name, found.line, found.column)
     for root in documents.roots:
         if not isinstance(root, Sequence):
-            raise SourceTrouble(f"{name}:{place(root)[0]}: there must be a list of mappings in it")
+            raise SourceTrouble("there must be a list of mappings in it", name, place(root)[0])
         for item in root.items:
             yield place(item)[0], plain_value(item)
 

@@ -5,12 +5,13 @@ A source that cannot be read is trouble, never an empty list (docs/planning.md 2
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from syncengine.document.diagnostics import suggestion
+from syncengine.document.digest import sha256_of, sha256_of_parts
 from syncengine.document.model_reader import shown
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
@@ -18,9 +19,9 @@ from syncengine.manifest.context import MAX_SOURCE_BYTES, Given, OutsideProject
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import Records, SourceTrouble, records
+from syncengine.project.connections import Connections
 
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
-HTTP_TIMEOUT = 30.0
 
 
 def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
@@ -53,7 +54,7 @@ def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
 
 def _question(*parts: Any) -> str:
     """A digest of what is asked, wherever it is written."""
-    return hashlib.sha256(repr([_plain(part) for part in parts]).encode()).hexdigest()[:16]
+    return sha256_of(repr([_plain(part) for part in parts]))[:16]
 
 
 def _plain(part: Any) -> Any:
@@ -71,7 +72,7 @@ def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> R
     path = inside(given, name, folder)
     shown_as = given.name_of(path)
     data = content(path, name)
-    sha256 = hashlib.sha256(data).hexdigest()
+    sha256 = sha256_of(data)
     known: Records | None = given.memo.get(memory := (path, sha256, kind, form))
     if known is None:
         known = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
@@ -82,7 +83,7 @@ def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> R
 def file_digest(given: Given, folder: Path, name: str) -> str:
     """What a file's rows depend on; its trouble, if it cannot be read."""
     try:
-        return hashlib.sha256(content(inside(given, name, folder), name)).hexdigest()
+        return sha256_of(content(inside(given, name, folder), name))
     except SourceTrouble as trouble:
         return str(trouble)
 
@@ -118,49 +119,39 @@ def _remembered(given: Given, key: object, name: str, question: str, read: Any) 
             given.memo[key] = trouble
     found = given.memo[key]
     if isinstance(found, SourceTrouble):
-        raise SourceTrouble(str(found))
+        raise SourceTrouble(*found.args)
     answer: Records = found
     return answer
 
 
 def _digest(rows: list[Any]) -> str:
     """As `row_reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
-    total = hashlib.sha256()
-    for row in rows:
-        total.update(repr(row).encode())
-    return total.hexdigest()
+    return sha256_of_parts(repr(row).encode() for row in rows)
 
 
 def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
-    from syncengine.document.setting_types import Reference
     from syncengine.manifest.sources.sql import sql_rows
-    from syncengine.project.references import located, secret_at
 
     assert asked.source is not None
-    source = _named(given, asked.source, "sql").sql
-    assert source is not None
-    name = asked.source.text
-    url = source
-    if isinstance(source, Reference):
-        url = _secret(lambda: secret_at(source, given.root, given.secrets, f"the URL of the source {name}").read())
-    yield from sql_rows(name, located(str(url), given.root), asked.query.text, _parameters(asked))
+    source, name = _named(given, asked.source, "sql"), asked.source.text
+    with _troubled():
+        url = _connections(given).database_url(source, f"the URL of the source {name}")
+    yield from sql_rows(name, url, asked.query.text, _parameters(asked))
 
 
 def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
-    from syncengine.document.setting_types import Reference
     from syncengine.manifest.sources.http import Question, http_rows
-    from syncengine.project.references import secret_at
 
-    source = _named(given, asked.source, "http").http
-    assert source is not None
-    name = asked.source.text
-
-    def looked_up(value: Any, what: str) -> str:
-        if isinstance(value, Reference):
-            return _secret(lambda: secret_at(value, given.root, given.secrets, f"{what} of the source {name}").read())
-        return value.text if isinstance(value, Written) else str(value)
-
-    headers = {header: looked_up(value, f"header {header}") for header, value in (source.headers or {}).items()}
+    source, name = _named(given, asked.source, "http"), asked.source.text
+    found = _connections(given).http(
+        source, f"the URL of the source {name}", lambda header: f"header {header} of the source {name}"
+    )
+    with _troubled():
+        url = found.url()
+        headers = {
+            header: value.text if isinstance(value, Written) else found.secrets[header]()
+            for header, value in found.headers.items()
+        }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceTrouble(f"{name}: a header holds characters that cannot be sent")
     paging = asked.paging
@@ -172,7 +163,7 @@ def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
         page=paging.page if paging else None,
         first=paging.first if paging and paging.first is not None else 1,
     )
-    yield from http_rows(name, looked_up(source.url, "the URL"), headers, source.timeout or HTTP_TIMEOUT, question)
+    yield from http_rows(name, url, headers, found.timeout, question)
 
 
 def _named(given: Given, written: Written, kind: str) -> Any:
@@ -181,17 +172,22 @@ def _named(given: Given, written: Written, kind: str) -> Any:
         hint = suggestion(written.text, sorted(given.sources))
         hint = hint or ("" if given.sources else "; the project file has no `sources:`")
         raise SourceTrouble(f"there is no source `{shown(written.text)}`{hint}")
-    if getattr(source, kind) is None:
+    if (found := getattr(source, kind)) is None:
         raise SourceTrouble(f"the source `{shown(written.text)}` is not of the kind `{kind}`")
-    return source
+    return found
 
 
-def _secret(read: Any) -> str:
+def _connections(given: Given) -> Connections:
+    return Connections(given.sources, given.root, given.secrets)
+
+
+@contextmanager
+def _troubled() -> Iterator[None]:
+    """A secret that is not there is trouble of the source."""
     try:
-        found: str = read()
+        yield
     except Problems as problems:
         raise SourceTrouble(problems.found[0].message) from None
-    return found
 
 
 def _steps(text: str | None) -> tuple[str, ...]:
@@ -208,7 +204,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
     for row in rows:
         missing = next((column for column in columns if column not in row), None)
         if missing is not None:
-            raise SourceTrouble(f"{row.row.file}:{row.row.row}: `distinct`: {row.missing(missing)}")
+            raise SourceTrouble(f"`distinct`: {row.missing(missing)}", *row.row)
         found.setdefault(tuple(str(row[column]) for column in columns), row)
     return list(found.values())
 

@@ -13,7 +13,15 @@ from syncengine.templating.values import Record
 
 
 class SourceTrouble(Exception):
-    """A source that cannot be read; the message says what is wrong and where in the data."""
+    """A source that cannot be read: `message` says what is wrong, `name` and `line` where in the data, if known."""
+
+    def __init__(self, message: str, name: str = "", line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message, name, line, column)
+        self.message, self.line = message, line
+        self._place = ":".join(str(part) for part in (name, line, column) if part)
+
+    def __str__(self) -> str:
+        return f"{self._place}: {self.message}" if self._place else self.message
 
 
 class Records(NamedTuple):
@@ -64,6 +72,6 @@ def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
     found = []
     for number, values in rows:
         if not isinstance(values, dict):
-            raise SourceTrouble(f"{name}:{number}: a row must be an object with names, not {kind_of(values)}")
+            raise SourceTrouble(f"a row must be an object with names, not {kind_of(values)}", name, number)
         found.append(Record(values, Row(name, number)))
     return found

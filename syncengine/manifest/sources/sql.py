@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from syncengine.database.url import sqlite_file
+from syncengine.database.sqlite import connect
 from syncengine.errors import Problems
 from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.project.references import sqlite_file
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 AT_ONCE = 200
@@ -72,7 +72,7 @@ def _of_file(
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database is not there")
     try:
-        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True, timeout=10)
+        connection = connect(file, "ro", seconds=10)
     except sqlite3.Error as error:
         raise SourceTrouble(f"{name}: {error}") from None
     try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
-import hashlib
 import os
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any
 import orjson
 
 from syncengine.database.trouble import TroubleKind
+from syncengine.document.digest import sha256_of
 from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, Variables, plain
@@ -121,7 +121,7 @@ class JsonlSink:
                 os.fsync(file)
                 return
             offset = os.fstat(file).st_size
-            line = Line(offset, len(content), hashlib.sha256(content).hexdigest())
+            line = Line(offset, len(content), sha256_of(content))
             note(orjson.dumps(asdict(line)).decode())
             left = memoryview(content)
             while left:
@@ -154,7 +154,7 @@ def _hold(file: int, patience: float) -> None:
 
 def _is_there(file: int, line: Line) -> bool:
     found = os.pread(file, line.length, line.offset)
-    return hashlib.sha256(found).hexdigest() == line.hash
+    return sha256_of(found) == line.hash
 
 
 def _mend(file: int) -> None:

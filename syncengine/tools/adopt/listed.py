@@ -11,7 +11,7 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import Documents, read
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.declarations import declarations
-from syncengine.manifest.read_file import entries_of
+from syncengine.manifest.read_file import resources_of
 from syncengine.manifest.schema import SECTIONS
 from syncengine.resource import Key, Kind, Recorded, Resource
 from syncengine.tools.adopt.tables import SERVER_ID, document_of
@@ -35,10 +35,10 @@ def listed(data: bytes, file: str) -> list[Recorded]:
     ids = dict(_server_ids(roots, findings))
     declared = declarations(Documents(roots), findings)
     rows: dict[Key, Recorded] = {}
-    for each, entry in zip(declared.resources, entries_of(declared, findings), strict=True):
-        if entry is None:
+    for each, resource in zip(declared.resources, resources_of(declared, findings), strict=True):
+        if resource is None:
             continue
-        row = _row(entry.resource, ids.get(id(each.node)))
+        row = _row(resource, ids.get(id(each.node)))
         if rows.setdefault(row.key, row) is not row:
             findings.error("duplicate-resource", each.node, f"{row.key} is listed twice", str(row.key))
     if any(d.severity is Severity.ERROR for d in findings.found):

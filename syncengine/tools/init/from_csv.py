@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from syncengine.document.nodes import quoted
-from syncengine.errors import Diagnostic, Problems, Severity, SyncengineError
+from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.sources.files import (
     Form,
     csv_rows,
@@ -23,6 +23,7 @@ from syncengine.manifest.sources.files import (
     wide_encoding,
 )
 from syncengine.manifest.sources.records import SourceTrouble
+from syncengine.project.content import content_of
 
 DELIMITERS = ",;\t|"
 UTF_8, WESTERN = "utf-8", "cp1252"
@@ -69,7 +70,7 @@ def generated(file: Path, name: str, folder: Path) -> dict[str, str | bytes]:
     inside = file.resolve().is_relative_to(folder.resolve())
     where = file.resolve().relative_to(folder.resolve()).as_posix() if inside else f"data/{file.name}"
     manifest = manifest_of(table, f"../{where}")
-    return {MANIFEST: manifest} if inside else {MANIFEST: manifest, where: _content(file, name)}
+    return {MANIFEST: manifest} if inside else {MANIFEST: manifest, where: content_of(file, name)}
 
 
 def repeats_of(file: Path, name: str) -> list[str]:
@@ -89,7 +90,7 @@ def repeats_of(file: Path, name: str) -> list[str]:
 
 def table_of(file: Path, name: str) -> Table:
     """Delimiter, encoding, columns and rows. Problems, with their places, for what no plan would take."""
-    data = _content(file, name)
+    data = content_of(file, name)
     try:
         encoding = _encoding(data, name)
         text = text_of(data, name, encoding).lstrip("\r\n")
@@ -98,15 +99,7 @@ def table_of(file: Path, name: str) -> Table:
         columns = _header(text, name, delimiter, data.count(b"\n", 0, len(data) - len(data.lstrip(b"\r\n"))) + 1)
         return Table(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
     except SourceTrouble as trouble:
-        line, _, sentence = str(trouble).removeprefix(f"{name}:").partition(": ")
-        raise Problems([_problem(name, sentence, int(line))]) from None
-
-
-def _content(file: Path, name: str) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise SyncengineError(f"{name}: cannot be read: {error.strerror}", code="unreadable-file") from None
+        raise Problems([_problem(name, trouble.message, trouble.line or 1)]) from None
 
 
 def _encoding(data: bytes, name: str) -> str:
@@ -118,7 +111,7 @@ def _encoding(data: bytes, name: str) -> str:
         with suppress(UnicodeDecodeError):
             data.decode(encoding)
             return encoding
-    raise SourceTrouble(f"{name}:1: the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8")
+    raise SourceTrouble(f"the file is neither {UTF_8} nor {WESTERN}; save it as UTF-8", name, 1)
 
 
 def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
@@ -126,10 +119,10 @@ def _header(text: str, name: str, delimiter: str, line: int) -> tuple[str, ...]:
     try:
         header = next(csv.reader(io.StringIO(text, newline=None), delimiter=delimiter), [])
     except csv.Error as error:
-        raise SourceTrouble(f"{name}:{line}: the header cannot be read: {error}") from None
+        raise SourceTrouble(f"the header cannot be read: {error}", name, line) from None
     columns = tuple(column.strip() for column in header)
     if not columns:
-        raise SourceTrouble(f"{name}:1: the file has no header")
+        raise SourceTrouble("the file has no header", name, 1)
     starts = starts_of(text.partition("\n")[0], delimiter)
     troubles = header_troubles(columns)
     found = [_problem(name, said, line, starts[at] if at < len(starts) else 1) for at, said in troubles]

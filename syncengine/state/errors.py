@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +11,8 @@ import orjson
 from sqlalchemy import exc
 
 from syncengine import DISTRIBUTION
+from syncengine.database import errors as faults
+from syncengine.database.errors import DatabaseFault
 from syncengine.errors import SyncengineError
 
 
@@ -60,41 +62,28 @@ UNFIT = Trouble(
 )
 BUSY = Trouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
-SQLITE = {
-    sqlite3.SQLITE_FULL: Trouble("state-full", "state {state} cannot be written: the disk is full"),
-    sqlite3.SQLITE_NOTADB: Trouble("state-foreign", "{state} is not a SQLite database"),
-    sqlite3.SQLITE_CORRUPT: Trouble("state-damaged", "state {state} is damaged; restore it from a backup"),
-    sqlite3.SQLITE_CANTOPEN: MISSING,
-    sqlite3.SQLITE_PERM: MISSING,
-    sqlite3.SQLITE_AUTH: MISSING,
-    sqlite3.SQLITE_READONLY: Trouble("state-read-only", "state {state} cannot be written: no permission"),
-    sqlite3.SQLITE_IOERR: Trouble("state-io", "state {state}: the disk reported an error"),
-    sqlite3.SQLITE_BUSY: BUSY,
-    sqlite3.SQLITE_LOCKED: BUSY,
-    sqlite3.SQLITE_PROTOCOL: BUSY,
-    sqlite3.SQLITE_TOOBIG: UNFIT,
+DAMAGED = Trouble("state-damaged", "state {state} is damaged; restore it from a backup")
+DISK = Trouble("state-io", "state {state}: the disk reported an error")
+
+BY_FAULT: Mapping[DatabaseFault | None, Trouble] = {
+    faults.LOGIN: WRONG_PASSWORD,
+    faults.NOT_LET_IN: WRONG_PASSWORD,
+    faults.NO_DATABASE: NO_DATABASE,
+    faults.NO_RIGHT: NO_RIGHTS,
+    faults.READ_ONLY: NO_RIGHTS,
+    faults.TOO_LARGE: UNFIT,
+    faults.BUSY: BUSY,
+    faults.LOCKED: BUSY,
+    faults.PROTOCOL: BUSY,
+    faults.CANNOT_OPEN: MISSING,
+    faults.NO_PERMISSION: MISSING,
+    faults.FORBIDDEN: MISSING,
+    faults.READ_ONLY_FILE: Trouble("state-read-only", "state {state} cannot be written: no permission"),
+    faults.NOT_SQLITE: Trouble("state-foreign", "{state} is not a SQLite database"),
+    faults.DAMAGED: DAMAGED,
+    faults.DISK_FULL: Trouble("state-full", "state {state} cannot be written: the disk is full"),
+    faults.DISK_ERROR: DISK,
 }
-"""By SQLite's primary result code."""
-
-DAMAGED = SQLITE[sqlite3.SQLITE_CORRUPT]
-
-BY_SQLSTATE: tuple[tuple[str, Trouble], ...] = (
-    ("28", WRONG_PASSWORD),
-    ("3D000", NO_DATABASE),
-    ("42501", NO_RIGHTS),
-    ("25006", NO_RIGHTS),
-)
-"""PostgreSQL's codes by how they begin."""
-
-BY_WORDS: tuple[tuple[str, Trouble], ...] = (
-    ("password authentication failed", WRONG_PASSWORD),
-    ("no password supplied", WRONG_PASSWORD),
-    ("no pg_hba.conf entry", WRONG_PASSWORD),
-    ('role "', WRONG_PASSWORD),
-    ('database "', NO_DATABASE),
-    ("permission denied", NO_RIGHTS),
-)
-"""What a server says while one connects, which comes without a code."""
 
 BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
     (exc.DataError, UNFIT),
@@ -108,35 +97,19 @@ BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
     (PermissionError, MISSING),
     (FileNotFoundError, MISSING),
     (IsADirectoryError, MISSING),
-    (OSError, SQLITE[sqlite3.SQLITE_IOERR]),
+    (OSError, DISK),
     (ValueError, DAMAGED),
     (LookupError, DAMAGED),
     (TypeError, DAMAGED),
 )
-"""Where SQLite's codes do not decide; the first class that fits."""
+"""Where the fault does not decide; the first class that fits."""
 
 
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
 
-def sqlite_code(error: BaseException) -> int | None:
-    """The primary result code, if SQLite is what failed."""
-    cause = getattr(error, "orig", None) or error
-    code = getattr(cause, "sqlite_errorcode", None)
-    return None if code is None else code & 0xFF
-
-
-def _by_server(error: Exception) -> Trouble | None:
-    """What PostgreSQL tells, by its code or by its words where there is none."""
-    cause = getattr(error, "orig", None)
-    if state := getattr(cause, "sqlstate", None):
-        return next((trouble for begin, trouble in BY_SQLSTATE if state.startswith(begin)), None)
-    words = str(cause) if isinstance(error, exc.OperationalError) else ""
-    return next((trouble for part, trouble in BY_WORDS if f"FATAL:  {part}" in words), None)
-
-
 def diagnose(error: Exception) -> Trouble:
-    known = SQLITE.get(sqlite_code(error) or 0) or _by_server(error)
+    known = BY_FAULT.get(faults.fault_of(error))
     return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 
 

@@ -8,6 +8,8 @@ answer takes, and counts as none of them.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -19,30 +21,19 @@ LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\
 _WHOLE = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED, h11.ERROR)
 
 
-def guarded(read_seconds: float = READ_SECONDS, most_unread: int = MOST_UNREAD) -> type[H11Protocol]:
-    """The protocol of one server, whose connections share these bounds."""
-    unread: dict[_Guarded, None] = {}
+@dataclass(slots=True)
+class Bounds:
+    """Those of one server. `unread` are the connections whose requests are on their way, the oldest first."""
 
-    class Guarded(_Guarded):
-        def _begin(self) -> None:
-            if self in unread:
-                return
-            unread[self] = None
-            self._timer = self.loop.call_later(read_seconds, self._cut)
-            if len(unread) > most_unread:
-                next(iter(unread))._cut()
-
-        def _end(self) -> None:
-            unread.pop(self, None)
-            if self._timer is not None:
-                self._timer.cancel()
-
-    return Guarded
+    read_seconds: float = READ_SECONDS
+    most_unread: int = MOST_UNREAD
+    unread: dict[BoundedProtocol, None] = field(default_factory=dict)
 
 
-class _Guarded(H11Protocol):
-    """Knows when a request begins and when it has come whole."""
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 that knows when a request begins and when it has come whole."""
 
+    bounds: ClassVar[Bounds]
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base class
@@ -59,15 +50,34 @@ class _Guarded(H11Protocol):
 
     def _begin(self) -> None:
         """A request is on its way."""
-        raise NotImplementedError
+        unread = self.bounds.unread
+        if self in unread:
+            return
+        unread[self] = None
+        self._timer = self.loop.call_later(self.bounds.read_seconds, self._late)
+        if len(unread) > self.bounds.most_unread:
+            next(iter(unread))._late()
 
     def _end(self) -> None:
         """It is here, or will never be."""
-        raise NotImplementedError
+        self.bounds.unread.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def _cut(self) -> None:
-        """What began to answer keeps its words; an application that waits for the rest hears that nobody is there."""
+    def _late(self) -> None:
         self._end()
+        self.cut()
+
+    def cut(self) -> None:
+        """What began to answer keeps its words; an application that waits for the rest hears that nobody is there."""
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(LATE)
         self.transport.close()
+
+
+Bounded = TypeVar("Bounded", bound=BoundedProtocol)
+
+
+def bounded(protocol: type[Bounded], bounds: Bounds) -> type[Bounded]:
+    """Return the protocol of one server, whose connections share these bounds."""
+    return type(protocol.__name__, (protocol,), {"bounds": bounds})

@@ -1,0 +1,90 @@
+"""Two contents of a group → the fields of what its user posted that differ; pure.
+
+Compared is what tells two contents apart (`group.content`), so that what is shown is why they are two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from syncengine.posted_time.group import Content, content, read_group
+from syncengine.state.inbox import Entry, Event
+from syncengine.state.inbox_states import EventKind
+
+PAIRED = 30
+"""Rows up to which each is compared with each other one, to find the row that it was; beyond, rows came or went."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentChange:
+    """A field by its path, such as `timeRows[0].durationSecs`; None where there is no value, row or tag."""
+
+    field: str
+    before: object
+    after: object
+
+
+def changes(before: str, after: str) -> tuple[ContentChange, ...]:
+    """What differs between two contents as JSON; rows and tags may come in any order."""
+    from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
+
+    one, other = _content(before), _content(after)
+    rows = max(len(one["timeRows"]), len(other["timeRows"]))
+    found = DeepDiff(
+        one,
+        other,
+        view="tree",
+        ignore_order=True,
+        report_repetition=True,
+        ignore_nan_inequality=True,
+        threshold_to_diff_deeper=0,
+        cutoff_intersection_for_pairs=1 if rows <= PAIRED else 0.7,
+        cutoff_distance_for_pairs=0.6,
+    )
+    levels = (level for levels in found.values() for level in levels)
+    return tuple(sorted(map(_change, levels), key=lambda change: change.field))
+
+
+def _change(level: Any) -> ContentChange:
+    """One difference as deepdiff found it; of what is there more often, or less often, than before: one of them."""
+    before, after = (value if isinstance(value, str | int | float | dict) else None for value in (level.t1, level.t2))
+    times = level.additional.get("repetition")
+    if times:
+        before, after = (None, after) if times["new_repeat"] > times["old_repeat"] else (before, None)
+    return ContentChange(_field(level.path(output_format="list")), before, after)
+
+
+def _content(body: str) -> Content:
+    raw = orjson.loads(body)
+    return content(read_group(raw if isinstance(raw, Mapping) else {}))
+
+
+def _field(path: Sequence[str | int]) -> str:
+    first, *rest = path
+    return str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
+
+
+def last_changes(entry: Entry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
+    """What the last offer of other content changed: of a conflict, what it is about."""
+    return next(reversed(changes_of(entry, story).values()), ())
+
+
+def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
+    """By place in the story, what each offer of other content changed.
+
+    The first content of a group that was revised is not kept; nothing is told of what replaced it.
+    """
+    contents = {1: entry.body} if entry.revision == 1 else {}
+    offered, found = None, dict[int, tuple[ContentChange, ...]]()
+    for place, event in enumerate(story):
+        if event.kind == EventKind.OFFERED:
+            offered, before = event.detail, contents.get(event.revision)
+            if offered and before:
+                found[place] = changes(before, offered)
+        elif event.kind == EventKind.REVISED:
+            contents[event.revision] = offered
+    return found

@@ -1,0 +1,67 @@
+"""A name under `sources:`, or a URL that stands instead of one → URL, headers and secrets. Opens nothing.
+
+Secrets are read when they are asked for, each time anew. `what` names them in the message when they are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from syncengine.document.setting_types import Reference
+from syncengine.document.template_types import Written
+from syncengine.project.delivery_schema import HttpSink, HttpSourceSection, LookupQuery, Source, SqlSink
+from syncengine.project.references import located, secret_at
+
+HTTP_TIMEOUT = 30.0
+"""Seconds that an answer may take, where neither the source nor the sink says."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpConnection:
+    """Where an HTTP service is. `headers` are as they are written, `secrets` those of them that are references."""
+
+    url: Callable[[], str]
+    headers: Mapping[str, Written | Reference]
+    secrets: Mapping[str, Callable[[], str]]
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """What the names of one project lead to."""
+
+    sources: Mapping[str, Source]
+    root: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    def database(self, asked: LookupQuery | SqlSink, owner: str) -> tuple[str, str]:
+        """Return what people call a database, and its URL; `owner` is who has one without a name."""
+        name = f"source {asked.source.text}" if asked.source else owner
+        place = self.sources[asked.source.text].sql if asked.source else asked.url
+        assert place is not None
+        return name, self.database_url(place, f"the database of {name}")
+
+    def database_url(self, place: Reference | str, what: str) -> str:
+        """Return the URL, or the path, of a database; Problems when it cannot be told."""
+        return located(self._reader(place, what)(), self.root)
+
+    def http(self, asked: HttpSink | HttpSourceSection, what: str, header: Callable[[str], str]) -> HttpConnection:
+        """Return a source, or a sink with what it adds to its source; `header` names a header that is a secret."""
+        named = self.sources[asked.source.text].http if isinstance(asked, HttpSink) and asked.source else None
+        url = named.url if named else asked.url
+        assert url is not None
+        headers = {**((named and named.headers) or {}), **(asked.headers or {})}
+        references = {name: value for name, value in headers.items() if isinstance(value, Reference)}
+        return HttpConnection(
+            self._reader(url, what),
+            headers,
+            {name: self._reader(value, header(name)) for name, value in references.items()},
+            asked.timeout or (named and named.timeout) or HTTP_TIMEOUT,
+        )
+
+    def _reader(self, setting: Reference | str, what: str) -> Callable[[], str]:
+        if isinstance(setting, str):
+            return lambda: setting
+        return secret_at(setting, self.root, self.environ, what).read

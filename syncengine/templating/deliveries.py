@@ -1,0 +1,127 @@
+"""Templates and expressions of posted time → compiled, in a sandbox with a budget for each value.
+
+Whatever a group holds and whatever a template says, the delivery of all others goes on, and a stop is heard. What a
+group lacks is none, all the way down; all filters of Jinja2 and public attributes of plain values are there.
+"""
+
+from __future__ import annotations
+
+import math
+import time as clocks
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, ClassVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from jinja2 import Undefined, pass_eval_context
+from jinja2.filters import _GroupTuple
+from jinja2.loaders import BaseLoader
+from jinja2.nodes import EvalContext
+from jinja2.runtime import markup_join
+from jinja2.sandbox import modifies_known_mutable
+from jinja2.utils import Joiner
+from markupsafe import Markup
+
+from syncengine.templating.budget import MAX_TEXT, Budget
+from syncengine.templating.filters import FilterTrouble
+from syncengine.templating.metering import FILTERS_OF_JINJA, Filter
+from syncengine.templating.sandbox import Sandbox
+
+SECONDS = 3.0
+"""How long one value may take: all else waits for it."""
+Names = Mapping[type[Any], Mapping[str, str]]
+"""Fields of dataclasses, as templates name them."""
+
+_MOMENT = datetime(1970, 1, 1, tzinfo=UTC)
+_VALUES: tuple[Any, ...] = (
+    *("", b"", True, 0, 0.0, {}, [], (), range(0), Markup(), Decimal(), Decimal().as_tuple(), UUID(int=0)),
+    *(_MOMENT, date.min, time.min, timedelta(), _MOMENT.timetuple(), date.min.isocalendar()),
+    *(UTC, ZoneInfo("UTC"), _GroupTuple(None, [])),
+)
+"""One of each type that a group, a row or a configuration may hold, or that comes of them."""
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """A budget for what is rendered in this block."""
+    before = _budget.set(Budget(clocks.monotonic() + SECONDS))
+    try:
+        yield
+    finally:
+        _budget.reset(before)
+
+
+def spent() -> Budget:
+    """What is left, in this thread."""
+    return _budget.get() or Budget(clocks.monotonic() + SECONDS)
+
+
+def deliverable(value: Any) -> Any:
+    """A value as it can be delivered: what is made item by item is a list; FilterTrouble for what is no value."""
+    if type(value) is str:
+        spent().wrote(len(value))
+        return value
+    if isinstance(value, Iterator):
+        value = list(spent().turns(value, 0))
+    if callable(value) and not isinstance(value, Undefined):
+        raise FilterTrouble("a function is no value; it is called with ()")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise FilterTrouble("a number without bounds is no value")
+    spent().weigh(value)  # which is where an undefined value fails
+    return value
+
+
+def _public(value: Any) -> frozenset[str]:
+    return frozenset(n for n in dir(value) if not n.startswith("_") and not modifies_known_mutable(value, n))
+
+
+class DeliverySandbox(Sandbox):
+    """Fields by the interface's names; what is none has every field, and it is none."""
+
+    attributes: ClassVar[Mapping[type, frozenset[str]]] = {type(value): _public(value) for value in _VALUES}
+    max_sought = MAX_TEXT
+
+    def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
+        super().__init__(spent, FILTERS_OF_JINJA, loader)
+        self._names = names
+        self.filters.update(filters)
+        self.globals["joiner"] = Joiner
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if obj is None:
+            return None
+        names = self._names.get(type(obj))
+        if names is None:
+            return super().getattr(obj, attribute)
+        return getattr(obj, names[attribute]) if attribute in names else self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if obj is None or type(obj) in self._names:
+            return self.getattr(obj, argument)
+        if hasattr(type(obj), "__missing__"):
+            return obj[argument]
+        return super().getitem(obj, argument)
+
+    def _attribute(self, obj: Any, name: str) -> Any:
+        has_any = hasattr(type(obj), "__missing__") and not self.is_safe_attribute(obj, name)
+        return obj[name] if has_any else super()._attribute(obj, name)
+
+    def finalized(self, value: Any) -> Any:
+        return "" if value is None else deliverable(value)
+
+    def text(self, value: Any) -> str:
+        spent().weigh(value)
+        return str(value)
+
+    def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
+        return () if items is None else super()._turns(items, characters)
+
+    @pass_eval_context
+    def _joined(self, context: EvalContext, parts: list[Any]) -> str:  # type: ignore[override] # Jinja2 gives it
+        text = super()._joined(parts)
+        return markup_join(parts) if context.autoescape else text

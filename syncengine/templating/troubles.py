@@ -1,0 +1,45 @@
+"""Exceptions that a template can end in → sentences for people. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from jinja2 import Environment, TemplateError, TemplateSyntaxError
+
+from syncengine.document.diagnostics import suggestion
+from syncengine.templating.budget import TooMuch
+from syncengine.templating.filters import FilterTrouble
+
+SURPRISES = (
+    *(TemplateError, TooMuch, ArithmeticError, TypeError, ValueError, LookupError, AttributeError),
+    *(RecursionError, MemoryError, AssertionError, re.error),
+)
+"""What a template can end in; of SyntaxError when it is compiled."""
+_IN_WORDS = (TemplateError, TooMuch, FilterTrouble, RecursionError, MemoryError)
+"""Of these, the text is meant for people."""
+_NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
+
+
+def trouble(error: BaseException) -> str:
+    """What a template ended in, for a sentence."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply, or calls itself without end"
+    if isinstance(error, MemoryError):
+        return "it needs too much memory"
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def named_trouble(error: BaseException) -> str:
+    """The same with the name of Python for it, where its text alone says little."""
+    return trouble(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {trouble(error)}"
+
+
+def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
+    """What is wrong with a template, and the filter or test that was meant."""
+    message = f"the template is wrong: {(error.message or '').rstrip('.')}"
+    match = _NO_SUCH.search(message)
+    if match is None:
+        return message
+    known = environment.filters if match[1] == "filter" else environment.tests
+    named = [name for name in known if name.isidentifier() and not name.startswith("_")]
+    return message + suggestion(match[2], named)

@@ -1,0 +1,70 @@
+"""Every character of a rendered text knows the line, the file and the row that wrote it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from syncengine.manifest.generate.source_map import Mark, Origin, Places, unmarked
+from syncengine.resource import Row
+
+MARK = re.compile(r"<(-?\d+):(\d+):(\d+)>")
+FILES = ("all.yaml.j2", "part.j2")
+ROWS = (Row("data.csv", 2), Row("data.csv", 3))
+FIRST = Origin("all.yaml.j2", 1)
+
+MARKED = {
+    "nothing": ("", "", [(0, FIRST)]),
+    "no marks": ("tags:\n", "tags:\n", [(0, FIRST)]),
+    "a mark at the beginning": ("<-1:0:4>tags:", "tags:", [(0, Origin("all.yaml.j2", 4))]),
+    "a line": ("tags:\n<-1:0:2>- name: A", "tags:\n- name: A", [(0, FIRST), (6, Origin("all.yaml.j2", 2))]),
+    "a row": ("a<0:0:2>b", "ab", [(0, FIRST), (1, Origin("all.yaml.j2", 2, ROWS[0]))]),
+    "another row": (
+        "<0:0:2>a<1:0:2>b",
+        "ab",
+        [(0, Origin("all.yaml.j2", 2, ROWS[0])), (1, Origin("all.yaml.j2", 2, ROWS[1]))],
+    ),
+    "another file": ("a<-1:1:1>b", "ab", [(0, FIRST), (1, Origin("part.j2", 1))]),
+    "a mark that writes nothing": ("a<-1:0:2><-1:0:3>b", "ab", [(0, FIRST), (1, Origin("all.yaml.j2", 3))]),
+    "a mark that says the same again": ("a<-1:0:1>b<-1:0:1>c", "abc", [(0, FIRST)]),
+    "a mark at the end": ("a<-1:0:9>", "a", [(0, FIRST)]),
+}
+
+
+@pytest.mark.parametrize(("marked", "text", "marks"), MARKED.values(), ids=MARKED)
+def test_marks_are_taken_out_and_kept_beside_the_text(marked: str, text: str, marks: list[tuple[int, Origin]]) -> None:
+    """One remains where the text of another line, file or row begins; what writes nothing leaves none."""
+    left, places = unmarked(marked, MARK, FILES, ROWS)
+    assert (left, [tuple(mark) for mark in places.marks]) == (text, marks)
+
+
+TEXT = "tags:\n  - name: A\r\n\n  - name: B"
+"""Its lines begin at 0, 6, 19 and 20."""
+PLACES = Places(TEXT, [Mark(offset, Origin("t.j2", line)) for offset, line in ((0, 1), (6, 5), (22, 7), (28, 9))])
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "writer"),
+    [
+        (1, 1, 1),
+        (2, 1, 5),  # blanks in front are passed over
+        (2, 3, 5),
+        (3, 1, 5),  # of an empty line its end counts, which the line before wrote
+        (4, 1, 7),
+        (4, 8, 7),
+        (4, 9, 9),
+        (1, 99, 1),  # behind the end of a line is its last character
+        (4, 99, 9),
+        (99, 1, 7),  # behind the last line is the last line
+        (0, 1, 1),
+    ],
+)
+def test_a_place_is_what_is_visible_there_or_later_on_its_line(line: int, column: int, writer: int) -> None:
+    """A resource begins at its key, wherever the template wrote the blanks in front of it."""
+    assert PLACES.at(line, column).line == writer
+
+
+def test_the_line_of_a_message_is_what_wrote_its_beginning() -> None:
+    """A result's line has one line of a template, though several may have written it."""
+    assert [PLACES.line(line) for line in (1, 2, 4)] == [1, 5, 7]

@@ -1,0 +1,84 @@
+"""Who may see a tag is said by its neighbours too: silence among private tags, and private tags in public company."""
+
+from __future__ import annotations
+
+import pytest
+
+from syncengine.document.diagnostics import Findings
+from syncengine.manifest.visibility_lints import Categories, public_by_silence, report_silence, visible_pairs
+from syncengine.resource import Body, Key, Kind, Resource, Source
+
+PRIVATE, PUBLIC, SILENT = "PRIVATE", "PUBLIC", None
+
+
+def tag(name: str, visibility: str | None, line: int = 1, *, sound: bool = True, **fields: str) -> Resource:
+    said = {"visibility": visibility} if visibility else {}
+    return Resource(Key(Kind.TAG, name), Body({**said, **fields}), Source("all.yaml", line), column=5, sound=sound)
+
+
+@pytest.mark.parametrize(
+    ("visibilities", "silent"),
+    [
+        ([], []),
+        ([SILENT], []),
+        ([PRIVATE], []),
+        ([PRIVATE, SILENT], [1]),
+        ([SILENT, PRIVATE, PRIVATE], [0]),
+        ([PRIVATE, SILENT, SILENT], [1, 2]),
+        ([PRIVATE, SILENT, SILENT, SILENT], []),
+        ([PRIVATE, PUBLIC, SILENT], [2]),
+        ([PRIVATE, PUBLIC, PUBLIC, SILENT], []),
+        ([PUBLIC, SILENT], []),
+    ],
+)
+def test_silence_counts_where_half_of_the_others_are_private(visibilities: list[str | None], silent: list[int]) -> None:
+    """A file of public tags with one private among them asks nothing of the others."""
+    tags = [tag(f"T-{n}", visibility) for n, visibility in enumerate(visibilities)]
+    assert [found.key.name for found in public_by_silence(tags)] == [f"T-{n}" for n in silent]
+
+
+def test_what_is_unsound_or_no_tag_says_nothing_of_visibility() -> None:
+    """A category has none, and of a tag with mistakes in it nobody knows."""
+    category = Resource(Key(Kind.CATEGORY, "c"), Body({}), Source("all.yaml", 1))
+    assert public_by_silence([tag("A", PRIVATE), category, tag("B", SILENT, sound=False)]) == []
+
+
+def test_silent_tags_of_one_template_are_one_finding() -> None:
+    """They stand at one place; the first is named, and how many more there are."""
+    findings = Findings("all.yaml")
+    private = [tag(f"P-{n}", PRIVATE) for n in range(3)]
+    report_silence([*private, *(tag(f"S-{n}", SILENT, 9) for n in range(2))], findings)
+    report_silence([*private, tag("other", SILENT, 12)], findings)
+    assert [(d.code, d.line, d.column, d.address) for d in findings.found] == [
+        ("public-by-silence", 9, 5, "tag/S-0"),
+        ("public-by-silence", 12, 5, "tag/other"),
+    ]
+
+
+MIXED = {
+    "both": ([tag("A", PRIVATE, category="c"), tag("B", PUBLIC, category="c")], ["A"]),
+    "silence is public": ([tag("B", SILENT, category="c"), tag("A", PRIVATE, category="c")], ["A"]),
+    "by the service's id": ([tag("A", PRIVATE, tagCategoryId="7"), tag("B", PUBLIC, tagCategoryId="7")], ["A"]),
+    "the first is told": (
+        [tag("A", PRIVATE, category="c"), tag("B", PRIVATE, category="c"), tag("C", PUBLIC, category="c")],
+        ["A"],
+    ),
+    "private only": ([tag("A", PRIVATE, category="c"), tag("B", PRIVATE, category="c")], []),
+    "two categories": ([tag("A", PRIVATE, category="c"), tag("B", PUBLIC, category="d")], []),
+    "no category": ([tag("A", PRIVATE), tag("B", PUBLIC)], []),
+}
+
+
+@pytest.mark.parametrize(("tags", "told"), MIXED.values(), ids=MIXED)
+def test_a_private_tag_in_public_company_is_told(tags: list[Resource], told: list[str]) -> None:
+    """One for each category: who sees the category sees that there is something in it."""
+    categories = Categories()
+    for each in tags:
+        categories.take(each)
+    assert [shared.key.name for shared in categories.mixed()] == told
+
+
+def test_pairs_tell_who_is_in_which_category() -> None:
+    """As long as they stay the same, no category becomes a mixed one."""
+    tags = [tag("A", PRIVATE, category="c"), tag("B", SILENT, category="c"), tag("C", PUBLIC, tagCategoryId="7")]
+    assert visible_pairs([*tags, tag("D", PUBLIC)]) == {("c", True), ("c", False), ("7", False)}

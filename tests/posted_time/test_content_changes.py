@@ -1,0 +1,112 @@
+"""What differs between two contents of a group is told field by field, and it is what makes them two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from syncengine.posted_time.content_changes import ContentChange, changes, changes_of
+from syncengine.posted_time.group import digest, read_group, stored
+from syncengine.render.inbox import changes_lines
+from syncengine.state.inbox import Offer, open_inbox
+from tests.posted_time.samples import raw, row
+from tests.posted_time.test_group import ANYTHING, OTHER, SAME
+
+LONG = "Reply to the examiner, " * 20
+
+
+def told(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, object, object]]:
+    found = changes(stored(raw("g", **before)), stored(raw("g", **after)))
+    return [(one.field, one.before, one.after) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"description": "x"}, {"description": "y"}, [("description", "x", "y")]),
+        ({"description": "x"}, {"description": None}, [("description", "x", None)]),
+        ({"tags": [{"name": "A"}]}, {"tags": [{"name": "B"}]}, [("tags[0]", "A", "B")]),
+        ({"tags": [{"name": "A"}]}, {"tags": []}, [("tags[0]", "A", None)]),
+        ({"tags": [{"name": "A"}]}, {"tags": [{"name": n} for n in "AC"]}, [("tags[1]", None, "C")]),
+        ({"timeRows": [row()]}, {"timeRows": [row(durationSecs=5)]}, [("timeRows[0].durationSecs", 3600, 5)]),
+        (
+            {"timeRows": [row(), row(description="Mail")]},
+            {"timeRows": [row(description="Mail", activityHour=2024050209), row()]},
+            [("timeRows[1].activityHour", 2024050207, 2024050209)],
+        ),
+        ({"user": {"externalId": "jd"}}, {"user": {"externalId": "xx"}}, [("user", "jd", "xx")]),
+        ({"activityType": {"code": "A101"}}, {"activityType": None}, [("activityType", "A101", None)]),
+    ],
+)
+def test_a_change_is_told_by_field(
+    before: dict[str, Any], after: dict[str, Any], expected: list[tuple[str, object, object]]
+) -> None:
+    """By the interface's names, from what to what; a row that only moved is none."""
+    assert told(before, after) == expected
+
+
+def test_a_row_that_is_there_twice_came_once() -> None:
+    """And one of two that went is told as well."""
+    (came,) = told({"timeRows": [row()]}, {"timeRows": [row(), row()]})
+    (went,) = told({"timeRows": [row(), row()]}, {"timeRows": [row()]})
+    assert (came[1], went[2]) == (None, None)
+    assert came[2] == went[1]
+
+
+@pytest.mark.parametrize("change", OTHER)
+def test_another_content_is_never_without_a_difference(change: dict[str, Any]) -> None:
+    """What makes another digest is shown."""
+    assert told({}, change)
+
+
+@pytest.mark.parametrize("change", SAME)
+def test_what_the_service_adds_is_no_difference(change: dict[str, Any]) -> None:
+    """As it is no other content."""
+    assert told({}, change) == []
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@given(ANYTHING, ANYTHING)
+def test_no_content_is_too_odd_to_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
+    """Two digests that differ have a difference to show, in lines of 80 columns that a terminal can show."""
+    found = changes(stored(one), stored(other))
+    assert found or digest(read_group(one)) == digest(read_group(other))
+    assert all(len(line) <= 80 and line.isprintable() for line in changes_lines(found))
+
+
+def test_differences_fit_80_columns_and_hold_no_escapes() -> None:
+    """Of a long text the part that differs; a row that came, in words."""
+    found = (
+        ContentChange("description", f"{LONG}as posted", f"{LONG}as changed"),
+        ContentChange("timeRows[1]", None, {"activity": "\x1b[31mWord", "durationSecs": 60, "description": None}),
+        ContentChange("totalDurationSecs", 60, float("nan")),
+    )
+    assert list(changes_lines(found)) == [
+        '    description: …xaminer, as posted" → …xaminer, as changed"',
+        '    timeRows[1]: none → activity "\\x1b[31mWord", durationSecs 60',
+        "    totalDurationSecs: 60 → unreadable",
+    ]
+
+
+def test_each_offer_is_compared_with_the_content_that_stood_then(tmp_path: Path) -> None:
+    """A revision takes the first one's place; what is not kept any more is not compared."""
+    with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
+
+        def offer(seconds: int) -> Offer:
+            sent = raw("g1", totalDurationSecs=seconds)
+            return Offer("g1", digest(read_group(sent)), stored(sent), "fetch")
+
+        inbox.receive(offer(1))
+        entry = inbox.receive(offer(2))
+        assert _seconds(changes_of(entry, inbox.story("g1"))) == {1: (1, 2)}
+        entry = inbox.revise(offer(2))
+        inbox.receive(offer(2))
+        entry = inbox.receive(offer(3))
+        assert _seconds(changes_of(entry, inbox.story("g1"))) == {4: (2, 3)}
+
+
+def _seconds(found: dict[int, tuple[ContentChange, ...]]) -> dict[int, tuple[object, object]]:
+    return {place: (one.before, one.after) for place, (one,) in found.items()}

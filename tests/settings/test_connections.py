@@ -1,0 +1,58 @@
+"""Names under `sources:` lead to URL, headers and secrets, which are read when they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncengine.errors import Problems
+from syncengine.project.connections import Connections
+from syncengine.project.load import load_project
+
+PROJECT = """
+version: 1
+sources:
+  ledger: {sql: 'sqlite:///ledger.db'}
+  pms: {http: {url: {env: PMS}, headers: {X-Key: {env: KEY}, X-Team: blue}, timeout: 5s}}
+postedTime:
+  deliver:
+    - {name: a, sql: {source: ledger, statement: SELECT 1}}
+    - {name: b, sql: {url: {env: TARGET}, statement: SELECT 1}}
+    - {name: c, http: {source: pms, headers: {X-Team: red}, json: {}}}
+"""
+
+
+def connections(folder: Path, environ: dict[str, str]) -> tuple[Connections, tuple[object, ...]]:
+    (folder / "syncengine.yaml").write_text(PROJECT)
+    project = load_project(folder=folder, environ={})
+    section = project.posted_time
+    assert section is not None
+    sinks = (each.sql or each.http for each in section.deliver or ())
+    return Connections(project.sources, project.root, environ), tuple(sinks)
+
+
+def test_a_database_is_told_by_its_source_or_by_its_own_url(tmp_path: Path) -> None:
+    """Places are relative to the project; what is not there is named by whose it is."""
+    found, (named, own, _) = connections(tmp_path, {"TARGET": "targets.db"})
+    assert found.database(named, "a") == ("source ledger", f"sqlite:///{tmp_path}/ledger.db")
+    assert found.database(own, "b") == ("b", str(tmp_path / "targets.db"))
+    with pytest.raises(Problems) as missing:
+        connections(tmp_path, {})[0].database(own, "b")
+    assert missing.value.found[0].message.startswith("the database of b is expected in the environment variable TARGET")
+
+
+def test_a_sink_adds_to_its_source_and_reads_secrets_anew(tmp_path: Path) -> None:
+    """Its own header stands instead of the source's; a secret that changes is the new one with the next request."""
+    environ = {"PMS": "https://pms.example", "KEY": "one"}
+    found, (*_, sink) = connections(tmp_path, environ)
+    made = found.http(sink, "the URL of c", lambda name: f"the header {name}")
+    assert (made.url(), made.timeout, set(made.headers), set(made.secrets)) == (
+        "https://pms.example",
+        5.0,
+        {"X-Key", "X-Team"},
+        {"X-Key"},
+    )
+    assert getattr(made.headers["X-Team"], "text", None) == "red"
+    environ["KEY"] = "two"
+    assert made.secrets["X-Key"]() == "two"

@@ -1,0 +1,14 @@
+"""Writes what the stored templates come to: `python -m tests.templating`, for a change that is meant."""
+
+import json
+
+from tests.templating.cases import RESULTS, results_of
+
+if __name__ == "__main__":
+    kinds = (
+        f"{json.dumps(kind)}: {{\n"
+        + ",\n".join(f"{json.dumps(text)}: {json.dumps(results, ensure_ascii=False)}" for text, results in of.items())
+        + "\n}"
+        for kind, of in results_of(json.loads(RESULTS.read_text(encoding="utf-8"))).items()
+    )
+    RESULTS.write_text("{\n" + ",\n".join(kinds) + "\n}\n", encoding="utf-8")

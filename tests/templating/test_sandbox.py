@@ -1,0 +1,48 @@
+"""What only one of both kinds of templates was kept from holds for manifests and posted time alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from syncengine.document.template_types import Written
+from syncengine.posted_time.templates import Compiler, RenderTrouble
+from tests.manifest.loading import problems
+from tests.templating.cases import Case, of_manifests, of_posted_time
+
+DOUBLED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}"
+NESTED = "{% set x = [[[[1]*1000]*1000]*1000]*1000 %}{% set y = [[[[1]*1000]*1000]*1000]*1000 %}{{ x == y }}"
+CAPTURED = "{% set n = namespace(x='xx') %}{% for i in range(60) %}{% set y %}{{ n.x }}{{ n.x }}{% endset %}"
+
+
+@pytest.mark.parametrize("text", [DOUBLED, NESTED, CAPTURED + "{% set n.x = y %}{% endfor %}"])
+def test_posted_time_bounds_what_manifests_bound(text: str) -> None:
+    """Texts that are put together, comparisons and captures: what would fill the memory fails before it does."""
+    compiled = Compiler(Path(), "syncengine.yaml").text(Written(text, 3, 5))
+    assert compiled is not None
+    with pytest.raises(RenderTrouble, match=r"a value would be larger|too many large values|writes more than"):
+        compiled.value({})
+
+
+@pytest.mark.parametrize("text", ["{{ range(9) | _turns(-9) | list }}", "{{ 'x' | _quoted }}", "{{ 1 | _kept }}"])
+def test_filters_of_our_own_are_not_for_posted_time_either(text: str) -> None:
+    """They trust what they are given."""
+    compiler = Compiler(Path(), "syncengine.yaml")
+    assert compiler.text(Written(text, 3, 5)) is None
+    (found,) = compiler.found
+    assert (found.code, found.line, "No filter named '_" in found.message) == ("bad-template", 3, True)
+
+
+def test_a_number_without_bounds_is_an_error_of_a_manifest(tmp_path: Path) -> None:
+    """With its place, as in posted time."""
+    block = "generate:\n  - forEach: {csv: ../r.csv}\n    tags: [{name: 'T{{ 1e999 }}'}]\n"
+    (found,) = problems(tmp_path, {"r.csv": "a\n1\n", "manifests/m.yaml": block})
+    assert (found.code, found.line, "the number is too large" in found.message) == ("bad-template", 3, True)
+
+
+@pytest.mark.parametrize("results", [of_manifests, of_posted_time])
+def test_texts_that_come_one_by_one_are_joined(results: object) -> None:
+    """By the method as by the filter."""
+    assert callable(results)
+    assert results(Case("{{ '-'.join(x | map('upper')) }}", ("texts",))) == {"'B-A-A-B'": "texts"}
