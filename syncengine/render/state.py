@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
+from syncengine.document.text import to_camel
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
 from syncengine.render.words import counted
@@ -33,16 +34,16 @@ def rows_document(rows: Iterable[Recorded]) -> Document:
 def row_document(row: Recorded) -> Document:
     return {
         "address": str(row.key),
-        "kind": row.key.kind.value,
-        "status": row.status.value,
-        "doubtful": row.doubtful,
-        "fields": dict(row.body.fields),
-        "keywords": list(row.body.keywords),
-        "metadata": dict(row.body.metadata),
-        "serverId": row.server_id,
-        "protect": row.protect,
+        "kind": row.key.kind,
+        **_fields(row, "status", "doubtful"),
+        **_fields(row.body, "fields", "keywords", "metadata"),
+        **_fields(row, "server_id", "protect"),
         "source": _place(row.source),
     }
+
+
+def _fields(value: object, *names: str) -> Document:
+    return {to_camel(name): getattr(value, name) for name in names}
 
 
 def _place(source: Source | None) -> Document | None:
@@ -94,19 +95,8 @@ def history_document(entries: Iterable[HistoryEntry]) -> Document:
 
 
 def _entry_document(entry: HistoryEntry) -> Document:
-    return {
-        "at": when(entry.at),
-        "outcome": entry.outcome,
-        "run": entry.run,
-        "command": entry.command,
-        "commit": entry.commit,
-        "user": entry.user,
-        "host": entry.host,
-        "jobUrl": entry.job_url,
-        "operation": entry.operation,
-        "source": _place(entry.source),
-        **_detail_document(entry.detail),
-    }
+    known = _fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation")
+    return {"at": when(entry.at), **known, "source": _place(entry.source), **_detail_document(entry.detail)}
 
 
 def _detail_document(detail: Detail) -> Document:
@@ -153,25 +143,14 @@ def runs_document(runs: Iterable[Run]) -> Document:
     return {"format": HISTORY_FORMAT, "runs": [_run_document(run) for run in runs]}
 
 
+RUN_FIELDS = (
+    "command", "outcome", "plan", "user", "host", "job_url", "commit", "clean", "counts", "actor", "approvals",
+    "exit_code", "reason",
+)  # fmt: skip
+
+
 def _run_document(run: Run) -> Document:
-    return {
-        "id": run.id,
-        "started": when(run.started),
-        "ended": when(run.ended),
-        "command": run.command,
-        "outcome": run.outcome,
-        "plan": run.plan,
-        "user": run.user,
-        "host": run.host,
-        "jobUrl": run.job_url,
-        "commit": run.commit,
-        "clean": run.clean,
-        "counts": dict(run.counts),
-        "actor": run.actor,
-        "approvals": list(run.approvals),
-        "exitCode": run.exit_code,
-        "reason": run.reason,
-    }
+    return {"id": run.id, "started": when(run.started), "ended": when(run.ended), **_fields(run, *RUN_FIELDS)}
 
 
 def runs_text(runs: Sequence[Run]) -> str:
@@ -209,7 +188,7 @@ def lock_document(lock: LockInfo | None) -> Document:
     return {
         "lock": {
             "id": lock.id,
-            "holder": {"host": holder.host, "user": holder.user, "pid": holder.pid, "command": holder.command},
+            "holder": _fields(holder, "host", "user", "pid", "command"),
             "jobUrl": holder.job_url,
             "reason": holder.reason,
             "since": when(lock.since),

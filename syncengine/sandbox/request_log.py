@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from syncengine.document.text import to_camel
 from syncengine.sandbox.world import Json
 
 ENTRIES = 100_000
@@ -19,6 +20,8 @@ SECRETS = {"callerKey"}
 """Fields of requests whose value is not shown."""
 
 HIDDEN = "***"
+
+SHOWN = ("seq", "operation", "method", "path", "query", "user_agent", "at", "status", "open", "items", "session")
 
 BODY_BYTES = 32_000_000
 """Bodies remembered, in all: the newest of them."""
@@ -107,21 +110,8 @@ class RequestLog:
 
 
 def shown(entry: LoggedRequest) -> Json:
-    return {
-        "seq": entry.seq,
-        "operation": entry.operation,
-        "method": entry.method,
-        "path": entry.path,
-        "query": dict(entry.query),
-        "userAgent": entry.user_agent,
-        "at": entry.at,
-        "status": entry.status,
-        "open": entry.open,
-        "items": entry.items,
-        "session": entry.session,
-        "late": asdict(entry.late) if entry.late else None,
-        "body": _body(entry.body),
-    }
+    known = {to_camel(name): getattr(entry, name) for name in SHOWN}
+    return {**known, "late": asdict(entry.late) if entry.late else None, "body": _body(entry.body)}
 
 
 def _body(raw: bytes | None) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
+
+from syncengine.document.text import to_camel
 from syncengine.sandbox.categories import shown
 from syncengine.sandbox.connector import message
 from syncengine.sandbox.world import (
     CONNECTION,
     SETTINGS,
-    ActivityType,
     Connection,
     Json,
     PostedTime,
@@ -24,7 +26,7 @@ def state(world: World) -> Json:
     return {
         "tags": [tag(world, held) for _, held in sorted(world.tags.items())],
         "categories": [shown(category) for category in categories],
-        "activityTypes": [activity_type(known) for _, known in sorted(world.activity_types.items())],
+        "activityTypes": [asdict(known) for _, known in sorted(world.activity_types.items())],
         "sessions": [_session(session) for session in world.sessions.values()],
         "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
         "connection": connection(world.connection[CONNECTION]),
@@ -44,17 +46,6 @@ def tag(world: World, held: Tag) -> Json:
     }
 
 
-def activity_type(known: ActivityType) -> Json:
-    return {
-        "code": known.code,
-        "label": known.label,
-        "description": known.description,
-        "enabled": known.enabled,
-        "deleted": known.deleted,
-        "touched": known.touched,
-    }
-
-
 def _session(session: SyncSession) -> Json:
     return {"syncSessionId": session.id, "state": session.state, "started": session.started}
 
@@ -65,10 +56,7 @@ def _number(posted: PostedTime) -> int:
 
 def posted_time(posted: PostedTime) -> Json:
     """`status` and what belongs to it is the last that was told; `told` is all of it."""
-    told = [
-        {"at": t.at, "status": t.status, "message": t.message, "externalId": t.external_id, "http": t.http}
-        for t in posted.told
-    ]
+    told = [{to_camel(name): value for name, value in asdict(each).items()} for each in posted.told]
     last = told[-1] if told else {}
     return {
         "groupId": posted.id,
@@ -96,18 +84,7 @@ def connection(known: Connection) -> Json:
     }
 
 
-SETTING_NAMES = {
-    "teamName": "team_name",
-    "tagLimit": "tag_limit",
-    "batchLimit": "batch_limit",
-    "statusForItemErrors": "status_for_item_errors",
-    "holdSeconds": "hold_seconds",
-    "reofferSeconds": "reoffer_seconds",
-    "retrySeconds": "retry_seconds",
-    "webhookTimeoutSeconds": "webhook_timeout_seconds",
-    "webhookCalls": "webhook_calls",
-    "connectorConfiguration": "connector_configuration",
-}
+SETTING_NAMES = {to_camel(field.name): field.name for field in fields(SandboxSettings)}
 """What a setting is called in JSON, and here."""
 
 

@@ -66,3 +66,10 @@ def test_what_a_block_needs_is_loaded_only_where_it_is_rendered(folder: Path) ->
     found = loaded(folder, "plan", "--sandbox")
     assert "jinja2" in found
     assert found.isdisjoint({"ruamel.yaml", "httpx", "sqlalchemy"})
+
+
+def test_an_apply_needs_no_pydantic(folder: Path) -> None:
+    """Neither for its report nor for the bodies that the embedded sandbox reads."""
+    found = loaded(folder, "apply", "-y", "--sandbox", "--format", "json")
+    assert {"starlette", "syncengine.render.json"} <= found
+    assert "pydantic" not in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from heapq import nlargest, nsmallest
 from itertools import islice
@@ -42,7 +43,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
             len(categories),
         ),
         "activity_types": _table(
-            [snapshot.activity_type(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
+            [asdict(world.activity_types[code]) for code in nsmallest(ROWS, world.activity_types)],
             len(world.activity_types),
         ),
         "requests": [_request_row(request) for request in requests],
