@@ -13,12 +13,13 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.apply import guards
+from syncengine.document.digest import sha256_of
 from syncengine.errors import SyncengineError
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import options_of
 from syncengine.plan.request import Request
-from syncengine.plan.saved import DIGEST, END, Execution, _digest, load, save
+from syncengine.plan.saved import DIGEST, END, Execution, load, save
 from syncengine.project.model import Project as Settings
 from syncengine.render.json import plan_document
 from syncengine.state.store import State, open_state
@@ -173,7 +174,7 @@ def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: 
         for forged in rewritten(deepcopy(shown)):
             head = json.dumps(forged, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
             content = head + b',"execution":' + execution
-            file.write_bytes(content + DIGEST + _digest(content).encode() + END)
+            file.write_bytes(content + DIGEST + sha256_of(content).encode() + END)
             assert is_accepted(settings, file, state) is None, forged
             count += 1
     assert count > 300
