@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value, category_references
 
 
-class Leave(Struct, frozen=True, gc=False, kw_only=True):
+class Effect(Struct, frozen=True, gc=False, kw_only=True):
     """What will be true of `key` once the call that carries this is acknowledged.
 
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
@@ -46,7 +46,7 @@ class Leave(Struct, frozen=True, gc=False, kw_only=True):
         return bool(self.fields or self.cleared or self.status or protects)
 
 
-def intended(row: Recorded | None, leave: Leave) -> Recorded:
+def intended(row: Recorded | None, leave: Effect) -> Recorded:
     """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""
     if row is None:
         return _appearing(leave)
@@ -67,7 +67,7 @@ def intended(row: Recorded | None, leave: Leave) -> Recorded:
     )
 
 
-def _appearing(leave: Leave) -> Recorded:
+def _appearing(leave: Effect) -> Recorded:
     """The first that is known of a resource."""
     return Recorded(
         leave.key,
@@ -87,13 +87,13 @@ def _left_behind(before: Recorded, body: Body, renamed: Key | None) -> tuple[str
     return tuple(dict.fromkeys(r for r in before.category_references() if r not in now))
 
 
-def _status_intended(before: Recorded, leave: Leave) -> Status:
+def _status_intended(before: Recorded, leave: Effect) -> Status:
     if leave.status is Status.DELETED:
         return Status.DELETED
     return Status.ACTIVE if leave.whole else before.status
 
 
-def settled(row: Recorded, leave: Leave) -> Recorded:
+def settled(row: Recorded, leave: Effect) -> Recorded:
     """The row after a 2xx. A deleted activity type is archived: what it held comes back when it is revived."""
     if leave.unsure is not None:
         return replace(row, status=leave.unsure, doubtful=True)

@@ -1,7 +1,7 @@
 """One plan, one apply: the stations, called in order: project → desired → plan → apply → report. Start reading here.
 
 `planner.make_plan` needs no service and writes nothing to the state. `Application` is one `apply`: lock, plan or check
-a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Surroundings`.
+a saved plan, guards, team, calls, report. Everything that a run touches outside comes in with `Runtime`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct
@@ -70,7 +70,7 @@ def reason_of(error: SyncengineError) -> str:
 class Application:
     """One apply. `execute` always ends in a report (docs/planning.md 4.11)."""
 
-    def __init__(self, project: Project, request: Request, around: Surroundings, serving: Serving) -> None:
+    def __init__(self, project: Project, request: Request, around: Runtime, serving: Serving) -> None:
         self._project = project
         self._request = request
         self._around = around
@@ -300,7 +300,7 @@ class _Silent:
 # --- the state's team
 
 
-def rebind_team(project: Project, around: Surroundings, serving: Serving) -> tuple[str | None, str]:
+def rebind_team(project: Project, around: Runtime, serving: Serving) -> tuple[str | None, str]:
     """Remember the team that the key belongs to, whatever it was called before: the names before and now."""
     with open_state(project.state, write=True, now=around.now) as state:
         holder = Holder.here("state rebind", around.environ)

@@ -9,7 +9,7 @@ from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, V
 from syncengine.apply.events import ItemEnded
 from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import Run, category_of
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Status
 from syncengine.service import wire
@@ -228,7 +228,7 @@ def _settle_new_instead(run: Run, call: str, item: Item, server_id: str) -> None
     """
     own, *others = item.leaves
     # Whole: what an earlier try of the rename left in doubt is known now, and no plan need ask for it again.
-    kept = tuple(Leave(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
+    kept = tuple(Effect(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
     run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
     _stay_behind(run, item)
     message = (
@@ -245,7 +245,7 @@ def _stay_behind(run: Run, item: Item) -> None:
     run.journal.flush()
     rows = [row for row in run.ledger.members([item.key.name]) if row.status is not Status.ACTIVE]
     former = item.leaves[0].former.name
-    run.ledger.record([Leave(key=row.key, fields={"category": former}, former=item.key) for row in rows])
+    run.ledger.record([Effect(key=row.key, fields={"category": former}, former=item.key) for row in rows])
 
 
 def _send_members(run: Run, category: Key, server_id: str) -> None:
@@ -255,7 +255,7 @@ def _send_members(run: Run, category: Key, server_id: str) -> None:
     again = f": its {len(rows)} tags are sent again" if rows else ""
     run.remark("category-id-changed", f"{category} has another id than recorded ({server_id}){again}")
     for row in rows:
-        leave = Leave(
+        leave = Effect(
             key=Key(Kind.TAG, row.key.name),
             fields=row.body.fields,
             keywords=row.body.keywords,

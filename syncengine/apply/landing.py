@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from syncengine.document.clock import machine_seconds
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.resource import Key, Recorded
 from syncengine.state.landing import DEFAULT_SECONDS, Attempt, Outstanding, Question, Questions, aims_of
@@ -42,7 +42,7 @@ async def paused(stop: asyncio.Event, left: float) -> None:
 class _Aims:
     """What is aimed at for the few resources that late calls name; looked up when it is first asked."""
 
-    def __init__(self, leaves: Callable[[], Iterable[Leave]], rows: Rows) -> None:
+    def __init__(self, leaves: Callable[[], Iterable[Effect]], rows: Rows) -> None:
         self._leaves = leaves
         self._rows = rows
         self._aims: dict[Key, Recorded | None] = {}
@@ -67,7 +67,7 @@ class Landing:
     def __init__(
         self,
         patience: Patience,
-        leaves: Callable[[], Iterable[Leave]],
+        leaves: Callable[[], Iterable[Effect]],
         rows: Rows,
         id_of: Callable[[str], str | None],
     ) -> None:
@@ -95,7 +95,7 @@ class Landing:
         self._aims.expect(leave.key for leave in attempt.leaves)
         self._questions.add(attempt, until)
 
-    def waits(self, leaves: Iterable[Leave], needs: Iterable[Key] = ()) -> bool:
+    def waits(self, leaves: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
         """Whether something must not be sent yet: late calls would disturb it, or it stands on what waits."""
         if not (self._questions or self._waiting):
             return False
@@ -113,7 +113,7 @@ class Landing:
         self.deferred.append((step, part))
         self._waiting.update(leave.key for item in part.items for leave in item.leaves)
 
-    def defer_sweep(self, removals: Iterable[Leave]) -> None:
+    def defer_sweep(self, removals: Iterable[Effect]) -> None:
         """Sweep last."""
         self.defers_sweep = True
         self._waiting.update(leave.key for leave in removals)

@@ -12,7 +12,7 @@ from typing import Protocol
 from syncengine.apply.events import Event, ItemEnded, Remark
 from syncengine.apply.landing import Landing, Patience
 from syncengine.apply.report import CallError, Outcome
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.service.client import Answer
@@ -49,7 +49,7 @@ class Ledger(Protocol):
     def intend(self, entries: Sequence[Intent]) -> None: ...
     def settle(self, entries: Sequence[Settlement]) -> None: ...
     def fail(self, entries: Sequence[Failure]) -> None: ...
-    def record(self, leaves: Sequence[Leave]) -> None: ...
+    def record(self, leaves: Sequence[Effect]) -> None: ...
     def doubt(self, keys: Iterable[Key]) -> None: ...
     def doubt_ids(self, categories: Iterable[Key]) -> None: ...
     def path_answered(self, operation: str, path: str) -> None: ...
@@ -129,11 +129,11 @@ class Journal:
             self.flush()
 
 
-def leaves_of(items: Iterable[Item]) -> tuple[Leave, ...]:
+def leaves_of(items: Iterable[Item]) -> tuple[Effect, ...]:
     return tuple(leave for item in items for leave in item.leaves)
 
 
-def category_of(leave: Leave) -> str | None:
+def category_of(leave: Effect) -> str | None:
     """The externalId of the category that a tag is to be in, if one is named."""
     name = leave.fields.get("category")
     return name if isinstance(name, str) and name else None
@@ -161,7 +161,7 @@ class Run:
     concurrency: int = 8
     max_errors: int | None = None
     patience: Patience = field(default_factory=Patience)
-    plan_leaves: Callable[[], Iterable[Leave]] = tuple
+    plan_leaves: Callable[[], Iterable[Effect]] = tuple
     halt: str | None = None
     unauthorized: bool = False
     failures: int = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from syncengine.apply.answers import Accepted, Refused, Unclear, judge
 from syncengine.apply.report import CallError, Outcome
 from syncengine.apply.run import Run
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key
 from syncengine.service import wire
@@ -20,7 +20,7 @@ from syncengine.service.operations import (
     Operation,
 )
 
-SPELLS: Mapping[str, Callable[[Leave], wire.JsonObject]] = {
+SPELLS: Mapping[str, Callable[[Effect], wire.JsonObject]] = {
     ADD_KEYWORDS.id: wire.keyword_add,
     DELETE_KEYWORD.id: wire.keyword_delete,
     DELETE_TAG_METADATA.id: wire.metadata_delete,

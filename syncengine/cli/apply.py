@@ -28,7 +28,7 @@ from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.project import folder
 from syncengine.project.model import Project
@@ -109,7 +109,7 @@ class _Applying:
         announce(project, self.output)
         request = _request(project, self._given, () if saved else paths, chosen)
         with Progress(self.output) as progress:
-            around = Surroundings(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
+            around = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, around, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True

@@ -67,7 +67,7 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
 
 def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
     """The files that differ, and what is wrong with those that have no layout."""
-    from syncengine.document.diagnostics import Findings
+    from syncengine.document.diagnostics import Collector
     from syncengine.manifest.files import find
     from syncengine.tools.fmt.layout import laid_out
 
@@ -76,9 +76,9 @@ def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagno
     found = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
     laid = []
     for file in sought.files:
-        findings = Findings(file.name, found)
+        findings = Collector(file.name, found)
         data = file.content(findings) if file.name.lower().endswith(LAID_OUT) else None
-        after = laid_out(data, own := Findings(file.name)) if data is not None else None
+        after = laid_out(data, own := Collector(file.name)) if data is not None else None
         if data is not None:
             found += own.found
         if data is not None and after is not None and after.encode() != data:

@@ -42,7 +42,7 @@ def plan(
     from syncengine.cli.plan_options import announce, request_of
     from syncengine.plan import saved
     from syncengine.plan.planner import judged, make_plan
-    from syncengine.plan.request import Surroundings
+    from syncengine.plan.request import Runtime
     from syncengine.render.json import plan_document
 
     targets = report_targets(reports, list(PLAN_FORMATS))
@@ -52,7 +52,7 @@ def plan(
         output = Output(given, project.root)
         announce(project, output)
         request = request_of("plan", project, given, paths, chosen)
-        planned = make_plan(project, request, Surroundings(os.environ))
+        planned = make_plan(project, request, Runtime(os.environ))
         if out is not None:
             planned = saved.save(planned, plan_document, Path(out))
         planned = judged(planned, project, request)

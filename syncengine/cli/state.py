@@ -21,7 +21,7 @@ from syncengine.cli.prompts import agreed
 from syncengine.cli.state_writing import named_run, writing
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
-from syncengine.plan.request import Surroundings
+from syncengine.plan.request import Runtime
 from syncengine.project.atomic_write import write_whole
 from syncengine.project.content import content_of
 from syncengine.render import state as rendering
@@ -210,7 +210,7 @@ def rebind(given: Globals, format: str, auto_approve: bool) -> int:
     project = given.project()
     Output(given, project.root).diagnostics(project.warnings)
     _confirm("Bind this state to the service and the team that the key belongs to, whatever their names?", auto_approve)
-    before, team = rebind_team(project, Surroundings(os.environ), lambda: serving(project))
+    before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
     return show(given, format, {"team": team, "before": before}, text)
 

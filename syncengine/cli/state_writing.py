@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from syncengine.plan.request import Surroundings
+from syncengine.plan.request import Runtime
 from syncengine.project.model import Project
 from syncengine.resource import IMPORT
 from syncengine.state.history import Run
@@ -30,7 +30,7 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
 
     It applies no commit, so that it says nothing of which commit is the last applied one (docs/planning.md 1.7).
     """
-    around, holder = Surroundings(environ), Holder.here(command, environ)
+    around, holder = Runtime(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}
     id = (IMPORT if command == "state import" else "") + around.new_id()
     state.begin_run(Run.here(id, around.now(), holder, environ))

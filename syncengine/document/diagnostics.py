@@ -25,7 +25,7 @@ INVALID = Invalid.INVALID
 
 
 @dataclass(slots=True)
-class Findings:
+class Collector:
     """Everything found in one file so far. `file` is relative to the project's folder.
 
     `line_of` tells the line that a message names besides its place: another one where the text was made by a template.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NamedTuple, cast
 
 from msgspec import Meta
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.fast_reader import Shape
 from syncengine.document.model import JsonSchema
@@ -66,7 +66,7 @@ def by_reader(reader: Reader) -> PlainField:
 
     @lru_cache(maxsize=1024)
     def convert(text: str, quoted: bool) -> Any:
-        value = reader(Scalar(text, cast("Mark", _NOWHERE), '"' if quoted else ""), Findings(""))
+        value = reader(Scalar(text, cast("Mark", _NOWHERE), '"' if quoted else ""), Collector(""))
         return None if value is INVALID else value
 
     return PlainField(Shape.TEXT, convert)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
-from syncengine.document.diagnostics import INVALID, Findings, nearest
+from syncengine.document.diagnostics import INVALID, Collector, nearest
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed
@@ -45,7 +45,7 @@ class Table:
             meant=meant or {},
         )
 
-    def read(self, node: Mapping, findings: Findings) -> dict[str, Any]:
+    def read(self, node: Mapping, findings: Collector) -> dict[str, Any]:
         """The fields that are there, those that could not be read as INVALID."""
         values, readers = {}, self.readers
         for key, value in zip(node.keys, node.values, strict=True):
@@ -56,7 +56,7 @@ class Table:
                 values[found[0]] = found[1](value, findings)
         return values
 
-    def missing(self, present: Iterable[str], node: Mapping, findings: Findings, address: str | None = None) -> bool:
+    def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:
         """Whether required fields are absent; said at the resource, unless a misspelt key was reported for it."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
         meant = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
@@ -65,7 +65,7 @@ class Table:
                 findings.error("missing-field", node, f"{self.title} needs `{name}`", address)
         return bool(absent)
 
-    def _unknown(self, key: Scalar, findings: Findings) -> None:
+    def _unknown(self, key: Scalar, findings: Collector) -> None:
         near = self._nearest(key.text)
         hint = f"; did you mean `{near}`?" if near else ""
         findings.error("unknown-field", key, f"{self.title} has no field `{shown(key.text)}`{hint}")
@@ -78,7 +78,7 @@ def model_reader(model: type[M], title: str) -> Reader:
     """A mapping as an instance of `model`; INVALID when any of its fields is."""
     table = Table.of(model, title)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, title, "a mapping", empty="{}")
         values = table.read(node, findings)
@@ -125,7 +125,7 @@ def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads 
 
 
 def _list_reader(name: str, item: Reader) -> Reader:
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
             return refused(node, findings, name, "a list", empty="[]")
         found = tuple(item(entry, findings) for entry in node.items)
@@ -137,7 +137,7 @@ def _list_reader(name: str, item: Reader) -> Reader:
 def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
     """Values are called by their names in the mapping."""
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, name, "a mapping", empty="{}")
         pairs = zip(node.keys, node.values, strict=True)
@@ -150,7 +150,7 @@ def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
 def unexamined(name: str) -> Reader:
     """Sections of later stations: the node itself, for whoever reads it."""
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         return INVALID if isinstance(node, Refused) else node
 
     return read

@@ -17,7 +17,7 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined] # public; the stubs
 from yaml.reader import ReaderError
 
 from syncengine.document import yaml_errors
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Mark, Node, Refused, Scalar, Sequence, quoted, scalars
 from syncengine.document.text import Repaired, decoded, lines_of, repaired
 
@@ -51,7 +51,7 @@ class Documents:
     whole: bool = True
 
 
-def read(data: bytes, findings: Findings) -> Documents:
+def read(data: bytes, findings: Collector) -> Documents:
     """Everything that the file says; what is wrong with it goes to the findings.
 
     `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (docs/planning.md 2.9).
@@ -103,7 +103,7 @@ class _Building:
 
     __slots__ = ("anchors", "expanded", "findings", "items", "nodes", "parser", "roots", "source", "stack")
 
-    def __init__(self, source: Repaired, findings: Findings) -> None:
+    def __init__(self, source: Repaired, findings: Collector) -> None:
         self.source, self.findings = source, findings
         self.parser = CParser(source.text)
         self.roots: list[Node] = []

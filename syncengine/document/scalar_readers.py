@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.document.diagnostics import INVALID, Findings, Invalid, suggestion
+from syncengine.document.diagnostics import INVALID, Collector, Invalid, suggestion
 from syncengine.document.nodes import (
     PLAIN_NULLS,
     Mapping,
@@ -26,10 +26,10 @@ from syncengine.document.nodes import (
 from syncengine.document.text import CONTROL, CONTROL_IN_PROSE, character
 from syncengine.errors import Severity
 
-Reader = Callable[[Node, Findings], Any]
+Reader = Callable[[Node, Collector], Any]
 
 
-def refused(node: Node, findings: Findings, name: str, expected: str, empty: str = '""') -> Invalid:
+def refused(node: Node, findings: Collector, name: str, expected: str, empty: str = '""') -> Invalid:
     """Report a node of the wrong type; `empty` is how the field is written when it holds nothing."""
     if isinstance(node, Refused):
         return INVALID
@@ -68,7 +68,7 @@ def has_no_blanks_around(text: str) -> bool:
 def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
     """The scalar as written, without the characters that `forbidden` finds."""
 
-    def read(node: Node, findings: Findings) -> str | Invalid:
+    def read(node: Node, findings: Collector) -> str | Invalid:
         if type(node) is not Scalar or (not node.style and node.text in PLAIN_NULLS):
             return refused(node, findings, name, "text")
         text = node.text
@@ -97,7 +97,7 @@ def web_link(name: str) -> Reader:
     """Read a line that is a link to a page, or empty."""
     text = line(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = text(node, findings)
         if value is INVALID or is_web_link(value):
             return value
@@ -116,7 +116,7 @@ def filled(name: str) -> Reader:
     """A line that says something."""
     text = line(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = text(node, findings)
         if value is not INVALID and not says_something(value):
             return findings.error("empty-value", node, f"{called(name)} must not be empty")
@@ -129,7 +129,7 @@ def identity(name: str) -> Reader:
     """A line that can name something: not empty, no blanks around it."""
     text = line(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = text(node, findings)
         if value is INVALID:
             return INVALID
@@ -148,7 +148,7 @@ _FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 
 
 def flag(name: str) -> Reader:
-    def read(node: Node, findings: Findings) -> bool | Invalid:
+    def read(node: Node, findings: Collector) -> bool | Invalid:
         if type(node) is Scalar and not node.style and (value := _FLAGS.get(node.text)) is not None:
             return value
         return refused(node, findings, name, "true or false, without quotes", empty="")
@@ -158,7 +158,7 @@ def flag(name: str) -> Reader:
 
 def whole_number(low: int, high: int) -> Callable[[str], Reader]:
     def make(name: str) -> Reader:
-        def read(node: Node, findings: Findings) -> int | Invalid:
+        def read(node: Node, findings: Collector) -> int | Invalid:
             if type(node) is not Scalar or node.style or not re.fullmatch(r"[-+]?[0-9]{1,18}", node.text):
                 return refused(node, findings, name, "a whole number, without quotes", empty="")
             value = int(node.text)
@@ -177,7 +177,7 @@ def choice(values: Iterable[str]) -> Callable[[str], Reader]:
     known = {str(value): value for value in values}
 
     def make(name: str) -> Reader:
-        def read(node: Node, findings: Findings) -> Any:
+        def read(node: Node, findings: Collector) -> Any:
             if isinstance(node, Scalar) and (value := known.get(node.text)) is not None:
                 return value
             if not is_text(node):
@@ -218,7 +218,7 @@ def milliseconds(text: str) -> int | None:
 def instant(name: str) -> Reader:
     expected = "a date and time like 2024-05-01T09:00:00Z, or milliseconds since 1970"
 
-    def read(node: Node, findings: Findings) -> int | Invalid:
+    def read(node: Node, findings: Collector) -> int | Invalid:
         if not isinstance(node, Scalar) or node.is_null:
             return refused(node, findings, name, expected, empty="")
         if not node.style and re.fullmatch(r"-?[0-9]{1,15}", node.text) and int(node.text) <= LATEST:
@@ -242,7 +242,7 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
     def make(name: str) -> Reader:
         one = item(f"an item of {name}")
 
-        def read(node: Node, findings: Findings) -> tuple[str, ...] | Invalid:
+        def read(node: Node, findings: Collector) -> tuple[str, ...] | Invalid:
             if type(node) is not Sequence:
                 return refused(node, findings, name, "a list of texts", empty="[]")
             found = [one(entry, findings) for entry in node.items]
@@ -260,7 +260,7 @@ def texts(name: str) -> Reader:
     def one_of(key: Scalar) -> Reader:
         return prose(f"`{name}.{shown(key.text)}`")
 
-    def read(node: Node, findings: Findings) -> dict[str, str] | Invalid:
+    def read(node: Node, findings: Collector) -> dict[str, str] | Invalid:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to texts", empty="{}")
         found = {}
@@ -290,5 +290,5 @@ def _cut_off(before: Scalar, key: Scalar) -> str:
     return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {meant} is meant"
 
 
-def _name_is_good(key: Scalar, findings: Findings, name_of: Reader) -> bool:
+def _name_is_good(key: Scalar, findings: Collector, name_of: Reader) -> bool:
     return name_of(Scalar(key.text, key.mark, '"'), findings) is not INVALID

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from syncengine.document.diagnostics import Findings, Invalid
+from syncengine.document.diagnostics import Collector, Invalid
 from syncengine.document.field_types import Reads
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mapping, Node, Scalar
@@ -97,7 +97,7 @@ def web_url_trouble(text: str) -> str | None:
     return "must not have a fragment" if parts.fragment else None
 
 
-def reference(name: str, node: Node, findings: Findings) -> Reference | Invalid:
+def reference(name: str, node: Node, findings: Collector) -> Reference | Invalid:
     """`{env: NAME}` or `{file: PATH}`."""
     if not isinstance(node, Mapping):
         return refused(node, findings, name, "{env: NAME} or {file: PATH}", empty="")
@@ -118,7 +118,7 @@ def reference(name: str, node: Node, findings: Findings) -> Reference | Invalid:
 
 
 def secret(name: str) -> Reader:
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if is_text(node):
             return findings.error(
                 "secret-in-file", node, f"{called(name)} must not stand in the project file; {USE_REFERENCE}"
@@ -131,7 +131,7 @@ def secret(name: str) -> Reader:
 def place(name: str) -> Reader:
     """Of a database: a path, a URL without a password, or a reference to one with."""
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
             return reference(name, node, findings)
         if has_password(node.text):
@@ -146,7 +146,7 @@ def place(name: str) -> Reader:
 def web_url(name: str) -> Reader:
     """Of an HTTP service: a URL without credentials, or a reference to one."""
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
             return reference(name, node, findings)
         if has_password(node.text):
@@ -158,7 +158,7 @@ def web_url(name: str) -> Reader:
 
 
 def base_url(name: str) -> Reader:
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
             return refused(node, findings, name, "a URL", empty="")
         trouble = None if node.text == "sandbox" else base_url_trouble(node.text)
@@ -172,7 +172,7 @@ def parsed(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader
     """Text in a form of its own; `parse` returns None for text in another."""
 
     def make(name: str) -> Reader:
-        def read(node: Node, findings: Findings) -> Any:
+        def read(node: Node, findings: Collector) -> Any:
             if not isinstance(node, Scalar) or not is_text(node):
                 return refused(node, findings, name, expected, empty="")
             value = parse(node.text)
@@ -202,7 +202,7 @@ def or_off(values: type[StrEnum]) -> Callable[[str], Reader]:
     def make(name: str) -> Reader:
         read_one = one_of(name)
 
-        def read(node: Node, findings: Findings) -> Any:
+        def read(node: Node, findings: Collector) -> Any:
             is_false = isinstance(node, Scalar) and node.text == "false"
             return values("off") if is_false else read_one(node, findings)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader
@@ -48,7 +48,7 @@ def written(name: str) -> Reader:
     """Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
     text = prose(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = text(node, findings)
         if value is INVALID:
             return INVALID
@@ -62,7 +62,7 @@ def written(name: str) -> Reader:
 def json_template(name: str) -> Reader:
     """Any JSON whose texts are templates: plain numbers, true, false and null are what they look like."""
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         match node:
             case Mapping():
                 found = {k.text: read(v, findings) for k, v in zip(node.keys, node.values, strict=True)}
@@ -94,7 +94,7 @@ def parameters(name: str) -> Reader:
     """A mapping of names to templates, or to plain numbers, flags and nulls."""
     value_of = json_template(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, name, "a mapping of names to values", empty="{}")
         for value in node.values:
@@ -110,7 +110,7 @@ def headers(name: str) -> Reader:
     """Header names to templates or references; what looks like a credential must be a reference."""
     template = written(f"a header of {name}")
 
-    def one(key: Scalar, node: Node, findings: Findings) -> Any:
+    def one(key: Scalar, node: Node, findings: Collector) -> Any:
         if isinstance(node, Mapping):
             return reference(f"header {key.text}", node, findings)
         if _SECRET_HEADER.search(key.text) and is_text(node):
@@ -119,7 +119,7 @@ def headers(name: str) -> Reader:
             )
         return template(node, findings)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Mapping):
             return refused(node, findings, name, "a mapping of header names to values", empty="{}")
         for key in node.keys:
@@ -135,7 +135,7 @@ def statuses(name: str) -> Reader:
     """HTTP statuses that are errors."""
     one = whole_number(400, 599)(f"an item of {name}")
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
             return refused(node, findings, name, "a list of HTTP statuses", empty="[]")
         found = tuple(one(item, findings) for item in node.items)
@@ -150,7 +150,7 @@ def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
     def placed(name: str) -> Reader:
         text = make(name)
 
-        def read(node: Node, findings: Findings) -> Any:
+        def read(node: Node, findings: Collector) -> Any:
             value = text(node, findings)
             return INVALID if value is INVALID else Written(value, *place(node))
 
@@ -163,7 +163,7 @@ def plain_name(name: str) -> Reader:
     """A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
     text = identity(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = text(node, findings)
         if value is INVALID:
             return INVALID
@@ -181,7 +181,7 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
     def make(_: str) -> Reader:
         whole = model_reader(model, title.strip("`"))
 
-        def read(node: Node, findings: Findings) -> Any:
+        def read(node: Node, findings: Collector) -> Any:
             before = len(findings.found)
             value = whole(node, findings)
             if isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """What no name or single line of text may hold."""
@@ -36,7 +36,7 @@ _ESCAPE = re.compile(r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-f
 _REPAIRED = re.compile(r"\\U(000[0-9a-f]{5}|0010[0-9a-f]{4})")
 
 
-def decoded(data: bytes, findings: Findings) -> str | None:
+def decoded(data: bytes, findings: Collector) -> str | None:
     """The file's text without a byte order mark, or None once the reason why not is among the findings."""
     for mark, name in _OTHER_ENCODINGS:
         if data.startswith(mark):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from yaml import MarkedYAMLError
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mark
 from syncengine.document.text import lines_of
 
@@ -72,7 +72,7 @@ _STARTERS = {
 }
 
 
-def report(error: MarkedYAMLError, text: str, opened: Mark | None, findings: Findings) -> None:
+def report(error: MarkedYAMLError, text: str, opened: Mark | None, findings: Collector) -> None:
     """One diagnostic for a syntax error; `opened` is where the innermost open `[` or `{` stands."""
     mark, message = _judged(error, text, opened)
     findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)

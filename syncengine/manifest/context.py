@@ -30,7 +30,7 @@ class OutsideProject(Exception):
 
 
 @dataclass(frozen=True)
-class Given:
+class LoadContext:
     """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
 
     `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
@@ -110,9 +110,9 @@ def _decoded(path: Path) -> str:
     return os.fsencode(path.as_posix()).decode("utf-8", "replace")
 
 
-def given_by(project: Project) -> Given:
+def given_by(project: Project) -> LoadContext:
     """What the manifests of a project may use."""
-    return Given(
+    return LoadContext(
         root=project.root,
         variables=project.variables,
         allowed=project.allow_env,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from syncengine.document.diagnostics import INVALID, Findings, nearest, suggestion
+from syncengine.document.diagnostics import INVALID, Collector, nearest, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described, place
@@ -61,12 +61,12 @@ class Declarations:
     resources: tuple[Declared, ...]
     removed: tuple[Removed, ...]
     defaults: DefaultValues
-    findings: Findings
+    findings: Collector
     whole: bool
     generate: tuple[MappingNode, ...] = ()
 
 
-def declarations(documents: Documents, findings: Findings) -> Declarations:
+def declarations(documents: Documents, findings: Collector) -> Declarations:
     """What the documents of one file declare."""
     reading = _Reading(findings)
     for root in documents.roots:
@@ -82,14 +82,14 @@ def declarations(documents: Documents, findings: Findings) -> Declarations:
     )
 
 
-def default_values(node: Node, findings: Findings) -> DefaultValues:
+def default_values(node: Node, findings: Collector) -> DefaultValues:
     """A `defaults` mapping that stands in the project file."""
     reading = _Reading(findings)
     reading.defaults("defaults", node)
     return reading.default_values()
 
 
-def declared_by(kind: Kind, node: MappingNode, findings: Findings) -> Declared:
+def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
     """One resource, read field by field."""
     return _Reading(findings)._resource(kind, node)
 
@@ -108,7 +108,7 @@ def merged(under: Values, over: Values) -> dict[str, Any]:
 class _Reading:
     __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Collector) -> None:
         self.findings = findings
         self.resources: list[Declared] = []
         self.removed: list[Removed] = []

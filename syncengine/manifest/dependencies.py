@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from jinja2 import TemplateError, nodes
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.digest import sha256_of, sha256_of_values
 from syncengine.document.model import constructed
 from syncengine.document.nodes import Mapping, Sequence
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.generate.blocks import GENERATE_TABLE
 from syncengine.manifest.generate_schema import ForEach, Generate
@@ -26,27 +26,27 @@ from syncengine.manifest.sources.records import SourceTrouble
 FORMAT = 1
 
 
-def digest_with_inputs(file: ManifestFile, data: bytes, given: Given) -> str:
+def digest_with_inputs(file: ManifestFile, data: bytes, given: LoadContext) -> str:
     """The digest of a file's bytes and of what it makes resources of."""
-    folder, findings = (given.root / file.name).parent, Findings(file.name)
+    folder, findings = (given.root / file.name).parent, Collector(file.name)
     inputs = (
         _of_template(data, given, folder, findings) if file.is_template else _of_blocks(data, given, folder, findings)
     )
     return sha256_of_values((FORMAT, sha256_of(data), given.variables, given.environ, list(inputs)))
 
 
-def _of_blocks(data: bytes, given: Given, folder: Path, findings: Findings) -> Iterator[str]:
+def _of_blocks(data: bytes, given: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
     """One for each block's source."""
     for root in documents_of(data, findings, given).roots if GENERATES in data else ():
         blocks = root.get("generate") if isinstance(root, Mapping) else None
         for block in blocks.items if isinstance(blocks, Sequence) else ():
             if isinstance(block, Mapping):
-                values = GENERATE_TABLE.read(block, Findings(""))
+                values = GENERATE_TABLE.read(block, Collector(""))
                 if "forEach" in values and INVALID not in values.values():
                     yield _filled_digest(given, folder, constructed(Generate, values).for_each)
 
 
-def _filled_digest(given: Given, folder: Path, asked: ForEach) -> str:
+def _filled_digest(given: LoadContext, folder: Path, asked: ForEach) -> str:
     from syncengine.manifest.generate.queries import filled
 
     try:
@@ -55,7 +55,7 @@ def _filled_digest(given: Given, folder: Path, asked: ForEach) -> str:
         return str(trouble)
 
 
-def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
+def source_digest(given: LoadContext, folder: Path, asked: ForEach) -> str:
     """Of what a source says now; of its trouble, if it says nothing."""
     for kind in FILE_KINDS:
         written = getattr(asked, "json_" if kind == "json" else kind)
@@ -67,7 +67,7 @@ def source_digest(given: Given, folder: Path, asked: ForEach) -> str:
         return str(trouble)
 
 
-def _of_template(data: bytes, given: Given, folder: Path, findings: Findings) -> Iterator[str]:
+def _of_template(data: bytes, given: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
     from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
@@ -92,7 +92,7 @@ def _of_template(data: bytes, given: Given, folder: Path, findings: Findings) ->
         yield repr(findings.found) if found is None else repr((found.text, found.places.marks))
         if found is not None:
             made = found.text.encode("utf-8", "surrogatepass")
-            yield from _of_blocks(made, given, folder, Findings(findings.file, line_of=found.places.line))
+            yield from _of_blocks(made, given, folder, Collector(findings.file, line_of=found.places.line))
 
 
 class _Unknown(Exception):

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from syncengine.document.diagnostics import MANY, Findings, in_order, nearest
+from syncengine.document.diagnostics import MANY, Collector, in_order, nearest
 from syncengine.document.gc_pause import no_collection
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
-from syncengine.manifest.context import Given, given_by
+from syncengine.manifest.context import LoadContext, given_by
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
 from syncengine.manifest.lints import CONTAINED, Shared, shared
@@ -83,13 +83,13 @@ def manifest_set(project: Project) -> ManifestSet:
     files = _comparing_parts(found.files, given) if CONTAINED not in project.policy.diagnostics else found.files
     problems, defaults = list(found.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
-        findings = Findings(project.config.name)
+        findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)
         problems += findings.found
     return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
 
 
-def _comparing_parts(files: Sequence[ManifestFile], given: Given) -> Sequence[ManifestFile]:
+def _comparing_parts(files: Sequence[ManifestFile], given: LoadContext) -> Sequence[ManifestFile]:
     """The files, told to compare the parts of keywords where there is not much to read."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
@@ -131,7 +131,7 @@ class _Places:
         if file not in self.files or self.files[file].is_template:
             return None
         if file != self.file:
-            data = self.files[file].content(Findings(file))
+            data = self.files[file].content(Collector(file))
             self.file, self.nodes = file, nodes_of(data or b"", file, self.files[file].given)
         return self.nodes.get(key)
 
@@ -303,14 +303,14 @@ class _Gathering:
         source = each.source
         line, column = self.places.of_keyword(each.key, source, each.word)
         message = each.message if source.data is None else f"{each.key}: {each.message}"
-        Findings(source.file, self.found).at(
+        Collector(source.file, self.found).at(
             each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data
         )
 
     def _error(
         self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
     ) -> None:
-        Findings(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
+        Collector(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
 def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from syncengine.document.diagnostics import INVALID, Findings, suggestion
+from syncengine.document.diagnostics import INVALID, Collector, suggestion
 from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.scalar_readers import Reader, called, is_text, refused
 from syncengine.document.text import either_case
@@ -52,7 +52,7 @@ def codec_of(text: str) -> str | None:
 def encoding(name: str) -> Reader:
     """Read the name of an encoding."""
 
-    def read(node: Node, findings: Findings) -> object:
+    def read(node: Node, findings: Collector) -> object:
         if not isinstance(node, Scalar) or not is_text(node):
             return refused(node, findings, name, EXPECTED, empty="")
         if (codec := codec_of(node.text)) is not None:

@@ -10,11 +10,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of_file
 from syncengine.document.reader import MAX_BYTES
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import Given, is_hidden
+from syncengine.manifest.context import LoadContext, is_hidden
 from syncengine.project.model import FILE_NAME
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -30,9 +30,9 @@ class ManifestFile:
 
     path: Path
     name: str
-    given: Given | None = field(default=None, compare=False, repr=False, kw_only=True)
+    given: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
-    def content(self, findings: Findings) -> bytes | None:
+    def content(self, findings: Collector) -> bytes | None:
         """Its bytes, and not more of them than shows that it is too large; why not goes to the findings."""
         try:
             with self.path.open("rb") as file:
@@ -56,7 +56,7 @@ class ManifestFile:
 
     def generates(self) -> bool:
         """Whether it depends on more than its own bytes; true as well where that only seems so."""
-        return self.is_template or GENERATES in (self.content(Findings(self.name)) or b"")
+        return self.is_template or GENERATES in (self.content(Collector(self.name)) or b"")
 
     def size(self) -> int:
         """In bytes; 0 if that cannot be said."""
@@ -73,7 +73,7 @@ class Found:
 
 
 def find(
-    paths: Sequence[Path], root: Path, given: Given | None = None, secrets: Collection[Path] = frozenset()
+    paths: Sequence[Path], root: Path, given: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Found:
     """The manifests at and below `paths`, of a project in the folder `root` (docs/formats.md §2).
 
@@ -111,7 +111,7 @@ class _Search:
     """One search. `met` are the real paths seen, `names` the folders' names as people see them."""
 
     root: Path
-    given: Given | None = None
+    given: LoadContext | None = None
     secrets: frozenset[str] = frozenset()
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
@@ -185,7 +185,7 @@ class _Search:
         return False
 
     def _problem(self, path: Path | str, code: str, message: str) -> None:
-        findings = Findings(self._name(path))
+        findings = Collector(self._name(path))
         findings.at(code, None, None, message)
         self.problems.extend(findings.found)
 

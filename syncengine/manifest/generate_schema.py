@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import Flag, Identity, Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import unexamined
@@ -42,7 +42,7 @@ def _row_name(name: str) -> Any:
     """A name that means nothing else to a template."""
     read_one = parsed(_name, "a name of letters, digits and _, a letter first")(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = read_one(node, findings)
         if value in LANGUAGE:
             return findings.error("bad-value", node, f"`{name}` must not be `{value}`: it is a word of templates")
@@ -62,7 +62,7 @@ def _for_each(name: str) -> Any:
     """Where rows come from; what would be ignored is refused."""
     read_one = one_of(ForEach, "`forEach`", KINDS)(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = read_one(node, findings)
         if value is INVALID or not isinstance(node, Mapping):
             return value
@@ -81,7 +81,7 @@ def _delimiter_reader(name: str) -> Any:
     """One character; a tab and a blank are visible where they are quoted."""
     read_one = parsed(_delimiter, "one character, or `tab`")(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         return read_one(node, findings)
 
     return read
@@ -91,7 +91,7 @@ def _unique(name: str) -> Any:
     """A list of names, each of them once."""
     one = identity(f"an item of {name}")
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
             return refused(node, findings, name, "a list of columns", empty="")
         found = [one(item, findings) for item in node.items]
@@ -108,7 +108,7 @@ def _one_or_more(name: str) -> Any:
     """A column, or a list of them; `no` is the name of a column, as any plain text is."""
     one, several = identity(name), _unique(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if isinstance(node, Sequence):
             return several(node, findings)
         found = one(node, findings)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, Sequence, place, quoted
 from syncengine.document.text import folded
@@ -52,7 +52,7 @@ def broad(words: Iterable[str]) -> list[str]:
     return [word for word in words if len(word) < 10 and is_broad(word)]
 
 
-def cut_texts(cut: Iterable[Scalar], findings: Findings) -> None:
+def cut_texts(cut: Iterable[Scalar], findings: Collector) -> None:
     """Report plain text that a comment cuts short."""
     for node in cut:
         _warn(
@@ -60,12 +60,12 @@ def cut_texts(cut: Iterable[Scalar], findings: Findings) -> None:
         )
 
 
-def _warn(findings: Findings, code: str, node: Node, message: str, address: str | None = None) -> None:
+def _warn(findings: Collector, code: str, node: Node, message: str, address: str | None = None) -> None:
     line, column = place(node)
     findings.at(code, line, column, message, severity=Severity.WARNING, address=address)
 
 
-def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Findings) -> None:
+def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings: Collector) -> None:
     """Report keywords that would catch everyone's time."""
     for word in broad(keywords):
         message = f"the keyword {quoted(word)} is so short or common that it will match unrelated time"
@@ -80,7 +80,7 @@ def is_closed_with_keywords(body: Body) -> bool:
     return bool(body.keywords) and "closedTimestamp" in body.fields
 
 
-def report_closed(key: Key, body: Body, node: MappingNode, findings: Findings) -> None:
+def report_closed(key: Key, body: Body, node: MappingNode, findings: Collector) -> None:
     """Report keywords that outlive their matter."""
     if is_closed_with_keywords(body):
         words = ", ".join(quoted(word) for word in body.keywords[:3])

@@ -11,11 +11,11 @@ from types import FrameType
 
 import msgspec
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of
 from syncengine.document.gc_pause import no_collection
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import GENERATES, ManifestFile
 from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_file, read_manifest, reading_of
@@ -48,7 +48,7 @@ def _known_digest(file: ManifestFile, cache: ManifestCache, known: Container[str
 
 
 def _whole_digest(file: ManifestFile) -> str:
-    data = file.content(Findings(file.name))
+    data = file.content(Collector(file.name))
     return "" if data is None else _digest(file, data)
 
 
@@ -102,7 +102,7 @@ def _fresh(
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
     """One file, from its bytes on. `former` is its last reading, packed, where that is of use."""
-    findings, given = Findings(file.name), file.given
+    findings, given = Collector(file.name), file.given
     data = file.content(findings)
     if data is None:
         return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
@@ -129,7 +129,7 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
         return read_manifest(data, file.name, defaults, file.given, _former(former))
     from syncengine.manifest.read_template import read_template
 
-    return read_template(data, file.name, defaults, file.given or Given())
+    return read_template(data, file.name, defaults, file.given or LoadContext())
 
 
 def _former(packed: bytes | None) -> Reading | None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from syncengine import __version__
 from syncengine.document import fast_reader
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.digest import sha256_of
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, place
@@ -22,7 +22,7 @@ from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
 from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
@@ -86,25 +86,25 @@ def read_manifest(
     data: bytes,
     file: str,
     defaults: DefaultValues = NO_DEFAULTS,
-    given: Given | None = None,
+    given: LoadContext | None = None,
     former: Reading | None = None,
     line_of: Callable[[int], int] = int,
 ) -> Reading:
     """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
 
     `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
-    `line_of` tells the lines that messages name, as `Findings` does.
+    `line_of` tells the lines that messages name, as `Collector` does.
     """
-    return _boring(data, file, defaults) or _in_full(data, Findings(file, line_of=line_of), defaults, given, former)
+    return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, given, former)
 
 
-def documents_of(data: bytes, findings: Findings, given: Given | None) -> Documents:
+def documents_of(data: bytes, findings: Collector, given: LoadContext | None) -> Documents:
     """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
     if given is None or GENERATES not in data:
         return read(data, findings)
 
     def parsed() -> tuple[Documents, Sequence[Diagnostic]]:
-        own = Findings(findings.file, line_of=findings.line_of)
+        own = Collector(findings.file, line_of=findings.line_of)
         return read(data, own), own.found
 
     documents, found = given.once(("documents", findings.file, data), parsed, lambda _: len(data))
@@ -112,9 +112,9 @@ def documents_of(data: bytes, findings: Findings, given: Given | None) -> Docume
     return documents
 
 
-def nodes_of(data: bytes, file: str, given: Given | None = None) -> dict[Key | int, MappingNode]:
+def nodes_of(data: bytes, file: str, given: LoadContext | None = None) -> dict[Key | int, MappingNode]:
     """The first node of each resource, to find places in; what resources are generated of by its line."""
-    findings = Findings(file)
+    findings = Collector(file)
     found: dict[Key | int, MappingNode] = {}
     all_of_it = declarations(documents_of(data, findings, given), findings)
     for declared in all_of_it.resources:
@@ -135,7 +135,7 @@ def nodes_of(data: bytes, file: str, given: Given | None = None) -> dict[Key | i
 def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
     if not SMALL <= len(data) <= MAX_BYTES:
         return None
-    unheard = Findings(file)
+    unheard = Collector(file)
     text = decoded(data, unheard)
     found = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
     if found is None or (under := _plain_defaults(found.defaults, file, defaults)) is None:
@@ -156,7 +156,7 @@ def _plain_defaults(
     """What is under each kind's resources; None where places matter."""
     if section is None:
         return {kind: defaults.values.get(kind, {}) for kind in Kind}
-    findings = Findings(file)
+    findings = Collector(file)
     documents = read(section.in_place().encode(), findings)
     own = declarations(documents, findings).defaults.values
     if findings.found or documents.cut or "category" in own.get(Kind.TAG, {}):
@@ -168,7 +168,7 @@ def _plain_defaults(
 
 
 def _in_full(
-    data: bytes, findings: Findings, defaults: DefaultValues, given: Given | None, former: Reading | None
+    data: bytes, findings: Collector, defaults: DefaultValues, given: LoadContext | None, former: Reading | None
 ) -> Reading:
     file = findings.file
     documents = documents_of(data, findings, given)
@@ -194,9 +194,9 @@ def _in_full(
 def _generated(
     declared: Declarations,
     data: bytes,
-    given: Given | None,
+    given: LoadContext | None,
     under: Mapping[Kind, Mapping[str, Any]],
-    findings: Findings,
+    findings: Collector,
     former: Reading | None,
 ) -> Generated:
     from syncengine.manifest.generate.blocks import (  # templates and sources cost more than most manifests
@@ -204,7 +204,7 @@ def _generated(
         generated,
     )
 
-    given = given or Given()
+    given = given or LoadContext()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
     before = Before(
         sha256_of(repr((__version__, data, *besides))), formers(former.resources, former.rows) if former else {}
@@ -216,7 +216,7 @@ def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dic
     return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
 
 
-def resources_of(declared: Declarations, findings: Findings) -> list[Resource | None]:
+def resources_of(declared: Declarations, findings: Collector) -> list[Resource | None]:
     """Each resource over the defaults of its own file; None where its identity cannot be read."""
     under = _under(NO_DEFAULTS, declared.defaults.values)
     return [resource_of(each, under[each.kind], findings) for each in declared.resources]

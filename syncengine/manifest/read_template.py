@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.errors import Diagnostic, Row
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.generate.source_map import Origin, Places
 from syncengine.manifest.generate.text_templates import Rendered, render
@@ -23,9 +23,9 @@ Declared = TypeVar("Declared", Resource, Removed)
 Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
-def read_template(data: bytes, file: str, defaults: DefaultValues, given: Given) -> Reading:
+def read_template(data: bytes, file: str, defaults: DefaultValues, given: LoadContext) -> Reading:
     """What the rendered file declares over the project's `defaults`."""
-    findings = Findings(file)
+    findings = Collector(file)
     rendered = render(data, file, given, findings)
     if rendered is None:
         return Reading(file, found=tuple(findings.found), whole=False)

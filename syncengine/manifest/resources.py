@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.manifest.declarations import Declared, merged
@@ -29,7 +29,7 @@ def plain_resource(
     return Resource(key, body, source, values.get("protect", False), (), column)
 
 
-def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Findings) -> Resource | None:
+def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
     """The resource of any declaration; what it lacks goes to the findings. None without an identity."""
     key, node = declared.key, declared.node
     values = merged(defaults, declared.values) if defaults else declared.values

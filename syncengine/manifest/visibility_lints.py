@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import quoted
 from syncengine.errors import Severity
 from syncengine.manifest.lints import Shared
@@ -23,7 +23,7 @@ def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
     return [tag for tag, visibility in zip(tags, said, strict=True) if visibility is None]
 
 
-def report_silence(resources: Iterable[Resource], findings: Findings) -> None:
+def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
     """Report them; those that one template makes of rows are one mistake."""
     silent: dict[tuple[int, int], list[Resource]] = {}
     for tag in public_by_silence(resources):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
 from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Resource, Source, Status
@@ -33,7 +33,7 @@ class Rules:
     deletes_tags: bool = False
 
 
-class Way(StrEnum):
+class RemovalKind(StrEnum):
     """How a recorded resource leaves."""
 
     FORGET = "forget"
@@ -44,25 +44,25 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class PlannedRemoval:
     """A recorded resource that goes, and why. `taken_by`: the category of a cascade, the new name of a rename.
 
     `may_stay`: a cascade may not reach it, since it may have left the category; `otherwise` is how it leaves then.
     """
 
     row: Recorded
-    way: Way
+    way: RemovalKind
     reason: str | None = None
     taken_by: Key | None = None
     may_stay: bool = False
-    otherwise: Way | None = None
+    otherwise: RemovalKind | None = None
 
     @property
-    def own_way(self) -> Way | None:
+    def own_way(self) -> RemovalKind | None:
         """How calls of its own make it go: also those of a member that a cascade may not reach."""
-        if self.way is not Way.CASCADE:
+        if self.way is not RemovalKind.CASCADE:
             return self.way
-        return self.otherwise if self.may_stay and self.otherwise is not Way.FORGET else None
+        return self.otherwise if self.may_stay and self.otherwise is not RemovalKind.FORGET else None
 
 
 @dataclass(slots=True)
@@ -77,11 +77,11 @@ class Aim:
 
     wanted: dict[Key, Resource] = field(default_factory=dict)
     renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
-    leaving: dict[Key, Leaving] = field(default_factory=dict)
+    leaving: dict[Key, PlannedRemoval] = field(default_factory=dict)
     held: list[Recorded] = field(default_factory=list)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
-    cascades: dict[Key, list[Leaving]] = field(default_factory=dict)
+    cascades: dict[Key, list[PlannedRemoval]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
 
@@ -103,6 +103,6 @@ def standing(key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, t
     return replace(held, server_id=old.server_id, body=Body(fields={**old.body.fields, **held.body.fields}))
 
 
-def release(row: Recorded) -> Leave:
+def release(row: Recorded) -> Effect:
     """The record of a row that stays on the service and is no longer ours to change."""
-    return Leave(key=row.key, status=Status.RELEASED)
+    return Effect(key=row.key, status=Status.RELEASED)

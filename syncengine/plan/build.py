@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 
 from msgspec.structs import replace
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
@@ -192,7 +192,7 @@ def _counts(changes: Sequence[Change]) -> dict[str, int]:
 
 
 def _prior(
-    recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Leave], sweep: Sweep | None
+    recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Effect], sweep: Sweep | None
 ) -> dict[Key, str]:
     """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
     touched = {change.key: None for change in changes}

@@ -8,9 +8,9 @@ from enum import StrEnum
 from msgspec import Struct
 
 from syncengine.document.text import folded
-from syncengine.effects import Leave
-from syncengine.plan.aim import Leaving, Way
-from syncengine.plan.diff import Action, Change, Difference, Effect, is_new
+from syncengine.effects import Effect
+from syncengine.plan.aim import PlannedRemoval, RemovalKind
+from syncengine.plan.diff import Action, Change, Difference, FieldEffect, is_new
 from syncengine.resource import Key, Kind, Resource, Source, Status
 from syncengine.service.operations import (
     ADD_KEYWORDS,
@@ -33,7 +33,7 @@ class Item(Struct, frozen=True, gc=False, kw_only=True):
     tag may not add it by itself. `needs` are keys whose calls must be true before this is sent (docs/planning.md 4.2).
     """
 
-    leaves: tuple[Leave, ...]
+    leaves: tuple[Effect, ...]
     new: bool = False
     spell_name: bool = False
     needs: tuple[Key, ...] = ()
@@ -89,7 +89,9 @@ Needed = tuple[Step, Item]
 """One item and the stage that it belongs to."""
 
 
-def calls_for(difference: Difference, cascade: Iterable[Leaving] = (), movers: Iterable[Key] = ()) -> list[Needed]:
+def calls_for(
+    difference: Difference, cascade: Iterable[PlannedRemoval] = (), movers: Iterable[Key] = ()
+) -> list[Needed]:
     """The items one difference needs. `cascade` and `movers` are a deleted category's members that go and that leave.
 
     A tag that a category takes along needs none of its own, nor does a forgotten one; activity types are deleted by
@@ -107,7 +109,7 @@ def _category(difference: Difference) -> list[Needed]:
     leaves = [whole(difference)]
     if difference.change.previously is not None:
         former = Key(Kind.CATEGORY, difference.change.previously)
-        leaves = [whole(difference, former), Leave(key=former, status=Status.DELETED)]
+        leaves = [whole(difference, former), Effect(key=former, status=Status.DELETED)]
     return [(Step.CATEGORIES, Item(leaves=tuple(leaves), new=is_new(difference.row)))]
 
 
@@ -115,11 +117,11 @@ def _activity_type(difference: Difference) -> list[Needed]:
     return [(Step.ACTIVITY_TYPES, Item(leaves=(whole(difference),), new=is_new(difference.row)))]
 
 
-def whole(difference: Difference, former: Key | None = None) -> Leave:
+def whole(difference: Difference, former: Key | None = None) -> Effect:
     """The leave of an upsert that carries all that is desired."""
     resource = _resource(difference)
     held = difference.row.body.fields if difference.row else {}
-    return Leave(
+    return Effect(
         key=resource.key,
         fields=resource.body.fields,
         cleared=tuple(name for name in held if name not in resource.body.fields),
@@ -155,7 +157,7 @@ def _tag(difference: Difference) -> list[Needed]:
     lost = [k for k in change.keywords_deleted if k not in variants]
     needed += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, lost, own)]
     if change.metadata_deleted:
-        leave = Leave(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
+        leave = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
         needed.append((Step.METADATA_DELETES, Item(leaves=(leave,), needs=own)))
     return needed
 
@@ -165,7 +167,7 @@ def _needs_upsert(difference: Difference) -> bool:
     return (
         change.action is Action.CREATE
         or bool(change.metadata_set)
-        or any(f.effect is Effect.APPLIES for f in change.fields)
+        or any(f.effect is FieldEffect.APPLIES for f in change.fields)
         or row is None
         or row.doubtful
         or not row.confirmed
@@ -188,7 +190,7 @@ def whole_tag(difference: Difference) -> Item:
 def _keyword_add(difference: Difference) -> Item:
     resource = _resource(difference)
     external_id = resource.body.fields.get("externalId")
-    leave = Leave(
+    leave = Effect(
         key=resource.key,
         fields={"externalId": external_id} if external_id else {},
         keywords=difference.change.keywords_added,
@@ -202,7 +204,7 @@ def _keyword_deletes(
     change: Change, keywords: Iterable[str], needs: tuple[Key, ...] = (), status: Status | None = None
 ) -> Iterator[Item]:
     for keyword in keywords:
-        leave = Leave(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
+        leave = Effect(key=change.key, keywords_dropped=(keyword,), status=status, source=change.source)
         yield Item(leaves=(leave,), needs=needs)
 
 
@@ -225,33 +227,33 @@ DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
 # --- what leaves
 
 
-def _departure(difference: Difference, cascade: Iterable[Leaving], movers: Iterable[Key]) -> list[Needed]:
+def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers: Iterable[Key]) -> list[Needed]:
     leaving, change = difference.leaving, difference.change
     assert leaving is not None
-    after = (leaving.taken_by,) if leaving.taken_by and leaving.way is not Way.CASCADE else ()
-    if leaving.own_way is Way.RETIRE:
+    after = (leaving.taken_by,) if leaving.taken_by and leaving.way is not RemovalKind.CASCADE else ()
+    if leaving.own_way is RemovalKind.RETIRE:
         items = _keyword_deletes(change, change.keywords_deleted, after, Status.RETIRED)
         return [(Step.KEYWORD_DELETES, item) for item in items]
-    if leaving.own_way is not Way.DELETE:
+    if leaving.own_way is not RemovalKind.DELETE:
         return []
     if change.key.kind is not Kind.CATEGORY:
-        return [(Step.TAG_DELETES, Item(leaves=(Leave(key=change.key, status=Status.DELETED),), needs=after))]
+        return [(Step.TAG_DELETES, Item(leaves=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
     cascade = tuple(cascade)
-    leaves = (Leave(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
+    leaves = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
     needs = (*movers, *(member.row.key for member in cascade if member.own_way is not None))
     return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=needs))]
 
 
-OTHERWISE: Mapping[Way, Status] = {
-    Way.FORGET: Status.RELEASED,
-    Way.RETIRE: Status.RETIRED,
+OTHERWISE: Mapping[RemovalKind, Status] = {
+    RemovalKind.FORGET: Status.RELEASED,
+    RemovalKind.RETIRE: Status.RETIRED,
 }
 """What a member that a cascade may have missed is recorded as; one that was deleted by itself is gone."""
 
 
-def _taken_along(member: Leaving) -> Leave:
+def _taken_along(member: PlannedRemoval) -> Effect:
     row = member.row
-    if not member.may_stay or member.own_way is Way.DELETE:
-        return Leave(key=row.key, status=Status.DELETED)
+    if not member.may_stay or member.own_way is RemovalKind.DELETE:
+        return Effect(key=row.key, status=Status.DELETED)
     unsure = OTHERWISE[member.otherwise] if member.otherwise else row.status
-    return Leave(key=row.key, status=Status.DELETED, unsure=unsure)
+    return Effect(key=row.key, status=Status.DELETED, unsure=unsure)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from syncengine.effects import Leave
-from syncengine.plan.aim import Aim, Note, Rules, Way
+from syncengine.effects import Effect
+from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
 from syncengine.plan.build import derived, reasserted, risk_of
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Diff
@@ -63,7 +63,7 @@ def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -
     for trouble in objections(aimed, rows):
         raise inconsistent(f"{trouble.address}: {trouble.message}")
     for key, leaving in aimed.leaving.items():
-        if leaving.own_way is Way.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
+        if leaving.own_way is RemovalKind.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
             raise inconsistent(f"{key} cannot be deleted: service.endpoints.deleteTag is not configured")
 
 
@@ -95,7 +95,7 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
         raise inconsistent(f"it does not say what {unproven[0]} was when it was made")
 
 
-def _telling(records: Iterable[Leave], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Leave]]:
+def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
     """Records that say more than another place; the others must say just that, of rows that are there."""
     told = []
     for leave in records:
@@ -104,7 +104,7 @@ def _telling(records: Iterable[Leave], rows: Mapping[Key, Recorded]) -> list[tup
             raise inconsistent(f"it would write of {leave.key}, which is not recorded")
         if leave.says_something(row):
             told.append((leave.key, leave))
-        elif leave != Leave(key=leave.key, source=leave.source, protect=row.protect):
+        elif leave != Effect(key=leave.key, source=leave.source, protect=row.protect):
             raise inconsistent(f"it would write another row of {leave.key} than its changes leave")
     return sorted(told, key=lambda pair: (pair[0], repr(pair[1])))
 

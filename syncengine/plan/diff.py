@@ -8,8 +8,8 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from syncengine.effects import Leave
-from syncengine.plan.aim import Aim, Leaving, Note, Way, may_be_held, release, standing
+from syncengine.effects import Effect
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, standing
 from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.wire import UNCLEARABLE
 
@@ -28,7 +28,7 @@ class Action(Enum):
         return self.name.lower()
 
 
-class Effect(StrEnum):
+class FieldEffect(StrEnum):
     """What the service makes of a field difference."""
 
     APPLIES = "applies"
@@ -45,13 +45,13 @@ class FieldChange(Struct, frozen=True, gc=False):
     name: str
     before: Value | None
     after: Value | None
-    effect: Effect = Effect.APPLIES
+    effect: FieldEffect = FieldEffect.APPLIES
     replaced: bool = False
 
     @property
     def clears(self) -> bool:
         """Whether something that the service holds is emptied."""
-        empties = self.effect is Effect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
+        empties = self.effect is FieldEffect.APPLIES and not _is_nothing(self.before) and _is_nothing(self.after)
         return empties and not self.replaced
 
 
@@ -82,14 +82,14 @@ class Difference(Struct, frozen=True, gc=False):
     change: Change
     row: Recorded | None = None
     resource: Resource | None = None
-    leaving: Leaving | None = None
+    leaving: PlannedRemoval | None = None
 
 
 class Diff(Struct, frozen=True, gc=False):
     """All differences; rows to record without a request; what is said; how many resources are as they should be."""
 
     differences: tuple[Difference, ...]
-    records: tuple[Leave, ...]
+    records: tuple[Effect, ...]
     notes: tuple[Note, ...]
     unchanged: int
 
@@ -116,12 +116,12 @@ UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
 """Two ways to say in which category a tag is."""
 
-LEAVES_AS: Mapping[Way, Action] = {
-    Way.FORGET: Action.FORGET,
-    Way.RETIRE: Action.RETIRE,
-    Way.DELETE: Action.DELETE,
-    Way.CASCADE: Action.DELETE,
-    Way.SWEEP: Action.DELETE,
+LEAVES_AS: Mapping[RemovalKind, Action] = {
+    RemovalKind.FORGET: Action.FORGET,
+    RemovalKind.RETIRE: Action.RETIRE,
+    RemovalKind.DELETE: Action.DELETE,
+    RemovalKind.CASCADE: Action.DELETE,
+    RemovalKind.SWEEP: Action.DELETE,
 }
 
 
@@ -149,7 +149,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
 
 class _Found(Struct, frozen=True, gc=False):
     change: Change | None
-    record: Leave | None
+    record: Effect | None
     notes: tuple[Note, ...] = ()
 
 
@@ -165,7 +165,7 @@ def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, for
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
     notes = tuple(_field_notes(resource, fields, is_new(row) and not _revives(own, resource)))
-    unsent = [f for f in fields if f.effect is not Effect.APPLIES]
+    unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
     record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
     return _Found(change, record, notes)
@@ -192,7 +192,7 @@ def _change(
     lost = () if held is None else _without(held.keywords, wanted.keywords)
     metadata = {n: v for n, v in wanted.metadata.items() if held is None or held.metadata.get(n) != v}
     unnamed = () if held is None else tuple(n for n in held.metadata if n not in wanted.metadata)
-    sent = any(f.effect is Effect.APPLIES for f in fields)
+    sent = any(f.effect is FieldEffect.APPLIES for f in fields)
     renames_category = bool(formers) and resource.key.kind is Kind.CATEGORY
     doubtful = row is not None and (row.doubtful or not row.confirmed)
     if not (row is None or doubtful or sent or gained or lost or metadata or unnamed or renames_category):
@@ -253,10 +253,10 @@ def _first_fields(resource: Resource) -> list[FieldChange]:
     ]
 
 
-def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> Effect:
+def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEffect:
     if name in CREATE_ONLY[kind] and not new:
-        return Effect.CREATE_ONLY
-    return Effect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else Effect.APPLIES
+        return FieldEffect.CREATE_ONLY
+    return FieldEffect.IGNORED if name in UNCLEARABLE[kind] and _is_nothing(after) else FieldEffect.APPLIES
 
 
 def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
@@ -274,17 +274,17 @@ def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     if change.after is None:
         return _is_nothing(change.before) or change.before == unsaid
     if change.before is None:
-        return (unsaid is False and change.after is False) or change.effect is Effect.IGNORED
-    return change.effect is Effect.IGNORED and _is_nothing(change.before)
+        return (unsaid is False and change.after is False) or change.effect is FieldEffect.IGNORED
+    return change.effect is FieldEffect.IGNORED and _is_nothing(change.before)
 
 
 def _is_nothing(value: Value | None) -> bool:
     return value is None or value == "" or value == ()
 
 
-FIELD_NOTES: Mapping[Effect, Callable[[FieldChange], str]] = {
-    Effect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
-    Effect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
+FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
+    FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
+    FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
 }
 
 
@@ -302,14 +302,14 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
         yield Note(resource.key, "not-enabled", message, resource.source)
 
 
-def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Leave | None:
+def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Effect | None:
     """What to write down without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
     status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None
     if not (fields or cleared or status) and (row.source, row.protect) == (resource.source, resource.protect):
         return None
-    return Leave(
+    return Effect(
         key=row.key,
         fields=fields,
         cleared=cleared,
@@ -319,7 +319,7 @@ def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) ->
     )
 
 
-def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Leave]:
+def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Effect]:
     """Members of a renamed category are in the new one without a request of their own.
 
     Also those that this plan sends: a run may end between the rename and their upserts.
@@ -334,29 +334,29 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Lea
     for key, row in recorded.items():
         category = row.body.fields.get("category") if key.kind is Kind.TAG else None
         if isinstance(category, str) and category in renamed:
-            yield Leave(key=key, fields={"category": renamed[category]}, former=Key(Kind.CATEGORY, category))
+            yield Effect(key=key, fields={"category": renamed[category]}, former=Key(Kind.CATEGORY, category))
 
 
 # --- what leaves
 
 
-def _departure(leaving: Leaving) -> Difference:
+def _departure(leaving: PlannedRemoval) -> Difference:
     row = leaving.row
-    retires = leaving.own_way is Way.RETIRE
+    retires = leaving.own_way is RemovalKind.RETIRE
     change = Change(
         key=row.key,
         action=LEAVES_AS[leaving.way],
         source=row.source,
         keywords_deleted=row.body.keywords if retires else (),
         reason=leaving.reason,
-        cascade=leaving.taken_by if leaving.way is Way.CASCADE else None,
+        cascade=leaving.taken_by if leaving.way is RemovalKind.CASCADE else None,
     )
     return Difference(change, row, leaving=leaving)
 
 
-def _departure_record(leaving: Leaving) -> Leave | None:
-    if leaving.way is Way.FORGET:
+def _departure_record(leaving: PlannedRemoval) -> Effect | None:
+    if leaving.way is RemovalKind.FORGET:
         return release(leaving.row)
-    if leaving.way is Way.RETIRE and not leaving.row.body.keywords:
-        return Leave(key=leaving.row.key, status=Status.RETIRED)
+    if leaving.way is RemovalKind.RETIRE and not leaving.row.body.keywords:
+        return Effect(key=leaving.row.key, status=Status.RETIRED)
     return None

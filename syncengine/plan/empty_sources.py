@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired
 from syncengine.manifest.sources.records import SourceUse
@@ -30,7 +30,7 @@ def refuse_emptied(wanted: Desired, recorded: Mapping[Key, Recorded], had: Mappi
         why = _why(_lost(use, made), had.get(use.identity, 0))
         if why:
             message = f"{use.name} has no rows, and {why}; write `allowEmpty: true` if that is right"
-            Findings(use.file, found).at("source-empty", use.line, use.column, message)
+            Collector(use.file, found).at("source-empty", use.line, use.column, message)
     if found:
         raise Problems(found)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Note, Rules
 from syncengine.plan.calls import Call, Item
@@ -80,7 +80,7 @@ class Plan(Struct, frozen=True, gc=False):
     changes: tuple[Change, ...]
     notes: tuple[Note, ...]
     stages: tuple[Stage, ...]
-    records: tuple[Leave, ...] = ()
+    records: tuple[Effect, ...] = ()
     wholes: Mapping[Key, Item] = field(default_factory=dict)
     prior: Mapping[Key, str] = field(default_factory=dict)
     reasserts: bool = False
@@ -108,7 +108,7 @@ class Plan(Struct, frozen=True, gc=False):
         if self.sweep is not None:
             yield from (*self.sweep.uploads, self.sweep.complete)
 
-    def leaves(self) -> Iterator[Leave]:
+    def leaves(self) -> Iterator[Effect]:
         """All that will be true once everything is acknowledged."""
         yield from self.records
         for call in self.calls():

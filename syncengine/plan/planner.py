@@ -29,7 +29,7 @@ from syncengine.plan.gate import Approval, Earlier, Loss, counted
 from syncengine.plan.incremental import IncrementalPlan, plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
 from syncengine.project import git
@@ -38,7 +38,7 @@ from syncengine.project.references import setting_problem
 from syncengine.project.schema import Level
 from syncengine.resource import Kind
 from syncengine.service.operations import DELETE_TAG
-from syncengine.state.info import Facts, Recollection
+from syncengine.state.info import Facts, StateReader
 from syncengine.state.sqlite_reader import recollection
 
 CACHE_FOLDER = ".syncengine"
@@ -57,7 +57,7 @@ class Checked(NamedTuple):
     wanted: Desired | None = None
 
 
-def checked(project: Project, request: Request, around: Surroundings) -> Checked:
+def checked(project: Project, request: Request, around: Runtime) -> Checked:
     """The manifests of a project, before anything is begun; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
@@ -108,7 +108,7 @@ def _valid(wanted: Desired) -> Valid:
     return Valid(len(wanted.resources), len(wanted.files), wanted.diagnostics)
 
 
-def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
+def make_plan(project: Project, request: Request, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     found = Checked(manifest_set(project))
     with recollection(project.state, around.now) as state:
@@ -117,7 +117,7 @@ def make_plan(project: Project, request: Request, around: Surroundings) -> Plan:
         return replace(planned, diagnostics=(*said, *planned.diagnostics))
 
 
-def plan_in(state: Recollection, found: Checked, project: Project, request: Request, around: Surroundings) -> Plan:
+def plan_in(state: StateReader, found: Checked, project: Project, request: Request, around: Runtime) -> Plan:
     """Plan in a state that is open already."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
         message = "there is no folder manifests/, and the state records what it declared: without it all would go"
@@ -176,7 +176,7 @@ class _Remembering:
     """One planning with a cache."""
 
     found: Checked
-    state: Recollection
+    state: StateReader
     cache: ManifestCache
     options: Options
     basis: Basis
@@ -238,7 +238,7 @@ class _Remembering:
         return replace(planned, basis=replace(planned.basis, settles=mark))
 
 
-def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> Plan:
+def _whole(wanted: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
     _refuse_unmatched(how[0].scope, [str(key) for key in {**wanted.resources, **recorded}])
@@ -246,7 +246,7 @@ def _whole(wanted: Desired, state: Recollection, how: tuple[Options, Basis]) -> 
     return plan(wanted, recorded, *how, recent=_recent(state, how[1]))
 
 
-def _recent(state: Recollection, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
+def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
     """What runs took below the gate in the day before a plan was made, if anybody asks."""
     return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
@@ -263,7 +263,7 @@ def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Leve
     )
 
 
-def _basis(project: Project, facts: Facts, around: Surroundings) -> Basis:
+def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
     commit = git.head(project.root)
     return Basis(
         id=around.new_id(),

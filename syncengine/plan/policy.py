@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic, Severity, with_row
-from syncengine.plan.aim import Aim, Leaving, Note, Rules, Way, may_be_held, standing
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, standing
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
@@ -235,7 +235,7 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
 
 def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], *, is_twin: bool) -> None:
     """Delete it with its members. One of two rows with one id is not on the service: which, nobody knows."""
-    j.aim.leaving[row.key] = Leaving(row, Way.DELETE, "no manifest declares it")
+    j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.DELETE, "no manifest declares it")
     j.aim.movers[row.key] = []
     for member in members:
         if member.key in j.desired:
@@ -248,16 +248,16 @@ def _delete_category(j: _Judgement, row: Recorded, members: Iterable[Recorded], 
                 j.aim.movers[row.key].append(j.taken_over[member.key])
 
 
-def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: bool) -> Leaving:
+def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: bool) -> PlannedRemoval:
     """A member that may be in another category by now goes by calls of its own as well."""
     otherwise = _way_out(j, member, j.removed.get(member.key)) if may_stay else None
-    if otherwise is Way.DELETE and not j.rules.deletes_tags:
-        otherwise = Way.RETIRE
-    goes = otherwise not in (None, Way.FORGET)
+    if otherwise is RemovalKind.DELETE and not j.rules.deletes_tags:
+        otherwise = RemovalKind.RETIRE
+    goes = otherwise not in (None, RemovalKind.FORGET)
     also = f"; {PAST[otherwise]} as well, since it may be in another category" if otherwise and goes else ""
-    return Leaving(
+    return PlannedRemoval(
         member,
-        Way.CASCADE,
+        RemovalKind.CASCADE,
         f"deleted with {category.key}{also}",
         taken_by=category.key,
         may_stay=may_stay,
@@ -265,7 +265,7 @@ def _cascaded(j: _Judgement, category: Recorded, member: Recorded, *, may_stay: 
     )
 
 
-PAST: Mapping[Way, str] = {Way.RETIRE: "retired", Way.DELETE: "deleted by itself"}
+PAST: Mapping[RemovalKind, str] = {RemovalKind.RETIRE: "retired", RemovalKind.DELETE: "deleted by itself"}
 
 
 # --- activity types
@@ -274,7 +274,7 @@ PAST: Mapping[Way, str] = {Way.RETIRE: "retired", Way.DELETE: "deleted by itself
 def _judge_activity_types(j: _Judgement) -> None:
     for row in j.gone(Kind.ACTIVITY_TYPE):
         if not _stays(j, row):
-            j.aim.leaving[row.key] = Leaving(row, Way.SWEEP, "no manifest declares it")
+            j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it")
         elif row.status is not Status.DELETED:
             j.aim.held.append(row)
 
@@ -312,7 +312,7 @@ def _judge_tags(j: _Judgement) -> None:
 def _judge_renamed(j: _Judgement, row: Recorded, new: Key) -> None:
     """The old name is retired, whatever the policy; only a line under `removed` may say otherwise."""
     statement = j.removed.get(row.key)
-    way = Way(statement.how.value) if statement else Way.RETIRE
+    way = RemovalKind(statement.how.value) if statement else RemovalKind.RETIRE
     _let_go(j, row, way, statement, f"renamed to {new.name}", new)
 
 
@@ -325,19 +325,19 @@ def _judge_gone_tag(j: _Judgement, row: Recorded) -> None:
 
 
 def _let_go(
-    j: _Judgement, row: Recorded, way: Way, statement: Removed | None, reason: str, new: Key | None = None
+    j: _Judgement, row: Recorded, way: RemovalKind, statement: Removed | None, reason: str, new: Key | None = None
 ) -> None:
     if row.protect:
         j.keep(row, "protected: it stays on the service; apply `protect: false` before removing it")
     elif j.scope.no_delete:
         j.note(row, "left-out", f"--no-delete leaves it out: {way.value}")
-    elif way is Way.DELETE and not j.rules.deletes_tags:
+    elif way is RemovalKind.DELETE and not j.rules.deletes_tags:
         j.aim.problems.append(_no_delete_tag(row, statement))
     else:
-        j.aim.leaving[row.key] = Leaving(row, way, reason, taken_by=new)
+        j.aim.leaving[row.key] = PlannedRemoval(row, way, reason, taken_by=new)
 
 
-def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Way | None:
+def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> RemovalKind | None:
     """How a tag that no manifest wants leaves, None when it already has."""
     unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
     if row.status is Status.RETIRED and not unfinished and (statement is None or statement.how is not Removal.DELETE):
@@ -345,8 +345,8 @@ def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> Way | N
     if row.status is Status.RELEASED and (statement is None or statement.how is Removal.FORGET):
         return None
     if statement is not None:
-        return Way(statement.how.value)
-    return Way.RETIRE if unfinished else Way(j.rules.tag_removal.value)
+        return RemovalKind(statement.how.value)
+    return RemovalKind.RETIRE if unfinished else RemovalKind(j.rules.tag_removal.value)
 
 
 def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from syncengine.plan.diff import ALTERNATIVES, Action, Change, FieldChange, is_cleared
 from syncengine.plan.gate import ALWAYS_ASKS, LEAVES_AS, Earlier, Loss, is_ours, losses_of
 from syncengine.resource import Recorded, Status
-from syncengine.state.info import Recollection
+from syncengine.state.info import StateReader
 from syncengine.state.removals import Removal
 
 WINDOW = 86_400.0
@@ -24,7 +24,7 @@ ACTIONS: Mapping[Status, Action] = {
 }
 
 
-def recent_losses(state: Recollection, now: float) -> dict[Loss, Earlier]:
+def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
     """All that was taken without an approval and is not there any more."""
     taken = _unapproved(state.removals(now - WINDOW))
     rows = state.get({loss.key for loss in taken})

@@ -14,7 +14,7 @@ from syncengine.plan.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Runtime:
     """Time, ids, the environment, and how people are told and asked.
 
     `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on;

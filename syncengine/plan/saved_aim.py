@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import StalePlan
-from syncengine.plan.aim import Aim, Leaving, Way, may_be_held
+from syncengine.plan.aim import Aim, PlannedRemoval, RemovalKind, may_be_held
 from syncengine.plan.calls import Item, Step
 from syncengine.plan.diff import Action, Change
 from syncengine.plan.model import Plan
@@ -26,12 +26,12 @@ INCONSISTENT = "plan-inconsistent"
 
 UPSERTS = frozenset({Step.CATEGORIES, Step.ACTIVITY_TYPES, Step.TAGS})
 TAG_DEPARTURES = frozenset({Step.KEYWORD_DELETES, Step.TAG_DELETES})
-WAYS: Mapping[tuple[Action, Kind], Way] = {
-    (Action.FORGET, Kind.TAG): Way.FORGET,
-    (Action.RETIRE, Kind.TAG): Way.RETIRE,
-    (Action.DELETE, Kind.TAG): Way.DELETE,
-    (Action.DELETE, Kind.CATEGORY): Way.DELETE,
-    (Action.DELETE, Kind.ACTIVITY_TYPE): Way.SWEEP,
+WAYS: Mapping[tuple[Action, Kind], RemovalKind] = {
+    (Action.FORGET, Kind.TAG): RemovalKind.FORGET,
+    (Action.RETIRE, Kind.TAG): RemovalKind.RETIRE,
+    (Action.DELETE, Kind.TAG): RemovalKind.DELETE,
+    (Action.DELETE, Kind.CATEGORY): RemovalKind.DELETE,
+    (Action.DELETE, Kind.ACTIVITY_TYPE): RemovalKind.SWEEP,
 }
 
 
@@ -52,7 +52,7 @@ class _Reading:
     plan: Plan
     rows: Mapping[Key, Recorded]
     aim: Aim = field(default_factory=Aim)
-    records: dict[Key, Leave] = field(init=False)
+    records: dict[Key, Effect] = field(init=False)
     taken_over: dict[Key, Key] = field(init=False)
     _deleted: frozenset[Key] = field(init=False)
 
@@ -80,11 +80,11 @@ class _Reading:
         for key in self._order():
             self.aim.wanted[key] = _resource(upserts[key]) if key in upserts else self._unsent(key)
 
-    def _upserts(self) -> dict[Key, Leave]:
+    def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))
         return {**self._staying(), **{item.key: item.leaves[0] for item in items}}
 
-    def _staying(self) -> dict[Key, Leave]:
+    def _staying(self) -> dict[Key, Effect]:
         """Activity types that a sweep keeps since they are wanted."""
         uploads = self.plan.sweep.uploads if self.plan.sweep else ()
         leaves = (item.leaves[0] for call in uploads for item in call.items)
@@ -130,19 +130,19 @@ class _Reading:
             if way := WAYS.get((change.action, change.key.kind)):
                 self.aim.leaving[change.key] = self._leaving(change, way, needs.get(change.key))
 
-    def _leaving(self, change: Change, way: Way, needed: Key | None) -> Leaving:
+    def _leaving(self, change: Change, way: RemovalKind, needed: Key | None) -> PlannedRemoval:
         row = self.rows.get(change.key)
         if row is None or not may_be_held(row) or change.key in self.aim.wanted:
             raise inconsistent(f"{change.key} cannot leave")
         if row.protect:
             raise inconsistent(f"{change.key} is protected")
-        way = Way.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
+        way = RemovalKind.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
         # The new name may be as it should be already, and a second former name stands in no change.
         new = needed if needed in self.aim.wanted or needed in self.rows else None
         if new in self.aim.wanted and new not in self.taken_over.values():
             raise inconsistent(f"{new} takes the place of {change.key}, which is not shown")
         by = change.cascade or self.taken_over.get(change.key, new)
-        return Leaving(replace(row, source=change.source), way, change.reason, by)
+        return PlannedRemoval(replace(row, source=change.source), way, change.reason, by)
 
     def _read_cascades(self) -> None:
         """What goes with the categories that are deleted, and what must have left them before."""
@@ -163,13 +163,13 @@ class _Reading:
             if gone is not None and all(leaving.row.key != change.key for leaving in gone):
                 raise inconsistent(f"{change.key} does not go with {change.cascade}")
 
-    def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> Way | None:
+    def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
         """How a member leaves that a deletion may not reach: by calls of its own, which the deletion needs, or none."""
         if member in needs:
-            return Way.DELETE if member in self._deleted else Way.RETIRE
-        return Way.FORGET if unsure is Status.RELEASED else None
+            return RemovalKind.DELETE if member in self._deleted else RemovalKind.RETIRE
+        return RemovalKind.FORGET if unsure is Status.RELEASED else None
 
-    def _read_member(self, category: Key, member: Recorded, otherwise: Way | None, *, may_stay: bool) -> None:
+    def _read_member(self, category: Key, member: Recorded, otherwise: RemovalKind | None, *, may_stay: bool) -> None:
         key = member.key
         if key in self.aim.wanted:
             if str(category) in category_references(self.aim.wanted[key].body.fields):
@@ -177,9 +177,9 @@ class _Reading:
             self.aim.movers[category].append(key)
             return
         leaving = self.aim.leaving.get(key)
-        if leaving is None or leaving.way is not Way.CASCADE:
+        if leaving is None or leaving.way is not RemovalKind.CASCADE:
             raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
-        taken = Leaving(leaving.row, Way.CASCADE, leaving.reason, category, may_stay, otherwise)
+        taken = PlannedRemoval(leaving.row, RemovalKind.CASCADE, leaving.reason, category, may_stay, otherwise)
         self.aim.leaving[key] = taken
         self.aim.cascades.setdefault(category, []).append(taken)
         if key in self.taken_over:
@@ -201,11 +201,11 @@ class _Reading:
                 self.aim.released.append(self.rows[key])
 
 
-def _releases(leave: Leave) -> bool:
+def _releases(leave: Effect) -> bool:
     return leave.status in (Status.RELEASED, Status.RETIRED)
 
 
-def _resource(leave: Leave) -> Resource:
+def _resource(leave: Effect) -> Resource:
     if leave.source is None:
         raise inconsistent(f"{leave.key} is declared nowhere")
     if len(set(leave.keywords)) < len(leave.keywords):

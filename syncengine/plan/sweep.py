@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from syncengine.effects import Leave
-from syncengine.plan.aim import Aim, Way
+from syncengine.effects import Effect
+from syncengine.plan.aim import Aim, RemovalKind
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import is_new
 from syncengine.plan.stages import Numbering
@@ -38,14 +38,14 @@ def sweep_of(
     aimed: Aim, recorded: Mapping[Key, Recorded], numbering: Numbering, *, anyway: bool, first: bool
 ) -> Sweep | None:
     """None where nothing leaves by a session, unless one is to be completed `anyway`."""
-    going = [leaving for leaving in aimed.leaving.values() if leaving.way is Way.SWEEP]
+    going = [leaving for leaving in aimed.leaving.values() if leaving.way is RemovalKind.SWEEP]
     if not (going or anyway):
         return None
     known = tuple(leaving.row.key.name for leaving in going)
     staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if is_type(key)]
     staying += [_held(row) for row in aimed.held]
     uploads = numbering.batches(UPLOAD_ACTIVITY_TYPES, staying)
-    leaves = tuple(Leave(key=leaving.row.key, status=Status.DELETED) for leaving in going)
+    leaves = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
     complete = numbering.call(COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
     return Sweep(known, uploads, complete, _still_carrying(known, aimed, recorded), first)
 
@@ -55,7 +55,7 @@ def is_type(key: Key) -> bool:
 
 
 def _staying(resource: Resource, row: Recorded | None) -> Item:
-    leave = Leave(
+    leave = Effect(
         key=resource.key,
         fields=resource.body.fields,
         cleared=tuple(name for name in (row.body.fields if row else ()) if name not in resource.body.fields),
@@ -68,7 +68,7 @@ def _staying(resource: Resource, row: Recorded | None) -> Item:
 
 
 def _held(row: Recorded) -> Item:
-    return Item(leaves=(Leave(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
+    return Item(leaves=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
 
 
 def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:

@@ -23,7 +23,7 @@ from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
-from syncengine.posted_time.route import Route, Rule, Settings, Stop
+from syncengine.posted_time.route import Route, Rule, Settings, SinkRule
 from syncengine.posted_time.sinks.contract import Sink
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
@@ -148,7 +148,7 @@ class _Building:
     def _template(self, written: Written) -> Text | None:
         return self.compiler.file(written.text, self.scope, written)
 
-    def _stop(self, section: file.Sink) -> Stop | None:
+    def _stop(self, section: file.Sink) -> SinkRule | None:
         when = self._condition(section.when)
         self.compiler.names.clear()
         sink = self._sink(section)
@@ -157,7 +157,7 @@ class _Building:
         names = self._names()
         is_whole = section.jsonl is not None and section.jsonl.body is None
         is_of_one_tag = "tag" in names and "tags" not in names and not is_whole
-        return Stop(sink, when, section.each is not None, is_of_one_tag)
+        return SinkRule(sink, when, section.each is not None, is_of_one_tag)
 
     def _names(self) -> frozenset[str]:
         """The variables of all that was compiled since they were looked at last, and those behind them."""

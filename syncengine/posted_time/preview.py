@@ -8,7 +8,7 @@ from typing import Any
 from syncengine.posted_time.audit import PENDING
 from syncengine.posted_time.group import NO_ID, read_group
 from syncengine.posted_time.route import Route
-from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
+from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
 from syncengine.posted_time.templates import Variables, plain
 from syncengine.service.posted_time import group_id
 from syncengine.state.inbox_states import Outcome
@@ -77,7 +77,7 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
     return {**document, **made, "sinks": shown}
 
 
-def _shown(sink: Sink, parcel: Parcel, whole: Variables) -> dict[str, Any]:
+def _shown(sink: Sink, parcel: RenderedGroup, whole: Variables) -> dict[str, Any]:
     """`tag` and `seconds` are of what the sink is given: no tag where it is the whole group."""
     seen = parcel.variables
     return {

@@ -18,7 +18,7 @@ from syncengine.posted_time.group import Group, PostedTag, digest, without_descr
 from syncengine.posted_time.lookups import Lookup, Placeholder
 from syncengine.posted_time.narrative import Narrative
 from syncengine.posted_time.shares import has_several, shares
-from syncengine.posted_time.sinks.contract import Failed, Parcel, Refused, Sink
+from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
 from syncengine.posted_time.templates import RenderTrouble, Text, Undeliverable, Variables
 from syncengine.project.delivery_schema import DurationSection, Unmatched
 
@@ -44,7 +44,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class SinkRule:
     """A sink of the route, and the groups that it takes.
 
     `each_tag`: it is given a group with several tags once for each of them, with that tag's share of the duration.
@@ -73,7 +73,7 @@ class Prepared:
     """A group, rendered for every sink that takes it. Of several tags the first is last: its key is that of a whole."""
 
     variables: Variables
-    parcels: tuple[tuple[Sink, Parcel], ...]
+    parcels: tuple[tuple[Sink, RenderedGroup], ...]
 
     def keys(self) -> dict[str, set[str]]:
         """By sink, those under which it is given the group."""
@@ -101,7 +101,7 @@ class Route:
         rules: tuple[Rule, ...],
         lookups: tuple[Lookup, ...],
         narrative: Narrative,
-        stops: tuple[Stop, ...],
+        stops: tuple[SinkRule, ...],
     ) -> None:
         self.settings = settings
         self.rules = rules
@@ -201,7 +201,9 @@ class Route:
             # Parts are another content: who was given the whole under this key is not given a part of it again.
             mark = content if part is whole else sha256_of(f"{content}/each tag")
             seen = part.variables
-            parcels.append((sink, Parcel(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen)))
+            parcels.append(
+                (sink, RenderedGroup(group_id, sink.name + part.suffix, revision, mark, sink.render(seen), seen))
+            )
         return Prepared(whole.variables, tuple(parcels))
 
     def variables(self, group: Group) -> dict[str, Any]:

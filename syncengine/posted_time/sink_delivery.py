@@ -11,7 +11,7 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import Wellbeing
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Parcel, Refused, Sink, Took
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.transitions import Step, doubtful, is_divided_otherwise
 from syncengine.state.inbox import Entry, Inbox
@@ -48,7 +48,7 @@ class Handover:
             references[sink.name] = answer.external_id or references.get(sink.name)  # the first tag comes last
         return Took(next((reference for reference in references.values() if reference), None))
 
-    async def _handed_over(self, entry: Entry, sink: Sink, parcel: Parcel) -> Answer:
+    async def _handed_over(self, entry: Entry, sink: Sink, parcel: RenderedGroup) -> Answer:
         """The sink's answer; one that it gave before is not asked for again."""
         known = entry.delivered(parcel.key)
         if known is not None and known.status is Status.ACCEPTED:

@@ -16,7 +16,7 @@ from jinja2 import FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxE
 from jinja2.environment import TemplateExpression
 from jinja2.meta import find_referenced_templates
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.template_types import Written
 from syncengine.document.text import to_camel
 from syncengine.posted_time import group, url_paths
@@ -107,8 +107,8 @@ class Compiler:
 
     def __init__(self, root: Path, config: str, scope: Scope = SCOPE) -> None:
         self.root = root
-        self.findings = Findings(config)
-        self.others: list[Findings] = []
+        self.findings = Collector(config)
+        self.others: list[Collector] = []
         self.names = set[str]()
         """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
         self._loader = FileSystemLoader(str(root))
@@ -176,7 +176,7 @@ class Compiler:
 
     def file(self, name: str, more: Scope | None = None, at: Written | None = None) -> Text | None:
         """A template in a file of its own; `at` is where the project file names it."""
-        findings = Findings(name)
+        findings = Collector(name)
         self.others.append(findings)
         try:
             source, _, _ = self._loader.get_source(self._environment, name)
@@ -199,7 +199,7 @@ class Compiler:
         return TemplateExpression(self._environment.from_string(nodes.Template(body, lineno=1)), False)
 
     def _parsed(
-        self, source: str, findings: Findings, line: int, column: int | None, more: Scope | None
+        self, source: str, findings: Collector, line: int, column: int | None, more: Scope | None
     ) -> nodes.Template | None:
         """The template, if it can be compiled and all of its names are known."""
         try:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import NAMED, Identity, Reads
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader, shown
@@ -27,7 +27,7 @@ LIKE_SECRETS = (
 def _only_true(name: str) -> Reader:
     read_flag = flag(name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         value = read_flag(node, findings)
         return value if value is not False else findings.error("bad-value", node, f"`{name}` must be true, or left out")
 
@@ -45,13 +45,13 @@ def allowed_names(name: str) -> Reader:
     """Read a list of names, some of which are said to be no secret."""
     plain, said = identity(f"an item of {name}"), model_reader(NoSecret, f"an item of {name}")
 
-    def one(node: Node, findings: Findings) -> Any:
+    def one(node: Node, findings: Collector) -> Any:
         if isinstance(node, Mapping):
             value = said(node, findings)
             return value if value is INVALID else value.name
         return plain(node, findings)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
             return refused(node, findings, name, "a list of names", empty="[]")
         found = [one(item, findings) for item in node.items]
@@ -60,7 +60,7 @@ def allowed_names(name: str) -> Reader:
     return read
 
 
-def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Findings) -> None:
+def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Collector) -> None:
     """Refuse names that the project uses for secrets, and those that look like one and are not said to be none."""
     secrets = frozenset(secrets)
     for item, text, is_excepted in _items(parts):

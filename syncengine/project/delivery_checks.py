@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from syncengine.document.diagnostics import Findings, suggestion
+from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping
 from syncengine.document.template_types import Written
@@ -14,7 +14,7 @@ LONGEST_OF_TAGS = 38
 """Characters: so that there is room for a digest in the 63 of a receipt."""
 
 
-def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Mapping, findings: Findings) -> None:
+def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Mapping, findings: Collector) -> None:
     """That every source is there and of the right kind, that no name is given twice, and what a mode needs.
 
     `node` is where the section stands.
@@ -29,7 +29,7 @@ def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Ma
         _check_webhook(section.webhook or WebhookSection(), node, findings)
 
 
-def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Findings) -> None:
+def _check_webhook(webhook: WebhookSection, node: Mapping, findings: Collector) -> None:
     at = node.get("webhook") or node.get("mode") or node
     if webhook.callback_url is None:
         findings.error("missing-field", at, "`postedTime.mode: webhook` needs `postedTime.webhook.callbackUrl`")
@@ -47,7 +47,7 @@ def _references(section: PostedTimeSection) -> Iterator[tuple[Written | None, st
                 yield part.source, kind
 
 
-def _check_source(written: Written | None, kind: str, sources: dict[str, Source], findings: Findings) -> None:
+def _check_source(written: Written | None, kind: str, sources: dict[str, Source], findings: Collector) -> None:
     if written is None:
         return
     source = sources.get(written.text)
@@ -60,14 +60,14 @@ def _check_source(written: Written | None, kind: str, sources: dict[str, Source]
         findings.at("unknown-source", written.line, written.column, message)
 
 
-def _check_length(sink: Sink, findings: Findings) -> None:
+def _check_length(sink: Sink, findings: Collector) -> None:
     """A receipt of one tag is signed with the sink's name and a digest of the tag's."""
     if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
         message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
         findings.at("bad-value", sink.name.line, sink.name.column, message)
 
 
-def _check_unique(what: str, named: Iterable[Sink | LookupSection], findings: Findings) -> None:
+def _check_unique(what: str, named: Iterable[Sink | LookupSection], findings: Collector) -> None:
     met = set[str]()
     for section in named:
         if section.name.text in met:

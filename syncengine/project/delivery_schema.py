@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, field
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import Flag, Reads
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader
@@ -151,7 +151,7 @@ def http_source(name: str) -> Reader:
     """A place, or a mapping that says more."""
     place_of, whole = web_url(name), model_reader(HttpSourceSection, name)
 
-    def read(node: Node, findings: Findings) -> Any:
+    def read(node: Node, findings: Collector) -> Any:
         if isinstance(node, MappingNode) and any(key.text == "url" for key in node.keys):
             return whole(node, findings)
         url = place_of(node, findings)

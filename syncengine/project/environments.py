@@ -7,7 +7,7 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import Findings, suggestion
+from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table, shown
 from syncengine.document.nodes import Mapping, Node, Sequence, described, place
@@ -35,7 +35,7 @@ UNUSED = {"upsertTag": "also one tag alone is sent by `upsertTags`, whose answer
 
 
 def settings_of(
-    path: Path | None, chosen: str | None, findings: Findings, operations: Collection[str], lints: Collection[str]
+    path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
 ) -> Settings:
     """What the file says for the chosen environment; nothing as soon as anything is wrong."""
     root = _root(path, findings) if path else None
@@ -72,10 +72,10 @@ def _lines(node: Node | None) -> dict[str, int]:
 
 def environment_names(path: Path) -> list[str]:
     """The names under `environments:`, whatever else is wrong with the file."""
-    return list(_overlays(_root(path, Findings(path.name))))
+    return list(_overlays(_root(path, Collector(path.name))))
 
 
-def _root(path: Path, findings: Findings) -> Mapping | None:
+def _root(path: Path, findings: Collector) -> Mapping | None:
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             findings.at("unreadable-file", None, None, "the project file is no regular file")
@@ -103,7 +103,7 @@ def _overlays(root: Mapping | None) -> dict[str, Node]:
     return {key.text: value for key, value in zip(environments.keys, environments.values, strict=True)}
 
 
-def _check_project(root: Mapping, findings: Findings) -> None:
+def _check_project(root: Mapping, findings: Collector) -> None:
     kept = [
         n for n, key in enumerate(root.keys) if key.text != "environments" or not isinstance(root.values[n], Mapping)
     ]
@@ -111,14 +111,14 @@ def _check_project(root: Mapping, findings: Findings) -> None:
     _PROJECT.missing(values, root, findings)
 
 
-def _check_overlay(overlay: Node, findings: Findings) -> None:
+def _check_overlay(overlay: Node, findings: Collector) -> None:
     if isinstance(overlay, Mapping):
         _ENVIRONMENT.read(overlay, findings)
     else:
         findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
 
 
-def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[str], findings: Findings) -> None:
+def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
     """That a mapping's keys are among the known; it may be absent."""
     node: Node | None = root
     for name in at:

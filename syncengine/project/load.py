@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import structs
 
-from syncengine.document.diagnostics import Findings, in_order
+from syncengine.document.diagnostics import Collector, in_order
 from syncengine.document.model import names_of
 from syncengine.document.setting_types import Reference, base_url_trouble, split_url
 from syncengine.errors import Diagnostic, Problems, Severity
@@ -66,7 +66,7 @@ def load_project(
     """
     path = _file(folder, config)
     root = (path.parent if path else folder).absolute()
-    findings = Findings(path.name if path else FILE_NAME)
+    findings = Collector(path.name if path else FILE_NAME)
     chosen = environment or environ.get("SYNCENGINE_ENV") or None
     settings = settings_of(path, chosen, findings, operations, {*lints, *LINTS} if lints else ())
     assembly = _Assembly(root, environ, settings, findings)
@@ -115,7 +115,7 @@ class _Assembly:
     root: Path
     environ: AnyMapping[str, str]
     read: Settings
-    findings: Findings
+    findings: Collector
 
     @property
     def settings(self) -> Overlay:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from syncengine.document.diagnostics import INVALID, Findings
+from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.nodes import Mapping, Refused
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.scalar_readers import texts
@@ -13,7 +13,7 @@ from syncengine.errors import Problems
 
 def variables_in(path: Path) -> dict[str, str]:
     """The variables of a YAML or JSON file; Problems if it is not a mapping of names to texts."""
-    findings = Findings(path.name)
+    findings = Collector(path.name)
     try:
         with path.open("rb") as file:
             roots = read(file.read(MAX_BYTES + 1), findings).roots

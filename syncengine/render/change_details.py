@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from syncengine.plan.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
 from syncengine.render.words import listed
 from syncengine.resource import Kind, Value
@@ -44,9 +44,9 @@ class ChangeDetail(NamedTuple):
 Details = tuple[ChangeDetail, ...]
 
 REMARKS = {
-    Effect.APPLIES: "",
-    Effect.CREATE_ONLY: " (no effect on an existing type)",
-    Effect.IGNORED: " (cannot be cleared)",
+    FieldEffect.APPLIES: "",
+    FieldEffect.CREATE_ONLY: " (no effect on an existing type)",
+    FieldEffect.IGNORED: " (cannot be cleared)",
 }
 
 BRIEF_FIELDS = {

@@ -13,7 +13,7 @@ from msgspec import Meta
 from syncengine.apply.report import Outcome, Status
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
-from syncengine.plan.diff import Action, Effect
+from syncengine.plan.diff import Action, FieldEffect
 from syncengine.resource import Kind
 
 
@@ -129,7 +129,7 @@ class FieldChangeItem(OpenModel, frozen=True):
     before: Annotated[Any, "What the service was last asked to hold; null where nothing."]
     after: Annotated[Any, "What it would be asked to hold; null where nothing."]
     effect: Annotated[
-        str, one_of(*Effect), "Whether the service takes it, takes it of new resources only, or ignores it."
+        str, one_of(*FieldEffect), "Whether the service takes it, takes it of new resources only, or ignores it."
     ]
 
 

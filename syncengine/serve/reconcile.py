@@ -16,7 +16,7 @@ from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
@@ -119,7 +119,7 @@ class Reconciling:
             stopped.cancel()
 
     def _apply(self) -> Applied:
-        around = Surroundings(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
+        around = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
         request = Request("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
             return Application(self._project, request, around, self._serving).execute()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.resource import Kind
 
 JsonObject = dict[str, object]
@@ -24,7 +24,7 @@ UNCLEARABLE: Mapping[Kind, frozenset[str]] = {
 """Fields that the service keeps when they are emptied (docs/interface.md 2.1)."""
 
 
-def tag(leave: Leave, category_id: str | None, *, spell_name: bool) -> JsonObject:
+def tag(leave: Effect, category_id: str | None, *, spell_name: bool) -> JsonObject:
     """A tag for upsertTag and upsertTags. `category_id` is the server's id for the field `category`."""
     name = leave.key.name
     body: JsonObject = {"name": name}
@@ -44,14 +44,14 @@ def tag(leave: Leave, category_id: str | None, *, spell_name: bool) -> JsonObjec
     return body
 
 
-def additional_keywords(leave: Leave, *, spell_name: bool) -> list[str]:
+def additional_keywords(leave: Effect, *, spell_name: bool) -> list[str]:
     """The keywords to list: the name only where the service would not add it by itself."""
     if spell_name or leave.fields.get("excludeTagNameKeyword"):
         return list(leave.keywords)
     return [k for k in leave.keywords if k != leave.key.name]
 
 
-def category(leave: Leave, server_id: str | None) -> JsonObject:
+def category(leave: Effect, server_id: str | None) -> JsonObject:
     """A category for upsertTagCategories; with its id when the service has given one."""
     body: JsonObject = {"id": server_id} if server_id else {}
     body["externalId"] = leave.key.name
@@ -60,7 +60,7 @@ def category(leave: Leave, server_id: str | None) -> JsonObject:
     return body
 
 
-def activity_type(leave: Leave) -> JsonObject:
+def activity_type(leave: Effect) -> JsonObject:
     """An activity type for uploadActivityTypes."""
     body: JsonObject = {"code": leave.key.name}
     body.update({name: "" for name in leave.cleared if name == "description"})
@@ -68,24 +68,24 @@ def activity_type(leave: Leave) -> JsonObject:
     return body
 
 
-def keyword_add(leave: Leave) -> JsonObject:
+def keyword_add(leave: Effect) -> JsonObject:
     body: JsonObject = {"tagName": leave.key.name, "additionalKeywords": list(leave.keywords)}
     external_id = leave.fields.get("externalId")
     return body | {"externalId": external_id} if external_id else body
 
 
-def keyword_delete(leave: Leave) -> JsonObject:
+def keyword_delete(leave: Effect) -> JsonObject:
     (keyword,) = leave.keywords_dropped
     return {"tagName": leave.key.name, "keyword": keyword}
 
 
-def metadata_delete(leave: Leave) -> JsonObject:
+def metadata_delete(leave: Effect) -> JsonObject:
     return {"tagName": leave.key.name, "metadataNames": list(leave.metadata_dropped)}
 
 
-def category_delete(leave: Leave) -> JsonObject:
+def category_delete(leave: Effect) -> JsonObject:
     return {"externalId": leave.key.name}
 
 
-def tag_delete(leave: Leave) -> JsonObject:
+def tag_delete(leave: Effect) -> JsonObject:
     return {"name": leave.key.name}

@@ -44,7 +44,7 @@ def facts_of(values: Sequence[Any]) -> Facts:
     return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
 
 
-class Recollection(Protocol):
+class StateReader(Protocol):
     """A state that is read. `exists`: there is one; what is not there reads as empty."""
 
     exists: bool

@@ -16,7 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from msgspec.structs import replace
 
-from syncengine.effects import Leave, intended, settled
+from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state import journal_detail
 from syncengine.state.codec import COLUMNS, to_values
@@ -59,7 +59,7 @@ class Intent:
 
     call: str
     operation: str
-    leaves: tuple[Leave, ...]
+    leaves: tuple[Effect, ...]
     ids: Mapping[str, str] = field(default_factory=dict)
     survivors: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ class Settlement:
     """What a 2xx acknowledged of a call: all of its leaves, or some; and the ids that the service gave."""
 
     call: str
-    leaves: tuple[Leave, ...]
+    leaves: tuple[Effect, ...]
     server_ids: Mapping[Key, str] = field(default_factory=dict)
 
 
@@ -168,7 +168,7 @@ def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[Failure]) ->
     _end(connection, stamp, FAILED, ends)
 
 
-def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Leave]) -> None:
+def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
     """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
     rows = fetch(connection, (leave.key for leave in leaves))
     changed: Rows = {}
@@ -245,13 +245,13 @@ def _intended_keys(entries: Sequence[Intent]) -> Iterable[Key]:
                 yield leave.former
 
 
-def _takes(leave: Leave, row: Recorded) -> bool:
+def _takes(leave: Effect, row: Recorded) -> bool:
     """Whether the row after the answer differs from `row`, the one before, in more than its doubt."""
     moves = leave.status is Status.DELETED or leave.status not in (None, row.status)
     return moves or bool(leave.cleared or leave.keywords_dropped or leave.metadata_dropped)
 
 
-def _renamed(row: Recorded, leave: Leave, rows: Rows) -> Recorded:
+def _renamed(row: Recorded, leave: Effect, rows: Rows) -> Recorded:
     """A renamed category goes on under its former id (docs/planning.md 2.2)."""
     former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
@@ -263,7 +263,7 @@ def _identified(row: Recorded, server_id: str | None) -> Recorded:
     return replace(row, server_id=server_id)
 
 
-def _recorded(row: Recorded, leave: Leave) -> Recorded:
+def _recorded(row: Recorded, leave: Effect) -> Recorded:
     after = settled(intended(row, leave), leave)
     status = leave.status or row.status
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
@@ -314,7 +314,7 @@ def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
     return plain - others
 
 
-def _takes_or_gives(leave: Leave) -> bool:
+def _takes_or_gives(leave: Effect) -> bool:
     return (
         not leave.whole
         or leave.unsure is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from syncengine.document.text import folded
-from syncengine.effects import Leave, intended, settled
+from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Kind, Recorded, Status, category_references
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, DELETE_TAG_CATEGORY
 
@@ -28,7 +28,7 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
     """
 
     operation: str
-    leaves: tuple[Leave, ...]
+    leaves: tuple[Effect, ...]
     ids: Mapping[str, str] = field(default_factory=dict)
     survivors: tuple[str, ...] = ()
 
@@ -42,7 +42,7 @@ class Outstanding(NamedTuple):
     left: float
 
 
-def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Leave]) -> dict[Key, Recorded | None]:
+def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Effect]) -> dict[Key, Recorded | None]:
     """What will be recorded of `keys` once all of `leaves` are acknowledged."""
     aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
     for leave in leaves:
@@ -51,7 +51,7 @@ def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[
     return aims
 
 
-def disturbs(late: Leave, aim: Recorded | None) -> bool:
+def disturbs(late: Effect, aim: Recorded | None) -> bool:
     """Whether executing `late` after everything else would leave the service with something else than `aim`."""
     if aim is None or aim.status is Status.DELETED:
         return late.whole  # an upsert makes it anew; every other call for what is not there comes to nothing
@@ -60,7 +60,7 @@ def disturbs(late: Leave, aim: Recorded | None) -> bool:
     return _overwrites(late, aim) or _takes_or_adds(late, aim)
 
 
-def _overwrites(late: Leave, aim: Recorded) -> bool:
+def _overwrites(late: Effect, aim: Recorded) -> bool:
     body = aim.body
     return (
         any((body.fields.get(name) or None) != (value or None) for name, value in late.fields.items())
@@ -69,7 +69,7 @@ def _overwrites(late: Leave, aim: Recorded) -> bool:
     )
 
 
-def _takes_or_adds(late: Leave, aim: Recorded) -> bool:
+def _takes_or_adds(late: Effect, aim: Recorded) -> bool:
     body = aim.body
     if not set(late.keywords) <= set(body.keywords) or not body.metadata.keys().isdisjoint(late.metadata_dropped):
         return True
@@ -82,7 +82,7 @@ class _Late(NamedTuple):
     """A part of an attempt that may be executed `until`, on the clock of this run."""
 
     until: float
-    leave: Leave
+    leave: Effect
     attempt: Attempt
 
 
@@ -124,12 +124,12 @@ class Questions:
                 if server_id := attempt.ids.get(leave.key.name):
                     self._categories[f"id/{server_id}"].append(late)
 
-    def of(self, leaves: Iterable[Leave], now: float) -> Question | None:
+    def of(self, leaves: Iterable[Effect], now: float) -> Question | None:
         """The question that is open longest, of all that these leaves bring about; None where there is none."""
         found = [question for leave in leaves for question in self._about(leave) if question.until > now]
         return max(found, key=lambda question: question.until, default=None)
 
-    def _about(self, leave: Leave) -> Iterable[Question]:
+    def _about(self, leave: Effect) -> Iterable[Question]:
         for late in self._by_key.get(leave.key, ()):
             if self._disturbs(late):
                 yield Question(leave.key, late.attempt.operation, late.until)
@@ -156,5 +156,5 @@ class Questions:
         return sent is not None and self._id_of(str(named)) not in (None, sent)
 
 
-_ANY_CODE = Leave(key=Key(Kind.ACTIVITY_TYPE, ""))
+_ANY_CODE = Effect(key=Key(Kind.ACTIVITY_TYPE, ""))
 """Stands for all that the completion of a session may remove."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from syncengine.database.sqlite import connect
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
-from syncengine.state.info import FACTS, VERSION, Facts, Recollection, facts_of
+from syncengine.state.info import FACTS, VERSION, Facts, StateReader, facts_of
 from syncengine.state.location import refuse_no_state
 from syncengine.state.removals import QUERY, Removal, bounds, removal_of
 
@@ -28,7 +28,7 @@ SEEN = ", ".join(f"(r.doubtful OR {IN_FLIGHT})" if column == "doubtful" else f"r
 SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
 
 
-class Glance:
+class SqliteReader:
     """The rows of a state at rest, in one transaction; without a connection, those of a state that is not there."""
 
     def __init__(self, connection: sqlite3.Connection | None, name: str = "") -> None:
@@ -98,18 +98,18 @@ def told(state: str) -> Iterator[None]:
 
 
 @contextmanager
-def recollection(url: str, now: Callable[[], float]) -> Iterator[Recollection]:
+def recollection(url: str, now: Callable[[], float]) -> Iterator[StateReader]:
     """The state at a path or URL, only to be read; SyncengineError when it cannot be."""
     path = None if "://" in url else Path(url)
     if path is not None:
         refuse_no_state(path)
     if path is not None and not path.exists():
-        yield Glance(None)
+        yield SqliteReader(None)
         return
     connection = _at_rest(path) if path is not None else None
     if connection is not None:
         try:
-            yield Glance(connection, url)
+            yield SqliteReader(connection, url)
         finally:
             connection.close()
         return

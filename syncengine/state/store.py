@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.document.clock import machine_seconds
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state import attempts, history, journal, queries, tables
@@ -252,7 +252,7 @@ class State:
             finally:
                 self._shared = None
 
-    def record(self, leaves: Sequence[Leave]) -> None:
+    def record(self, leaves: Sequence[Effect]) -> None:
         """Write what needs no request; a leave whose key is not recorded is passed over."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), leaves)

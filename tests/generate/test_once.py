@@ -14,12 +14,12 @@ import pytest
 
 from syncengine.document import reader
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import digests_of, read_all
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.project.load import load_project
 from syncengine.templating.budget import Allowance
 from tests.manifest.loading import write
@@ -67,7 +67,7 @@ class Counting(Allowance):
 def a_cold_plan(folder: Path, name: str, text: str) -> Callable[[], object]:
     write(folder, {"syncengine.yaml": PROJECT, name: text, "rows.json": ROWS})
     project = load_project(folder=folder, environ={})
-    return lambda: make_plan(project, Request("plan"), Surroundings({}))
+    return lambda: make_plan(project, Request("plan"), Runtime({}))
 
 
 @pytest.mark.parametrize(("name", "text"), [("m.yaml", BLOCK), ("m.yaml.j2", BOTH), ("m.yaml.j2", COMPUTED)])
@@ -84,7 +84,7 @@ def test_a_computed_template_is_run_once(tmp_path: Path, text: str, runs: int, i
     with ManifestCache(tmp_path / "cache", NO_DEFAULTS) as cache:
         for rows in ("[]", ROWS) if is_known else (ROWS,):
             (tmp_path / "rows.json").write_text(rows)
-            given = Given(tmp_path, allowance=(allowance := Counting()))
+            given = LoadContext(tmp_path, allowance=(allowance := Counting()))
             file = ManifestFile(tmp_path / "manifests/m.yaml.j2", "manifests/m.yaml.j2", given=given)
             (read,) = read_all([file], NO_DEFAULTS, cache, digests_of([file], cache))
     assert (allowance.runs, [resource.key.name for resource in read.reading.resources]) == (runs, ["Alpha", "Beta"])
@@ -127,13 +127,13 @@ def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[s
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     write(tmp_path, {"syncengine.yaml": settings, "manifests/large.yaml": large, "manifests/m.yaml": block})
     project = load_project(folder=tmp_path, environ={})
-    planned = make_plan(project, Request("plan"), Surroundings({}))
+    planned = make_plan(project, Request("plan"), Runtime({}))
     assert (planned.summary.create, asked) == (10_002, ["/matters"])
 
 
 def test_what_is_kept_of_a_run_is_bounded(tmp_path: Path) -> None:
     """Documents of very large manifests are parsed again rather than kept."""
-    given = Given(tmp_path)
+    given = LoadContext(tmp_path)
     made = [given.once((n,), object, lambda _: 3_000_000) for n in (1, 1, 2, 2)]
     assert made[0] is made[1]
     assert made[2] is not made[3]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.generate.row_reuse import row_digest
 from syncengine.manifest.load import read_all, read_one
@@ -47,7 +47,7 @@ def manifest(folder: Path, text: str = BLOCKS, **variables: str) -> ManifestFile
     (folder / "manifests").mkdir(exist_ok=True)
     path = folder / "manifests" / "m.yaml"
     path.write_text(text)
-    return ManifestFile(path, "manifests/m.yaml", given=Given(folder, variables={"team": "A", **variables}))
+    return ManifestFile(path, "manifests/m.yaml", given=LoadContext(folder, variables={"team": "A", **variables}))
 
 
 def rows(folder: Path, *table: dict[str, Any]) -> None:

@@ -12,11 +12,11 @@ import jsonschema
 import pytest
 import yaml
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.cache import ManifestCache
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.desired import desired, manifest_set
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.load import read_all
@@ -248,7 +248,7 @@ class Counting(SandboxedEnvironment):
 
 def compiled(text: str, when: str = "true") -> tuple[Counting, Any, Any]:
     """A value of a block and its condition, as functions of a row."""
-    environment, findings = Counting(), Findings("m.yaml")
+    environment, findings = Counting(), Collector("m.yaml")
     made = Compiled(environment, ("row", "var", "env"), findings)
     made.leaf(Scalar(text, Mark(0, 0), '"'))
     condition = made.condition(Scalar(when, Mark(0, 0), '"'))
@@ -540,7 +540,7 @@ def test_forty_templates_without_end_take_the_time_of_one(tmp_path: Path, kind: 
     looks = count()
     write(tmp_path, FORTY[kind])
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    given = replace(manifests.files[0].given or Given(), allowance=Allowance(500.0, lambda: float(next(looks))))
+    given = replace(manifests.files[0].given or LoadContext(), allowance=Allowance(500.0, lambda: float(next(looks))))
     files = [replace(file, given=given) for file in manifests.files]
     with pytest.raises(Problems) as refused:
         desired(manifests, read_all(files))
@@ -554,7 +554,7 @@ def test_what_others_left_no_time_for_is_not_remembered(tmp_path: Path) -> None:
     """A cache keeps what a file says by itself, and a template that was not begun has said nothing."""
     write(tmp_path, {"manifests/m.yaml.j2": "tags:\n  - name: Acme\n"})
     manifests = manifest_set(load_project(folder=tmp_path, environ={}))
-    given = manifests.files[0].given or Given()
+    given = manifests.files[0].given or LoadContext()
     cache = ManifestCache(tmp_path / "cache", manifests.defaults)
     exhausted = [replace(manifests.files[0], given=replace(given, allowance=Allowance(0.0)))]
     (read,) = read_all(exhausted, cache=cache)

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Scalar
 from syncengine.document.reader import read
 from syncengine.document.scalar_readers import milliseconds
@@ -208,7 +208,7 @@ printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), e
 def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
     """Whatever a YAML writer puts in double quotes, raw or escaped, arrives as it was."""
     text = yaml.safe_dump(values, default_style='"', allow_unicode=not escaped, width=10**6)
-    findings = Findings("x")
+    findings = Collector("x")
     (root,) = read(text.encode(), findings).roots
     assert findings.found == []
     assert isinstance(root, Mapping)

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import Item, Plain
 from syncengine.document.fast_reader import read as read_plain
 from syncengine.document.nodes import Mapping, Sequence, place, scalars
@@ -36,12 +36,12 @@ DATA: dict[str, list[dict[str, Any]]] = yaml.safe_load(FLOW)
 
 def plain(text: str) -> Plain | None:
     """What the reader of boring files says of a file, which is decoded before, as any is."""
-    return None if decoded(text.encode(), Findings("m")) is None else read_plain(text, PLAIN_SECTIONS)
+    return None if decoded(text.encode(), Collector("m")) is None else read_plain(text, PLAIN_SECTIONS)
 
 
 def items_fully(text: str) -> list[Item]:
     """What the full reader says; an AssertionError if it complains of anything."""
-    findings = Findings("m")
+    findings = Collector("m")
     documents = read_fully(text.encode(), findings)
     items: list[Item] = []
     assert len(documents.roots) <= 1
@@ -56,7 +56,7 @@ def items_fully(text: str) -> list[Item]:
     return items
 
 
-def _item(section: str, node: Mapping, findings: Findings) -> Item:
+def _item(section: str, node: Mapping, findings: Collector) -> Item:
     values = RESOURCE_TABLES[SECTIONS[section]].read(node, findings)
     return Item(section, *place(node), values)
 
@@ -261,7 +261,7 @@ def test_the_slice_of_defaults_stands_where_it_stood() -> None:
     assert found is not None
     assert found.defaults is not None
     ((root,), (again,)) = (
-        read_fully(text.encode(), Findings("m")).roots for text in (TAKEN["defaults"], found.defaults.in_place())
+        read_fully(text.encode(), Collector("m")).roots for text in (TAKEN["defaults"], found.defaults.in_place())
     )
     assert isinstance(root, Mapping)
     assert isinstance(again, Mapping)

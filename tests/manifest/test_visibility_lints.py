@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.manifest.visibility_lints import Categories, public_by_silence, report_silence, visible_pairs
 from syncengine.resource import Body, Key, Kind, Resource, Source
 
@@ -45,7 +45,7 @@ def test_what_is_unsound_or_no_tag_says_nothing_of_visibility() -> None:
 
 def test_silent_tags_of_one_template_are_one_finding() -> None:
     """They stand at one place; the first is named, and how many more there are."""
-    findings = Findings("all.yaml")
+    findings = Collector("all.yaml")
     private = [tag(f"P-{n}", PRIVATE) for n in range(3)]
     report_silence([*private, *(tag(f"S-{n}", SILENT, 9) for n in range(2))], findings)
     report_silence([*private, tag("other", SILENT, 12)], findings)

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.effects import Leave, intended, settled
+from syncengine.effects import Effect, intended, settled
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.model import Plan
 from syncengine.resource import Key, Kind, Recorded, Status
@@ -50,7 +50,7 @@ class _Apply:
     blocked: set[Key] = field(default_factory=set)
     over: bool = False
 
-    def record(self, leaves: Iterable[Leave]) -> None:
+    def record(self, leaves: Iterable[Effect]) -> None:
         """Without a request: nothing is created and doubt stays as it is."""
         for leave in leaves:
             if (old := self.rows.get(leave.key)) is not None:

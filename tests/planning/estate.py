@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.document.diagnostics import Findings
-from syncengine.effects import Leave
+from syncengine.document.diagnostics import Collector
+from syncengine.effects import Effect
 from syncengine.errors import Problems, Severity
 from syncengine.manifest.desired import Desired, ManifestSet, desired
 from syncengine.manifest.files import ManifestFile
@@ -41,7 +41,7 @@ class Written(ManifestFile):
 
     text: str = ""
 
-    def content(self, findings: Findings) -> bytes:
+    def content(self, findings: Collector) -> bytes:
         return self.text.encode()
 
     def size(self) -> int:
@@ -165,7 +165,7 @@ def items(plan: Plan, step: Step) -> list[Item]:
     return [item for call in calls(plan, step) for item in call.items]
 
 
-def sent(plan: Plan, step: Step, address: str) -> Leave:
+def sent(plan: Plan, step: Step, address: str) -> Effect:
     """What the one item for a resource in a stage leaves of it."""
     (leave,) = [item.leaves[0] for item in items(plan, step) if str(item.key) == address]
     return leave

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from syncengine.plan.calls import Step
-from syncengine.plan.diff import Effect
+from syncengine.plan.diff import FieldEffect
 from syncengine.resource import Body, Key, Kind, Recorded, Removal, Source, Status
 
 from .applying import applied, walked
@@ -53,7 +53,7 @@ def test_a_category_that_differs_is_updated(declared: str, before: object, after
     plan = planned(f"tagCategories: [{{externalId: acme, {declared}}}]", [row("category/acme", **{name: before})])
     assert actions(plan) == {"category/acme": "update"}
     field = field_of(plan, "category/acme", name)
-    assert (field.before, field.after, field.effect) == (before, after, Effect.APPLIES)
+    assert (field.before, field.after, field.effect) == (before, after, FieldEffect.APPLIES)
 
 
 def test_an_equal_category_is_left_alone() -> None:

@@ -22,7 +22,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Plan
 from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of
-from syncengine.plan.request import Request, Surroundings
+from syncengine.plan.request import Request, Runtime
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
@@ -295,13 +295,13 @@ def test_what_is_asked_for_by_hand_is_planned_of_everything(bench: Bench, reques
 def settled_plan(bench: Bench, estate: Estate) -> Plan:
     """A plan as `plan --out` saves it."""
     estate.write(bench.folder / "manifests")
-    return make_plan(bench.project(), Request("plan"), Surroundings(bench.environ))
+    return make_plan(bench.project(), Request("plan"), Runtime(bench.environ))
 
 
 def apply_saved(bench: Bench, saved: Plan) -> int:
     project = bench.project()
     request = Request("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
-    around = Surroundings(bench.environ)
+    around = Runtime(bench.environ)
     done = Application(project, request, around, lambda: nullcontext(project.base_url())).execute(saved)
     return int(done.exit_code)
 
@@ -397,7 +397,7 @@ def test_an_apply_without_changes_leaves_everything_settled(bench: Bench) -> Non
     twice = settle(bench, beginning())
     assert bench.apply().exit_code == 0
     known = twice.cache.read_bytes()
-    assert twice.same() and make_plan(bench.project(), Request("plan"), Surroundings({})).changes == ()
+    assert twice.same() and make_plan(bench.project(), Request("plan"), Runtime({})).changes == ()
     assert twice.cache.read_bytes() == known
 
 
@@ -410,7 +410,7 @@ def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
     state = Path(bench.project().state)
     state.unlink()
     project = bench.project()
-    done = Application(project, Request("apply"), Surroundings(bench.environ), lambda: pytest.fail("served")).execute()
+    done = Application(project, Request("apply"), Runtime(bench.environ), lambda: pytest.fail("served")).execute()
     assert (done.exit_code != 0, state.exists()) == (True, False)
 
 
@@ -523,7 +523,7 @@ def test_an_edited_tag_is_planned_without_reading_the_rest(bench: Bench) -> None
 
 
 def after_planning(bench: Bench) -> Plan:
-    return make_plan(bench.project(), Request("plan"), Surroundings({}))
+    return make_plan(bench.project(), Request("plan"), Runtime({}))
 
 
 def readings_of_nothing(cache: Path) -> int:

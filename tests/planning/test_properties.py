@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import Problems
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
@@ -170,10 +170,12 @@ def touchable(case: Case) -> Iterator[Key]:
             yield from (needed, *aimed.renames.get(needed, ()))
 
 
-def follows_a_rename(leave: Leave, case: Case) -> bool:
+def follows_a_rename(leave: Effect, case: Case) -> bool:
     """A member of a renamed category is only written down under its new name."""
     new = Key(Kind.CATEGORY, str(leave.fields.get("category")))
-    return new in case.aim.renames and leave == Leave(key=leave.key, fields={"category": new.name}, former=leave.former)
+    return new in case.aim.renames and leave == Effect(
+        key=leave.key, fields={"category": new.name}, former=leave.former
+    )
 
 
 def a_plan_without_deletes_takes_nothing_away(case: Case) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from syncengine.plan.calls import Step
-from syncengine.plan.diff import Effect
+from syncengine.plan.diff import FieldEffect
 from syncengine.resource import Body, Key, Kind, Recorded, Source, Status
 
 from .applying import applied, walked
@@ -82,7 +82,7 @@ def test_a_field_that_differs_is_an_update(fields: str, before: object, after: o
     plan = planned(declared(fields), [CATEGORY, row("tag/ACME-1", **{name: before})])
     field = field_of(plan, "tag/ACME-1", name)
     assert (actions(plan), steps(plan)[0]) == ({"tag/ACME-1": "update"}, "tags")
-    assert (field.before, field.after, field.effect) == (before, after, Effect.APPLIES)
+    assert (field.before, field.after, field.effect) == (before, after, FieldEffect.APPLIES)
 
 
 @pytest.mark.parametrize(("fields", "before", "after"), FIELDS.values(), ids=FIELDS)
@@ -159,7 +159,7 @@ def test_what_the_service_cannot_clear_is_said_once(manifest: str, fields: dict[
 def test_an_ignored_difference_rides_along_with_a_real_one() -> None:
     """It is shown in the change with its effect, and counted as nothing lost."""
     plan = planned(declared("url: http://new"), [CATEGORY, row("tag/ACME-1", description="Old", url="http://old")])
-    assert field_of(plan, "tag/ACME-1", "description").effect is Effect.IGNORED
+    assert field_of(plan, "tag/ACME-1", "description").effect is FieldEffect.IGNORED
     assert not field_of(plan, "tag/ACME-1", "description").clears
     assert notes(plan) == [("tag/ACME-1", "ignored")]
 

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox import Inbox
@@ -62,7 +62,7 @@ class Moody:
     def shown(self, content: Any) -> Any:
         return content
 
-    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
         self.fate.instant()
         self.calls.append((parcel.group_id, parcel.content))
         mood = self.moods.pop(0) if self.moods else "take"

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.sinks.contract import Answer, Failed, Parcel, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import Words
 
@@ -24,7 +24,7 @@ def sink(folder: Path, **given: float) -> JsonlSink:
 
 
 def deliver(to: JsonlSink, memo: str | None = None, note: Callable[[str], None] = lambda memo: None) -> Answer:
-    return asyncio.run(to.deliver(Parcel("g1", "archive", 1, "digest", LINE, {}), memo, note))
+    return asyncio.run(to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, note))
 
 
 @pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from syncengine.posted_time.build_route import Built
 from syncengine.posted_time.databases import Databases
 from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
-from syncengine.posted_time.route import Route, Stop
+from syncengine.posted_time.route import Route, SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
 from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
@@ -46,7 +46,7 @@ class World:
         inbox = MortalInbox(open_database(self.path, write=True, new_lineage=lambda: "x"), lambda: 1.0)
         inbox.fate = self.fate
         bare = bare_route()
-        route = Route(bare.settings, (), (), bare.narrative, tuple(Stop(sink, None) for sink in self.sinks))
+        route = Route(bare.settings, (), (), bare.narrative, tuple(SinkRule(sink, None) for sink in self.sinks))
         delivery = Delivery(Built(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
         self.fate.left = deaths
 

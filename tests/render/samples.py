@@ -8,7 +8,7 @@ from syncengine.apply.report import CallError, Outcome, Report, Result, Session,
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Call
-from syncengine.plan.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.plan.gate import Approval, Gate
 from syncengine.plan.model import Basis, Plan, Summary
 from syncengine.plan.sweep import Sweep
@@ -36,7 +36,9 @@ def at(line: int, file: str = "manifests/acme.yaml") -> Source:
     return Source(file, line)
 
 
-def field(name: str, before: Value | None, after: Value | None, effect: Effect = Effect.APPLIES) -> FieldChange:
+def field(
+    name: str, before: Value | None, after: Value | None, effect: FieldEffect = FieldEffect.APPLIES
+) -> FieldChange:
     return FieldChange(name, before, after, effect)
 
 
@@ -104,7 +106,7 @@ TYPE_CHANGES = (
         source=at(2, "manifests/types.yaml"),
         fields=(
             field("description", "Plan", "Plan and prepare for"),
-            field("label", "Plan", "Plan it", Effect.CREATE_ONLY),
+            field("label", "Plan", "Plan it", FieldEffect.CREATE_ONLY),
         ),
     ),
     Change(
@@ -148,7 +150,7 @@ TAG_CHANGES = (
         fields=(
             field("visibility", "PRIVATE", "PUBLIC"),
             field("url", "https://pms.example.com/matters/4711", None),
-            field("description", "Filed", "", Effect.IGNORED),
+            field("description", "Filed", "", FieldEffect.IGNORED),
         ),
     ),
     Change(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from syncengine.apply.report import CallError, Outcome
-from syncengine.plan.diff import Action, Change, Effect, FieldChange
+from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.diagnostics import diagnostics_text
 from syncengine.render.escape import cells, cut, excerpts, quoted, visible, wrapped
 from syncengine.render.report_text import report_text
@@ -178,8 +178,8 @@ def test_a_sweep_of_nothing_known_is_still_told() -> None:
         (field("closedTimestamp", 1, 10**18), f"closedTimestamp: 1970-01-01T00:00:00.001Z → {10**18}"),
         (field("assigneeExternalIds", ("a", "b"), ("b", "c")), 'assigneeExternalIds: added "c"; removed "a"'),
         (field("assigneeExternalIds", ("a", "b"), ("b", "a")), "assigneeExternalIds: only the order or repeats differ"),
-        (field("description", "old", None, Effect.IGNORED), 'description: "old" → (none) (cannot be cleared)'),
-        (field("label", "a", "b", Effect.CREATE_ONLY), 'label: "a" → "b" (no effect on an existing type)'),
+        (field("description", "old", None, FieldEffect.IGNORED), 'description: "old" → (none) (cannot be cleared)'),
+        (field("label", "a", "b", FieldEffect.CREATE_ONLY), 'label: "a" → "b" (no effect on an existing type)'),
         (
             field("description", LONG, LONG.replace("European", "Canadian")),
             'description: "…against the European patent EP…" → "…against the Canadian patent EP…"',

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from syncengine.apply import singles
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.plan.calls import OPERATION_OF
 from syncengine.resource import Key, Kind
 from syncengine.sandbox.instance import Sandbox
@@ -73,8 +73,8 @@ def test_every_step_of_a_plan_is_sent_as_a_batch_or_as_singles() -> None:
         assert operation.items is not None or operation.id in singles.SPELLS
 
 
-def whole(**given: Any) -> Leave:
-    return Leave(**{"key": TAG, "whole": True, **given})
+def whole(**given: Any) -> Effect:
+    return Effect(**{"key": TAG, "whole": True, **given})
 
 
 def test_a_tag_is_spelled_with_everything_that_is_declared_and_nothing_else() -> None:
@@ -131,25 +131,25 @@ def test_the_name_is_listed_where_the_service_would_not_add_it(
 
 def test_a_category_carries_its_id_once_the_service_gave_one() -> None:
     """And explicit empties for what is gone."""
-    leave = Leave(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
+    leave = Effect(key=CATEGORY, fields={"label": "Acme", "keywords": ("a", "b")}, cleared=("description",))
     body = {"externalId": "acme", "description": "", "label": "Acme", "keywords": ["a", "b"]}
     assert wire.category(leave, None) == body
     assert wire.category(leave, "id-1") == {"id": "id-1", **body}
-    assert wire.category(Leave(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
+    assert wire.category(Effect(key=CATEGORY, cleared=("keywords",)), None) == {"externalId": "acme", "keywords": []}
 
 
 def test_an_activity_type_carries_its_flags_as_declared() -> None:
     """A flag that was never said is not sent."""
-    leave = Leave(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
+    leave = Effect(key=TYPE, fields={"label": "L", "enableIfNew": True}, cleared=("description", "reenableIfArchived"))
     assert wire.activity_type(leave) == {"code": "A101", "description": "", "label": "L", "enableIfNew": True}
 
 
 SINGLES = {
-    "addKeywords": Leave(key=TAG, keywords=("k",), fields={"externalId": "4711"}),
-    "deleteKeyword": Leave(key=TAG, keywords_dropped=("k",)),
-    "deleteTagMetadata": Leave(key=TAG, metadata_dropped=("Client", "Old")),
-    "deleteTagCategory": Leave(key=CATEGORY),
-    "deleteTag": Leave(key=TAG),
+    "addKeywords": Effect(key=TAG, keywords=("k",), fields={"externalId": "4711"}),
+    "deleteKeyword": Effect(key=TAG, keywords_dropped=("k",)),
+    "deleteTagMetadata": Effect(key=TAG, metadata_dropped=("Client", "Old")),
+    "deleteTagCategory": Effect(key=CATEGORY),
+    "deleteTag": Effect(key=TAG),
 }
 BODIES: dict[str, dict[str, Any]] = {
     "addKeywords": {"tagName": "T-1", "externalId": "4711", "additionalKeywords": ["k"]},
@@ -169,13 +169,13 @@ def test_single_calls_are_spelled_as_the_specification_says(operation: str) -> N
 def test_the_sandbox_understands_every_spelling() -> None:
     """What we send is what its rules, written from the interface, take."""
     sandbox = Sandbox()
-    (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Leave(key=CATEGORY), None)]})[
+    (made,) = sandbox.do(RULES["upsertTagCategories"], {"tagCategories": [wire.category(Effect(key=CATEGORY), None)]})[
         1
     ]["tagCategories"]
     tag = whole(fields={"category": "acme", "visibility": "PUBLIC"}, keywords=("k",), metadata={"Client": "A"})
     bodies: dict[str, dict[str, Any]] = {
         "upsertTags": {"tags": [wire.tag(tag, made["id"], spell_name=True)]},
-        "uploadActivityTypes": {"activityTypes": [wire.activity_type(Leave(key=TYPE, fields={"label": "L"}))]},
+        "uploadActivityTypes": {"activityTypes": [wire.activity_type(Effect(key=TYPE, fields={"label": "L"}))]},
         **{
             id: BODIES[id]
             for id in ("addKeywords", "deleteKeyword", "deleteTagMetadata", "deleteTag", "deleteTagCategory")

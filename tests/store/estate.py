@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Source
 from syncengine.state.lock import Holder
 from syncengine.state.store import Intent, Run, Settlement, State, open_state
@@ -22,9 +22,9 @@ def category(name: str) -> Key:
     return Key(Kind.CATEGORY, name)
 
 
-def whole(key: Key, **fields: Any) -> Leave:
+def whole(key: Key, **fields: Any) -> Effect:
     """What an upsert leaves."""
-    return Leave(key=key, fields=fields, whole=True, source=PLACE)
+    return Effect(key=key, fields=fields, whole=True, source=PLACE)
 
 
 def run(number: int = 1, **given: Any) -> Run:
@@ -51,7 +51,7 @@ def applying(url: str, given: Run | None = None) -> Iterator[State]:
         yield state
 
 
-def applied(state: State, call: str, *leaves: Leave, **server_ids: str) -> None:
+def applied(state: State, call: str, *leaves: Effect, **server_ids: str) -> None:
     """A call, sent and acknowledged."""
     state.intend([Intent(call, "upsertTags", leaves)])
     state.settle([Settlement(call, leaves, {leave.key: server_ids[leave.key.name] for leave in leaves if server_ids})])

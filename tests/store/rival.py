@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
 from syncengine.state.lock import Holder, Lease
@@ -25,7 +25,7 @@ def _answer(state: State, lease: Lease, command: str) -> str:
         lease.release()
         return "released"
     try:
-        state.intend([Intent("rival", "upsertTags", (Leave(key=Key(Kind.TAG, "rival")),))])
+        state.intend([Intent("rival", "upsertTags", (Effect(key=Key(Kind.TAG, "rival")),))])
     except SyncengineError as error:
         return error.code
     return "intended"

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
 from syncengine.state import journal
 from syncengine.state.store import Failure, Intent, State
@@ -45,12 +45,12 @@ def test_postgresql_takes_every_statement_for_many(statement: sa.UpdateBase) -> 
 def _everything(state: State) -> None:
     key = tag("a")
     applied(state, "c", whole(key, category="x"), whole(category("x")), a="1", x="2")
-    state.intend([Intent("d", "addKeywords", (Leave(key=key, keywords=("k",)),))])
+    state.intend([Intent("d", "addKeywords", (Effect(key=key, keywords=("k",)),))])
     state.fail([Failure("d", (key,), "no")])
     state.end_attempts([], {"d": 1.0})
     assert [late.call for late in state.outstanding(60)] == ["d"]
     assert not state.outstanding(0.5)
-    state.record([Leave(key=key, status=Status.RELEASED)])
+    state.record([Effect(key=key, status=Status.RELEASED)])
     state.doubt([key])
     state.doubt_all()
     state.set_facts(team="t")

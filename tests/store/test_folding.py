@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.effects import Leave, intended, settled
+from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.store import Failure, Intent, Settlement, State
 
@@ -20,7 +20,7 @@ from .estate import applying, category, run, tag
 KEYS = (tag("a"), tag("b"), category("c"))
 WORDS = st.sampled_from(["x", "y", "ü"])
 LEAVES = st.builds(
-    Leave,
+    Effect,
     key=st.sampled_from(KEYS),
     fields=st.dictionaries(st.sampled_from(["category", "description"]), WORDS)
     | st.fixed_dictionaries({"excludeTagNameKeyword": st.booleans(), "assigneeExternalIds": st.tuples(WORDS)}),
@@ -47,7 +47,7 @@ class Model:
     rows: dict[Key, Recorded] = field(default_factory=dict)
     open: set[Key] = field(default_factory=set)
 
-    def intend(self, leaves: tuple[Leave, ...]) -> None:
+    def intend(self, leaves: tuple[Effect, ...]) -> None:
         for leave in leaves:
             row = intended(self.rows.get(leave.key), leave)
             former = self.rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
@@ -56,7 +56,7 @@ class Model:
             self.rows[leave.key] = row
             self.open.add(leave.key)
 
-    def settle(self, leaves: tuple[Leave, ...], server_id: str | None = None) -> None:
+    def settle(self, leaves: tuple[Effect, ...], server_id: str | None = None) -> None:
         for leave in leaves:
             row = settled(self.rows[leave.key], leave)
             named = server_id is not None and row.status is not Status.DELETED
@@ -67,7 +67,7 @@ class Model:
         self.rows |= {key: replace(self.rows[key], doubtful=True) for key in keys}
         self.open -= keys
 
-    def record(self, leaves: tuple[Leave, ...]) -> None:
+    def record(self, leaves: tuple[Effect, ...]) -> None:
         for leave in leaves:
             if old := self.rows.get(leave.key):
                 new = settled(intended(old, leave), leave)
@@ -86,12 +86,12 @@ class Life:
     model: Model
     runs: int = 1
 
-    def step(self, number: int, end: str, leaves: tuple[Leave, ...]) -> None:
+    def step(self, number: int, end: str, leaves: tuple[Effect, ...]) -> None:
         call = f"call-{number}"
         if end != "record":
             self.state.intend([Intent(call, "upsertTags", leaves)])
             self.model.intend(leaves)
-        ends: dict[str, Callable[[str, tuple[Leave, ...]], None]] = {
+        ends: dict[str, Callable[[str, tuple[Effect, ...]], None]] = {
             "settle": self._settle,
             "identify": self._identify,
             "part": self._part,
@@ -102,32 +102,32 @@ class Life:
         }
         ends[end](call, leaves)
 
-    def _identify(self, call: str, leaves: tuple[Leave, ...]) -> None:
+    def _identify(self, call: str, leaves: tuple[Effect, ...]) -> None:
         self._settle(call, leaves, call)
 
-    def _record(self, _call: str, leaves: tuple[Leave, ...]) -> None:
+    def _record(self, _call: str, leaves: tuple[Effect, ...]) -> None:
         self.state.record(leaves)
         self.model.record(leaves)
 
-    def _stop(self, call: str, leaves: tuple[Leave, ...]) -> None:
+    def _stop(self, call: str, leaves: tuple[Effect, ...]) -> None:
         self.state.end_run("interrupted", {})
         self._crash(call, leaves)
 
-    def _settle(self, call: str, leaves: tuple[Leave, ...], server_id: str | None = None) -> None:
+    def _settle(self, call: str, leaves: tuple[Effect, ...], server_id: str | None = None) -> None:
         ids = {leave.key: server_id for leave in leaves} if server_id else {}
         self.state.settle([Settlement(call, leaves, ids)])
         self.model.settle(leaves, server_id)
 
-    def _part(self, call: str, leaves: tuple[Leave, ...]) -> None:
+    def _part(self, call: str, leaves: tuple[Effect, ...]) -> None:
         self._settle(call, leaves[:1])
         if leaves[1:]:
             self._fail(call, leaves[1:])
 
-    def _fail(self, call: str, leaves: tuple[Leave, ...]) -> None:
+    def _fail(self, call: str, leaves: tuple[Effect, ...]) -> None:
         self.state.fail([Failure(call, tuple(leave.key for leave in leaves), "no")])
         self.model.doubt({leave.key for leave in leaves})
 
-    def _crash(self, _call: str, _leaves: tuple[Leave, ...]) -> None:
+    def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:
         """To a state, a dead run is one without an end that another begins after."""
         self.runs += 1
         self.state.begin_run(run(self.runs))
@@ -136,7 +136,7 @@ class Life:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
-def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Leave, ...]]]) -> None:
+def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
     """Intents, ends, partial ends and deaths leave the rows that `effects` computes; open intents are doubt."""
     with tempfile.TemporaryDirectory() as folder, applying(str(Path(folder) / "state.db")) as state:
         life = Life(state, Model())

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
-from syncengine.state.info import FACTS, Recollection
-from syncengine.state.sqlite_reader import Glance, recollection
+from syncengine.state.info import FACTS, StateReader
+from syncengine.state.sqlite_reader import SqliteReader, recollection
 from syncengine.state.store import Intent, Settlement, State, open_state
 
 from .estate import applied, applying, category, run, tag, whole
@@ -47,10 +47,10 @@ def now() -> float:
 def glanced(path: Path) -> bool:
     """Whether the short way is taken."""
     with recollection(str(path), now) as found:
-        return isinstance(found, Glance)
+        return isinstance(found, SqliteReader)
 
 
-def everything(state: Recollection, keys: list[Key]) -> tuple[object, ...]:
+def everything(state: StateReader, keys: list[Key]) -> tuple[object, ...]:
     by_kind = [list(state.rows(kind)) for kind in Kind]
     return state.facts(), list(state.rows()), by_kind, state.get(keys), list(state.get(keys))
 
@@ -99,7 +99,7 @@ def test_more_names_than_one_question_takes_are_all_answered(path: Path) -> None
 def test_a_call_under_way_is_a_doubt_until_it_is_settled(path: Path) -> None:
     def doubtful() -> set[str]:
         with recollection(str(path), now) as found:
-            assert isinstance(found, Glance)
+            assert isinstance(found, SqliteReader)
             return {row.key.name for row in found.rows() if row.doubtful}
 
     leaves = (whole(tag("A")), whole(category("A")))
@@ -227,13 +227,13 @@ def test_removals_read_alike(url: str) -> None:
     keeps, gone, loses = tag("KEEPS"), tag("GONE"), tag("LOSES%_'")
     with applying(url, run(started=now())) as state:
         applied(
-            state, "c1", whole(keeps), whole(gone), Leave(key=loses, keywords=("k",), fields={"url": "u"}, whole=True)
+            state, "c1", whole(keeps), whole(gone), Effect(key=loses, keywords=("k",), fields={"url": "u"}, whole=True)
         )
-        applied(state, "c2", Leave(key=loses, keywords_dropped=("k",)), Leave(key=loses, cleared=("url",)))
-        state.record([Leave(key=gone, status=Status.RELEASED), Leave(key=keeps, source=Source("elsewhere.yaml", 1))])
+        applied(state, "c2", Effect(key=loses, keywords_dropped=("k",)), Effect(key=loses, cleared=("url",)))
+        state.record([Effect(key=gone, status=Status.RELEASED), Effect(key=keeps, source=Source("elsewhere.yaml", 1))])
         state.end_run("complete", {})
         state.begin_run(run(2, started=now(), approvals=("1@ab",)))
-        applied(state, "c3", Leave(key=gone, status=Status.DELETED))
+        applied(state, "c3", Effect(key=gone, status=Status.DELETED))
         state.end_run("complete", {})
         state.begin_run(run(3, started=now(), plan=None))  # adoption
         state.put([Recorded(keeps, status=Status.RELEASED)])
@@ -251,7 +251,7 @@ def test_removals_read_alike(url: str) -> None:
         assert state.removals(found[-1].at + 1) == []
     if "://" not in url:
         with recollection(url, now) as glance:
-            assert (isinstance(glance, Glance), glance.removals(0)) == (True, found)
+            assert (isinstance(glance, SqliteReader), glance.removals(0)) == (True, found)
 
 
 def test_what_is_not_there_lost_nothing(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.resource import Key, Source, Status
 from syncengine.state.store import Failure, Intent, Settlement, State, open_state
 from syncengine.state.tables import JOURNAL, RUNS
@@ -17,9 +17,9 @@ A = tag("a")
 def test_history_tells_field_by_field_what_happened(url: str) -> None:
     """Creation, change and failure, with run, commit, who, operation, place, before and after."""
     with applying(url) as state:
-        applied(state, "c1", Leave(key=A, fields={"url": "u"}, keywords=("k",), metadata={"m": "1"}, source=PLACE))
+        applied(state, "c1", Effect(key=A, fields={"url": "u"}, keywords=("k",), metadata={"m": "1"}, source=PLACE))
         state.end_run("complete", {"applied": 1})
-    update = Leave(
+    update = Effect(
         key=A,
         fields={"url": "v", "description": "d"},
         keywords_dropped=("k",),
@@ -48,7 +48,7 @@ def test_history_tells_what_nobody_knows(url: str) -> None:
     """A deletion that a run died in is told as intended; its row is another matter."""
     with applying(url) as state:
         applied(state, "c1", whole(A, assigneeExternalIds=("jd",)))
-        state.intend([Intent("c2", "deleteTag", (Leave(key=A, status=Status.DELETED),))])
+        state.intend([Intent("c2", "deleteTag", (Effect(key=A, status=Status.DELETED),))])
     with applying(url, run(2)) as state:
         last = state.history(A)[-1]
     assert (last.outcome, last.operation) == ("intended", "deleteTag")
@@ -97,7 +97,7 @@ def test_history_outlives_its_row(url: str) -> None:
     """Records, doubts and forgetting are told too."""
     with applying(url) as state:
         applied(state, "c1", whole(A))
-        state.record([Leave(key=A, status=Status.RELEASED)])
+        state.record([Effect(key=A, status=Status.RELEASED)])
         state.doubt([A])
         state.forget([A])
         assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]

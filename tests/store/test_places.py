@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind
 from syncengine.state.holder import Holder
@@ -69,7 +69,7 @@ def test_a_state_with_damaged_bytes_is_refused_in_a_sentence(path: Path) -> None
     with applying(str(path)) as state:
         for number in range(40):
             applied(state, f"c{number}", whole(tag(f"T-{number}"), description="words " * 9, url="https://a.example"))
-        state.record([Leave(key=Key(Kind.TAG, "T-1"), protect=True)])
+        state.record([Effect(key=Key(Kind.TAG, "T-1"), protect=True)])
     whole_file, dice = path.read_bytes(), random.Random(SEED)
     refused = 0
     for number in range(300):

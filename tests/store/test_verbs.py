@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncengine.effects import Leave
+from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.lock import Holder, LockLost
 from syncengine.state.store import Failure, Intent, Settlement, open_state
@@ -76,7 +76,7 @@ def test_what_is_open_when_a_run_ends_stays_doubtful(url: str, orderly: bool) ->
 def test_another_call_under_way_keeps_a_row_doubtful(url: str) -> None:
     """One acknowledgement does not speak for another call."""
     with applying(url) as state:
-        state.intend([Intent("c", "upsertTags", (whole(A),)), Intent("d", "addKeywords", (Leave(key=A),))])
+        state.intend([Intent("c", "upsertTags", (whole(A),)), Intent("d", "addKeywords", (Effect(key=A),))])
         state.settle([Settlement("c", (whole(A),))])
         assert state.get([A])[A].doubtful
 
@@ -86,7 +86,7 @@ def test_what_a_partial_call_acknowledges_does_not_end_an_older_doubt(url: str) 
     with applying(url) as state:
         applied(state, "c", whole(A))
         state.doubt([A])
-        applied(state, "d", Leave(key=A, keywords=("k",)))
+        applied(state, "d", Effect(key=A, keywords=("k",)))
         assert state.get([A])[A].doubtful
         applied(state, "e", whole(A))
         assert not state.get([A])[A].doubtful
@@ -96,7 +96,7 @@ def test_a_rename_takes_over_the_id(url: str) -> None:
     """A category that is renamed stays the one that the service knows."""
     with applying(url) as state:
         applied(state, "c", whole(category("old")), old="17")
-        state.intend([Intent("d", "upsertTagCategories", (Leave(key=category("new"), former=category("old")),))])
+        state.intend([Intent("d", "upsertTagCategories", (Effect(key=category("new"), former=category("old")),))])
         assert state.get([category("new")])[category("new")].server_id == "17"
 
 
@@ -105,7 +105,7 @@ def test_a_record_is_certain_and_changes_no_doubt(url: str) -> None:
     with applying(url) as state:
         applied(state, "c", whole(A, description="x"))
         state.doubt([A])
-        state.record([Leave(key=A, status=Status.RELEASED, cleared=("description",), whole=True), whole(B)])
+        state.record([Effect(key=A, status=Status.RELEASED, cleared=("description",), whole=True), whole(B)])
         rows = state.get([A, B])
     assert set(rows) == {A}
     assert (rows[A].status, rows[A].doubtful, rows[A].confirmed) == (Status.RELEASED, True, True)
@@ -116,7 +116,7 @@ def test_a_record_without_a_status_leaves_it(url: str) -> None:
     """Noting a new place does not bring a released tag back."""
     with applying(url) as state:
         applied(state, "c", whole(A))
-        state.record([Leave(key=A, status=Status.RELEASED)])
+        state.record([Effect(key=A, status=Status.RELEASED)])
         state.record([whole(A, description="y")])
         assert state.get([A])[A].status is Status.RELEASED
 
@@ -155,8 +155,8 @@ def test_members_are_all_tags_that_a_category_may_hold(url: str) -> None:
         applied(state, "c", whole(category("x")), x="17")
         tags = whole(tag("in"), category="x"), whole(tag("id"), tagCategoryId="17"), whole(tag("out"), category="y")
         applied(state, "d", *tags, whole(tag("gone"), category="x"), whole(tag("moving"), category="x"))
-        state.record([Leave(key=tag("in"), status=Status.RELEASED)])
-        applied(state, "e", Leave(key=tag("gone"), status=Status.DELETED))
+        state.record([Effect(key=tag("in"), status=Status.RELEASED)])
+        applied(state, "e", Effect(key=tag("gone"), status=Status.DELETED))
         state.intend([Intent("f", "upsertTags", (whole(tag("moving"), category="y"),))])
         assert [row.key.name for row in state.members(["x", "nobody's"])] == ["id", "in", "moving"]
         state.settle([Settlement("f", (whole(tag("moving"), category="y"),))])
@@ -167,7 +167,7 @@ def test_a_deletion_of_unknown_outcome_is_a_member_still(url: str) -> None:
     """It may not have happened."""
     with applying(url) as state:
         applied(state, "d", whole(A, category="x"))
-        state.intend([Intent("e", "deleteTag", (Leave(key=A, status=Status.DELETED),))])
+        state.intend([Intent("e", "deleteTag", (Effect(key=A, status=Status.DELETED),))])
         assert [row.key for row in state.members(["x"])] == [A]
         state.end_run("interrupted", {})
         assert [row.key for row in state.members(["x"])] == [A]
@@ -177,7 +177,7 @@ def test_reassert_doubts_all_that_is_to_be_held(url: str) -> None:
     """What was deleted is not deleted again."""
     with applying(url) as state:
         applied(state, "c", whole(A), whole(B))
-        applied(state, "d", Leave(key=B, status=Status.DELETED))
+        applied(state, "d", Effect(key=B, status=Status.DELETED))
         assert state.doubt_all() == 1
         assert {key: row.doubtful for key, row in state.get([A, B]).items()} == {A: True, B: False}
 

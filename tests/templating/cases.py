@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from jinja2 import StrictUndefined
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar
 from syncengine.document.template_types import Written
 from syncengine.manifest.generate.scalars import Compiled
@@ -93,7 +93,7 @@ class Mark(NamedTuple):
 
 def of_manifests(case: Case) -> Results:
     """The results of a template of a manifest, or the reasons why it is refused; `r` is a row, which has `x` too."""
-    findings = Findings("m.yaml")
+    findings = Collector("m.yaml")
     compiled = Compiled(SandboxedEnvironment(), ("x", "r", "var"), findings)
     compiled.leaf(Scalar(case.text, Mark(0, 0), '"'))  # type: ignore[arg-type] # a place is enough
     if findings.found:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.tools.fmt.layout import laid_out
 from syncengine.tools.fmt.lines import comments_of
 
@@ -82,7 +82,7 @@ LAYOUTS = {
 
 
 def lay(text: str) -> str:
-    findings = Findings("m.yaml")
+    findings = Collector("m.yaml")
     result = laid_out(text.encode(), findings)
     assert result is not None, findings.found
     assert not findings.found
@@ -134,7 +134,7 @@ def test_a_comment_at_the_end_stays_there() -> None:
 @pytest.mark.parametrize("text", ["tags: []\n---\n# lost\n", "tags: []\n...\n# lost\n---\ntags: []\n"])
 def test_a_comment_of_no_document_is_called_so(text: str) -> None:
     """Where the file is left as it is because of it."""
-    findings = Findings("m.yaml")
+    findings = Collector("m.yaml")
     assert laid_out(text.encode(), findings) is None
     assert [(d.line, "a comment outside of any document" in d.message) for d in findings.found] == [(3, True)]
 

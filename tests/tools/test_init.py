@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.tools.fmt.layout import laid_out
 
 
@@ -70,7 +70,7 @@ def test_what_is_written_is_as_we_ask_for(tmp_path: Path) -> None:
         text = path.read_text(encoding="utf-8")
         schema = (path.parent / text.partition("\n")[0].partition("$schema=")[2]).resolve()
         jsonschema.Draft202012Validator(json.loads(schema.read_text())).validate(yaml.safe_load(text))
-        assert path.name == "syncengine.yaml" or laid_out(text.encode(), Findings(path.name)) == text
+        assert path.name == "syncengine.yaml" or laid_out(text.encode(), Collector(path.name)) == text
     for path in (tmp_path / "ci").iterdir():
         assert yaml.safe_load(path.read_text(encoding="utf-8"))
 
@@ -110,7 +110,7 @@ def test_a_project_begins_with_the_users_own_data(tmp_path: Path, encoding: str,
     assert first["source"]["data"] == {"file": "data/matters.csv", "row": 2}
     assert run(folder, "apply", "-y").returncode == 0
     text = (folder / "manifests/matters.yaml").read_text(encoding="utf-8")
-    assert laid_out(text.encode(), Findings("m")) == text
+    assert laid_out(text.encode(), Collector("m")) == text
 
 
 STRANGE = {

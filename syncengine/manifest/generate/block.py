@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic
@@ -52,7 +52,7 @@ class Block:
         asked: Generate,
         node: MappingNode,
         defaults: Mapping[Kind, Mapping[str, Any]],
-        findings: Findings,
+        findings: Collector,
         clock: Callable[[], float],
     ) -> None:
         self.node = node
@@ -68,7 +68,7 @@ class Block:
                 "missing-field", node, "an item of `generate` needs `tags`, `tagCategories` or `activityTypes`"
             )
 
-    def _section(self, section: str, kind: Kind, findings: Findings) -> Iterator[_Made]:
+    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[_Made]:
         items = self.node.get(section)
         if items is None:
             return
@@ -88,7 +88,7 @@ class Block:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
             yield _Made(kind, item, fields_of(kind, item, self._compiled), place(item))
 
-    def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Findings) -> None:
+    def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
         """Compile, once everything has been looked at."""
         self._environment.begin(deadline, rows)
         self._variables = variables
@@ -129,7 +129,7 @@ class Block:
         """Which of the templates it was: each is asked alone."""
         self.whole = False
         leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
-        findings = Findings(self._file, found)
+        findings = Collector(self._file, found)
         if isinstance(error, WhenText):
             _tell(findings, self._when, "when-text", "`when` must be an expression that is true or false, not text")
             return
@@ -154,6 +154,6 @@ class WhenText(ValueError):
     """`when` came to text."""
 
 
-def _tell(findings: Findings, leaf: Leaf | None, code: str, message: str) -> None:
+def _tell(findings: Collector, leaf: Leaf | None, code: str, message: str) -> None:
     if leaf is not None:
         findings.at(code, leaf.line, leaf.column, message)

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from syncengine.document.diagnostics import INVALID, Findings, nearest
+from syncengine.document.diagnostics import INVALID, Collector, nearest
 from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
 from syncengine.manifest.generate.block import Block, Built
 from syncengine.manifest.generate.queries import filled
@@ -47,9 +47,9 @@ class Before(NamedTuple):
 
 def generated(
     items: list[MappingNode],
-    given: Given,
+    given: LoadContext,
     defaults: Mapping[Kind, Mapping[str, Any]],
-    findings: Findings,
+    findings: Collector,
     before: Before = Before(),  # noqa: B008 - a value
 ) -> Generated:
     """All resources of all rows; what is wrong goes to the findings."""
@@ -79,9 +79,9 @@ def _may_make_categories(node: MappingNode) -> bool:
 class _Making:
     """What makes the resources of one block; `former` knows what rows came to before."""
 
-    given: Given
+    given: LoadContext
     defaults: Mapping[Kind, Mapping[str, Any]]
-    findings: Findings
+    findings: Collector
     digest: str
     former: PreviousRows
 
@@ -152,7 +152,7 @@ class _Making:
             plain = plain_resource(built.kind, built.values, source, column, defaults)
             if plain is not None:
                 return plain
-        findings = Findings(self.findings.file, found)
+        findings = Collector(self.findings.file, found)
         try:
             declared = declared_by(built.kind, built.node(), findings)
         except SURPRISES as error:
@@ -173,5 +173,5 @@ def _source_node(node: MappingNode) -> Node:
     return node
 
 
-def _at_source(node: MappingNode, code: str, message: str, findings: Findings) -> None:
+def _at_source(node: MappingNode, code: str, message: str, findings: Collector) -> None:
     findings.error(code, _source_node(node), message)

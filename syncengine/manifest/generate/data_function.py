@@ -8,7 +8,7 @@ from typing import Any
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.template_types import Written
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.encodings import codec_of
 from syncengine.manifest.encodings import trouble as encoding_trouble
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, Paging, SqlFrom
@@ -89,7 +89,7 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(str(name) for name in value)
 
 
-def read_data(given: Given, folder: Path, asked: ForEach) -> tuple[Records, list[Record]]:
+def read_data(given: LoadContext, folder: Path, asked: ForEach) -> tuple[Records, list[Record]]:
     """All rows of the source, and those that are wanted of it."""
     found = read_source(given, folder, asked)
     return found, distinct(found.rows, asked.distinct) if asked.distinct else found.rows

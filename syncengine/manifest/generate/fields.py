@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from jinja2 import Undefined
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import Shape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
 from syncengine.manifest.generate.scalars import Compiled, settled
@@ -118,7 +118,7 @@ def is_dynamic(node: Node) -> bool:
 
 def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
     """The fields of a resource, their templates registered."""
-    unheard = Findings("")
+    unheard = Collector("")
     constant: dict[str, Any] = {}
     takes: list[tuple[str, Take]] = []
     parts: list[tuple[Scalar, Part]] = []

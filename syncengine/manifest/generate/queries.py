@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Scalar
 from syncengine.document.template_types import Written
-from syncengine.manifest.context import Given
+from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import FILE_KINDS, variables_of
@@ -33,7 +33,7 @@ class _Place:
     column: int
 
 
-def filled(given: Given, asked: ForEach) -> ForEach:
+def filled(given: LoadContext, asked: ForEach) -> ForEach:
     """The source as it is meant; SourceTrouble for a template that fails, and for a query that is one."""
     for field in ("json_" if kind == "json" else kind for kind in FILE_KINDS):
         if (path := getattr(asked, field)) is not None:
@@ -43,33 +43,33 @@ def filled(given: Given, asked: ForEach) -> ForEach:
     return asked if asked.http is None else replace(asked, http=_http(given, asked.http))
 
 
-def _sql(given: Given, asked: SqlFrom) -> SqlFrom:
+def _sql(given: LoadContext, asked: SqlFrom) -> SqlFrom:
     if "{{" in asked.query.text:
         raise SourceTrouble("a query is no template: write `:name` where the value goes, and the value under `params`")
     file = None if asked.file is None else _text(given, asked.file)
     return replace(asked, file=file, params=_values(given, asked.params))
 
 
-def _http(given: Given, asked: HttpFrom) -> HttpFrom:
+def _http(given: LoadContext, asked: HttpFrom) -> HttpFrom:
     path = None if asked.path is None else _text(given, asked.path)
     return replace(asked, path=path, query=_values(given, asked.query))
 
 
-def _values(given: Given, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _values(given: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Numbers and flags that a template comes to stay what they are."""
     if values is None:
         return None
     return {n: _value(given, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}
 
 
-def _text(given: Given, written: Written) -> Written:
+def _text(given: LoadContext, written: Written) -> Written:
     if not is_template(written.text):
         return written
     return Written(plain_text(_value(given, written)), written.line, written.column)
 
 
-def _value(given: Given, written: Written) -> Any:
-    findings = Findings("")
+def _value(given: LoadContext, written: Written) -> Any:
+    findings = Collector("")
     environment = SandboxedEnvironment(clock=given.allowance.clock)
     compiled = Compiled(environment, ("var", "env"), findings)
     compiled.leaf(Scalar(written.text, _Place(written.line - 1, written.column - 1), '"'))

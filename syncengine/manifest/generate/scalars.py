@@ -9,7 +9,7 @@ from typing import Any, cast
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
 from jinja2.parser import Parser
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, TooMuch
 from syncengine.templating.environment import SandboxedEnvironment
@@ -109,7 +109,7 @@ def tuple_of(
 class Compiled:
     """The templates of a block, in the order they were met; the index of each is its place in a row's results."""
 
-    def __init__(self, environment: SandboxedEnvironment, names: tuple[str, ...], findings: Findings) -> None:
+    def __init__(self, environment: SandboxedEnvironment, names: tuple[str, ...], findings: Collector) -> None:
         self._environment = environment
         self._names = names
         self._findings = findings

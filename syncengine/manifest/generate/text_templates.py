@@ -13,10 +13,10 @@ from jinja2.environment import Environment
 from jinja2.loaders import BaseLoader
 from jinja2.parser import Parser
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.text import decoded
 from syncengine.errors import Diagnostic
-from syncengine.manifest.context import Given, OutsideProject
+from syncengine.manifest.context import LoadContext, OutsideProject
 from syncengine.manifest.generate.data_function import asked_by, read_data
 from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
@@ -51,7 +51,7 @@ class Rendered(NamedTuple):
 class Loader(BaseLoader):
     """Templates in the project's folder whose names end in `.j2`, and nothing else."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: LoadContext) -> None:
         self._given = given
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
@@ -70,7 +70,7 @@ class Loader(BaseLoader):
 class MarkingEnvironment(SandboxedEnvironment):
     """Writes marks before each piece of text; what is captured first has them on the side."""
 
-    def __init__(self, given: Given, folder: Path) -> None:
+    def __init__(self, given: LoadContext, folder: Path) -> None:
         super().__init__(Loader(given), given.allowance.clock)
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
@@ -103,11 +103,11 @@ class MarkingEnvironment(SandboxedEnvironment):
         return rows
 
 
-def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
+def render(data: bytes, name: str, given: LoadContext, findings: Collector) -> Rendered | None:
     """The result, made once a run; None once what is wrong is among the findings."""
 
     def made() -> tuple[Rendered | None, Sequence[Diagnostic]]:
-        own = Findings(name)
+        own = Collector(name)
         return _rendered(data, name, given, own), own.found
 
     key = ("rendered", name, data, given.allowance)
@@ -116,7 +116,7 @@ def render(data: bytes, name: str, given: Given, findings: Findings) -> Rendered
     return rendered
 
 
-def _rendered(data: bytes, name: str, given: Given, findings: Findings) -> Rendered | None:
+def _rendered(data: bytes, name: str, given: LoadContext, findings: Collector) -> Rendered | None:
     if len(data) > MAX_TEMPLATE_BYTES:
         findings.at("file-too-large", 1, 1, "the template is larger than 1 MB")
         return None
@@ -149,12 +149,12 @@ def _written(template: Template) -> str:
     return "".join(found)
 
 
-def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Findings) -> Template | None:
+def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Collector) -> Template | None:
     try:
         tree = environment.parse(text, name)
         unknown = unknown_names(tree, NAMES)
         for line, message in unknown:
-            Findings(name, findings.found).at("unknown-name", line, 1, message)
+            Collector(name, findings.found).at("unknown-name", line, 1, message)
         environment.files.clear()
         code = environment.compile(text, name)
         return None if unknown else Template.from_code(environment, code, dict(environment.globals))
@@ -178,7 +178,7 @@ def _line_at(error: BaseException) -> int:
     return line
 
 
-def _tell(error: BaseException, name: str, findings: Findings) -> None:
+def _tell(error: BaseException, name: str, findings: Collector) -> None:
     """Say what a template ended in, at the line that it was at, with the row that it was at."""
     file, line, row = name, 1, None
     trace = error.__traceback__
@@ -194,4 +194,4 @@ def _tell(error: BaseException, name: str, findings: Findings) -> None:
         file, line = error.name or file, error.lineno
     code = "bad-source" if isinstance(error, SourceTrouble) else "bad-template"
     message = str(error) if code == "bad-source" else f"the template failed: {trouble(error)}"
-    Findings(file, findings.found).at(code, line, 1, message, data=row)
+    Collector(file, findings.found).at(code, line, 1, message, data=row)

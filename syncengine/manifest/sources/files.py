@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.manifest.sources.records import SourceTrouble, kind_of
@@ -277,7 +277,7 @@ def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
     """The items of a list, or of lists in several documents; numbered by line. Texts are as they were written."""
-    findings = Findings(name)
+    findings = Collector(name)
     documents = read(text_of(data, name, form.encoding).encode(), findings)
     for found in findings.found:
         raise SourceTrouble(found.message, name, found.line, found.column)

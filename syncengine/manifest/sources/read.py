@@ -15,7 +15,7 @@ from syncengine.document.digest import sha256_of, sha256_of_parts
 from syncengine.document.model_reader import shown
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
-from syncengine.manifest.context import MAX_SOURCE_BYTES, Given, OutsideProject
+from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.files import READERS, Form
 from syncengine.manifest.sources.records import Records, SourceTrouble, records
@@ -24,7 +24,7 @@ from syncengine.project.connections import Connections
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 
 
-def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
+def read_source(given: LoadContext, folder: Path, asked: ForEach) -> Records:
     """All rows; SourceTrouble says why there are none to be had."""
     for kind in FILE_KINDS:
         written: Written | None = getattr(asked, "json_" if kind == "json" else kind)
@@ -39,7 +39,7 @@ def read_source(given: Given, folder: Path, asked: ForEach) -> Records:
     return _remembered(given, ("http", _key(http)), http.source.text, question, lambda: _http(given, http))
 
 
-def _of_sql(given: Given, folder: Path, asked: SqlFrom) -> Records:
+def _of_sql(given: LoadContext, folder: Path, asked: SqlFrom) -> Records:
     question = _question(asked.query, asked.params)
     if asked.file is None:
         name = asked.source.text if asked.source else ""
@@ -67,7 +67,7 @@ def _parameters(asked: SqlFrom) -> dict[str, Any]:
     return {n: value.text if isinstance(value, Written) else value for n, value in (asked.params or {}).items()}
 
 
-def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> Records:
+def read_file(given: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
     """The rows of a file, as seen from the folder of its manifest."""
     path = inside(given, name, folder)
     shown_as = given.name_of(path)
@@ -80,7 +80,7 @@ def read_file(given: Given, folder: Path, name: str, kind: str, form: Form) -> R
     return known
 
 
-def file_digest(given: Given, folder: Path, name: str) -> str:
+def file_digest(given: LoadContext, folder: Path, name: str) -> str:
     """What a file's rows depend on; its trouble, if it cannot be read."""
     try:
         return sha256_of(content(inside(given, name, folder), name))
@@ -88,7 +88,7 @@ def file_digest(given: Given, folder: Path, name: str) -> str:
         return str(trouble)
 
 
-def inside(given: Given, name: str, folder: Path) -> Path:
+def inside(given: LoadContext, name: str, folder: Path) -> Path:
     """The file, if manifests may read it."""
     try:
         return given.data(name, folder)
@@ -109,7 +109,7 @@ def content(path: Path, name: str) -> bytes:
         raise SourceTrouble(f"{shown(name)}: the file cannot be read: {error.strerror or error}") from None
 
 
-def _remembered(given: Given, key: object, name: str, question: str, read: Any) -> Records:
+def _remembered(given: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
     """What is asked every run is asked once a run."""
     if key not in given.memo:
         try:
@@ -129,7 +129,7 @@ def _digest(rows: list[Any]) -> str:
     return sha256_of_parts(repr(row).encode() for row in rows)
 
 
-def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
+def _sql(given: LoadContext, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.sql import sql_rows
 
     assert asked.source is not None
@@ -139,7 +139,7 @@ def _sql(given: Given, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
     yield from sql_rows(name, url, asked.query.text, _parameters(asked))
 
 
-def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
+def _http(given: LoadContext, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.http import Question, http_rows
 
     source, name = _named(given, asked.source, "http"), asked.source.text
@@ -166,7 +166,7 @@ def _http(given: Given, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
     yield from http_rows(name, url, headers, found.timeout, question)
 
 
-def _named(given: Given, written: Written, kind: str) -> Any:
+def _named(given: LoadContext, written: Written, kind: str) -> Any:
     source = given.sources.get(written.text)
     if source is None:
         hint = suggestion(written.text, sorted(given.sources))
@@ -177,7 +177,7 @@ def _named(given: Given, written: Written, kind: str) -> Any:
     return found
 
 
-def _connections(given: Given) -> Connections:
+def _connections(given: LoadContext) -> Connections:
     return Connections(given.sources, given.root, given.secrets)
 
 
@@ -209,7 +209,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
     return list(found.values())
 
 
-def variables_of(given: Given) -> Mapping[str, Any]:
+def variables_of(given: LoadContext) -> Mapping[str, Any]:
     """`var` and `env`, each with what it says of a name that it has not."""
     from syncengine.templating.values import Named
 

@@ -12,7 +12,7 @@ from syncengine.posted_time.verdict import SinkTrouble
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class RenderedGroup:
     """One group, or the part of it for one tag, rendered for one sink. `content` is the sink's own; `digest` is of what
     the user posted. `key` is the sink's name, or begins with it: under it the sink knows what it has of the group.
     """
@@ -83,7 +83,7 @@ class Sink(Protocol):
     def shown(self, content: Any) -> Any:
         """The same for people: as plain values, without secrets."""
 
-    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
         """Hand it over. `memo` is what an earlier attempt noted."""
 
     async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:

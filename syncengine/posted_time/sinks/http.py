@@ -17,7 +17,7 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.url_paths import upwards
@@ -62,7 +62,7 @@ _NEVER_SENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class HttpRequest:
     """What is sent, rendered."""
 
     path: str
@@ -105,7 +105,7 @@ class HttpSink:
         self._words = words
         self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
 
-    def render(self, variables: Variables) -> Letter:
+    def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
         if upwards(path) is not None:
             raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
@@ -116,14 +116,14 @@ class HttpSink:
         body = None if self._body is None else document(self._body(variables), f"the body of {self.name}")
         if len(quote(variables["group"].group_id or "")) > MAX_GROUP_ID:
             raise undeliverable(TOO_LONG, f"the Idempotency-Key of {self.name}")
-        return Letter(path, headers, body)
+        return HttpRequest(path, headers, body)
 
-    def shown(self, content: Letter) -> Any:
+    def shown(self, content: HttpRequest) -> Any:
         body = None if content.body is None else orjson.loads(content.body)
         return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
 
-    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
-        letter: Letter = parcel.content
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
+        letter: HttpRequest = parcel.content
         headers = httpx.Headers(letter.headers, encoding="utf-8")
         headers["Idempotency-Key"] = idempotency_key(parcel)
         try:
@@ -184,7 +184,7 @@ class HttpSink:
         return SinkTrouble(self.name, kind, self._sentence(kind))
 
 
-def idempotency_key(parcel: Parcel) -> str:
+def idempotency_key(parcel: RenderedGroup) -> str:
     """GROUP_ID/SINK, and /TAG for one of several tags; a later revision is another delivery, and ends in its number."""
     revision = "" if parcel.revision == 1 else f"/{parcel.revision}"
     return quote(f"{parcel.group_id}/{parcel.key}{revision}", safe="/:@!$&'()*+,;=-._~")

@@ -21,7 +21,7 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Parcel, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, RenderedGroup, Took
 from syncengine.posted_time.sinks.sql import Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
@@ -77,7 +77,7 @@ class JsonlSink:
     def shown(self, content: bytes) -> Any:
         return {"path": str(self._path), "json": orjson.loads(content)}
 
-    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
         external_id = reference(self._words.external_id, parcel.variables)
         try:
             await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)

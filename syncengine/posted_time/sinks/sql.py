@@ -18,7 +18,7 @@ from syncengine.database.errors import FAILURES, USER, Silent, cause, is_down, m
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Parcel, Refused, Took
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Json, Text, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import reference
@@ -76,7 +76,7 @@ class SqlSink:
             self._statement.check(connection)
         self._get_ready()
 
-    async def deliver(self, parcel: Parcel, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
         try:
             return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
         except Silent as error:
@@ -108,7 +108,7 @@ class SqlSink:
         with self._engine.connect() as connection:
             return receipts.find(connection, group_id, key) is not None
 
-    def _deliver(self, parcel: Parcel, given_up: threading.Event) -> Answer:
+    def _deliver(self, parcel: RenderedGroup, given_up: threading.Event) -> Answer:
         committing = False
         try:
             self._get_ready()
@@ -125,7 +125,7 @@ class SqlSink:
         except FAILURES as error:
             return self._failure(error, parcel, is_sure=not committing)
 
-    def _written(self, connection: sa.Connection, parcel: Parcel) -> Answer:
+    def _written(self, connection: sa.Connection, parcel: RenderedGroup) -> Answer:
         known = receipts.find(connection, parcel.group_id, parcel.key) if self.keeps_receipts else None
         if known is not None:
             return Took(known.external_id) if known.digest == parcel.digest else Differs()
@@ -137,14 +137,14 @@ class SqlSink:
             self._sign(connection, parcel, external_id)
         return Took(external_id)
 
-    def _sign(self, connection: sa.Connection, parcel: Parcel, external_id: str | None) -> None:
+    def _sign(self, connection: sa.Connection, parcel: RenderedGroup, external_id: str | None) -> None:
         receipt = receipts.Receipt(parcel.digest, external_id)
         try:
             receipts.write(connection, parcel.group_id, parcel.key, parcel.revision, receipt, self._now())
         except exc.IntegrityError as error:
             raise _Signed from error
 
-    def _failure(self, error: Exception, parcel: Parcel, *, is_sure: bool) -> Answer:
+    def _failure(self, error: Exception, parcel: RenderedGroup, *, is_sure: bool) -> Answer:
         kind = meaning(error)
         if kind is USER:
             told = self._words.refused.render(parcel.variables) if self._words.refused else ""

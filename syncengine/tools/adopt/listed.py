@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncengine.document.diagnostics import Findings, in_order
+from syncengine.document.diagnostics import Collector, in_order
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar
 from syncengine.document.nodes import Sequence as SequenceNode
@@ -25,7 +25,7 @@ def listed(data: bytes, file: str) -> list[Recorded]:
 
     JSON and YAML are manifests in which each resource may have a `serverId`; a list alone is a list of tags.
     """
-    findings = Findings(file)
+    findings = Collector(file)
     if file.lower().endswith(".csv"):
         document = document_of(data, findings)
         documents = Documents(() if document is None else (document,))
@@ -67,7 +67,7 @@ def _as_manifest(root: Node) -> Node:
     return MappingNode([Scalar("tags", root.mark, "")], [root], root.mark)
 
 
-def _server_ids(roots: Sequence[Node], findings: Findings) -> Iterator[tuple[int, str]]:
+def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[int, str]]:
     """Take `serverId` out of every resource: the ids of nodes, and what they said. Other sections are refused."""
     for root in roots:
         if not isinstance(root, MappingNode):
@@ -81,7 +81,7 @@ def _server_ids(roots: Sequence[Node], findings: Findings) -> Iterator[tuple[int
         root.keys, root.values = [key for key, _ in kept], [value for _, value in kept]
 
 
-def _ids_of(section: SequenceNode, findings: Findings) -> Iterator[tuple[int, str]]:
+def _ids_of(section: SequenceNode, findings: Collector) -> Iterator[tuple[int, str]]:
     for item in section.items:
         said = item.get(SERVER_ID) if isinstance(item, MappingNode) else None
         if said is None or not isinstance(item, MappingNode):

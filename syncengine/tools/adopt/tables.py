@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from syncengine.document.diagnostics import Findings, suggestion
+from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
@@ -55,7 +55,7 @@ class Line:
         return At(self.number, self.starts[cell] - 1 if cell < len(self.starts) else 0)
 
 
-def document_of(data: bytes, findings: Findings) -> MappingNode | None:
+def document_of(data: bytes, findings: Collector) -> MappingNode | None:
     """The rows as a manifest's document; None once what is wrong with the file as a whole is among the findings."""
     text = decoded(data, findings)
     if text is None:
@@ -91,7 +91,7 @@ def _records(rows: Iterator[list[str]]) -> Iterator[tuple[int, list[str]]]:
         start = rows.line_num  # type: ignore[attr-defined] # as above
 
 
-def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Findings) -> bool:
+def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Collector) -> bool:
     known = {name for table in RESOURCE_TABLES.values() for name in table.readers} - {"metadata"} | {KIND, SERVER_ID}
     before = len(findings.found)
     for number, name in enumerate(header):
@@ -107,7 +107,7 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Find
 
 
 def _take(
-    header: Sequence[str], row: Sequence[str], line: Line, items: dict[str, list[Node]], findings: Findings
+    header: Sequence[str], row: Sequence[str], line: Line, items: dict[str, list[Node]], findings: Collector
 ) -> None:
     if len(row) != len(header):
         values = "one value" if len(row) == 1 else f"{len(row)} values"

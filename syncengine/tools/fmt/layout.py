@@ -10,7 +10,7 @@ from typing import Any
 
 from yaml import YAMLError as NotScanned
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, described, place, quoted
 from syncengine.document.reader import read
 from syncengine.document.text import decoded
@@ -25,7 +25,7 @@ ROUNDS = 4
 """After which a layout must not change any more."""
 
 
-def laid_out(data: bytes, findings: Findings) -> str | None:
+def laid_out(data: bytes, findings: Collector) -> str | None:
     """The text in its canonical layout; None, and the reason among the findings, if there is none."""
     documents = read(data, findings)
     if any(d.severity is Severity.ERROR for d in findings.found):
@@ -92,7 +92,7 @@ def _has_anchors(text: str) -> bool:
 
 def _lost(before: str, after: str) -> tuple[int, str] | None:
     """The line and what would be lost there; None if nothing is."""
-    findings = Findings("")
+    findings = Collector("")
     old, new = read(before.encode(), findings), read(after.encode(), findings)
     kept = comments_of(after)
     for line, comment in _comments(before):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncengine.document.diagnostics import Findings
+from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping, Node
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.reader import read
@@ -44,7 +44,7 @@ def _first_move(text: str) -> str | None:
 
 
 def _mappings(text: str) -> Iterator[tuple[Path, Mapping]]:
-    findings = Findings("")
+    findings = Collector("")
     waiting: list[tuple[Path, Node]] = [((), root) for root in read(text.encode(), findings).roots]
     while waiting:
         path, node = waiting.pop(0)
