@@ -15,9 +15,9 @@ from functools import partial
 from syncengine.apply import applier, guards
 from syncengine.apply.events import Retrying, Stopping, Waiting
 from syncengine.apply.landing import Patience
-from syncengine.apply.report import RECORDED_EXITS, Report, Status
+from syncengine.apply.report import RECORDED_EXITS, Report, RunStatus
 from syncengine.apply.report_builder import Chronicle
-from syncengine.apply.run import Run as ApplyRun
+from syncengine.apply.run import ApplyRun
 from syncengine.connector.connection import (
     check_team,
     client_of,
@@ -29,8 +29,8 @@ from syncengine.connector.connection import (
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.plan.model import Plan
-from syncengine.plan.planner import Checked, checked, confirm_settled, judged, options_of, plan_in
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.planner import CheckedManifests, checked, confirm_settled, judged, options_of, plan_in
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project import git
 from syncengine.project.model import Project
 from syncengine.service.client import Answer, Client, Conduct
@@ -70,7 +70,7 @@ def reason_of(error: SyncengineError) -> str:
 class Application:
     """One apply. `execute` always ends in a report (docs/planning.md 4.11)."""
 
-    def __init__(self, project: Project, request: Request, around: Runtime, serving: Serving) -> None:
+    def __init__(self, project: Project, request: PlanRequest, around: Runtime, serving: Serving) -> None:
         self._project = project
         self._request = request
         self._around = around
@@ -130,7 +130,7 @@ class Application:
         guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         return judged(guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request)
 
-    def _planned(self, state: State, found: Checked | None) -> Plan:
+    def _planned(self, state: State, found: CheckedManifests | None) -> Plan:
         project, request = self._project, self._request
         found = found or checked(project, request, self._around)
         return judged(plan_in(state, found, project, request, self._around), project, request)
@@ -261,12 +261,12 @@ class Application:
 
     def _outcome(self, run: ApplyRun) -> str:
         """A plan is used up only by a run that came to its end (docs/planning.md 6)."""
-        if self._chronicle.status is Status.COMPLETE:
+        if self._chronicle.status is RunStatus.COMPLETE:
             return "complete"
         return "interrupted" if run.halt or run.landing.gave_up else "incomplete"
 
     def _exit_code(self, run: ApplyRun) -> ExitCode:
-        if self._chronicle.status is Status.COMPLETE:
+        if self._chronicle.status is RunStatus.COMPLETE:
             return ExitCode.DONE
         if run.unauthorized:
             raise AuthFailed(run.halt or "authentication failed")

@@ -26,7 +26,7 @@ class ItemsRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedCall:
     """A 4xx for the call as a whole: nothing of it was applied."""
 
     message: str
@@ -42,7 +42,7 @@ class Unclear:
     reached: bool = True
 
 
-Verdict = Accepted | ItemsRefused | Refused | Unclear
+Verdict = Accepted | ItemsRefused | RefusedCall | Unclear
 
 
 def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
@@ -54,7 +54,7 @@ def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
     if answer.ok:
         return _judge_success(answer, errors if fits else None)
     assert answer.status is not None, "an answer without a status is exhausted"
-    return ItemsRefused(errors, answer.status) if errors and fits else Refused(_words(answer), answer.status)
+    return ItemsRefused(errors, answer.status) if errors and fits else RefusedCall(_words(answer), answer.status)
 
 
 def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:

@@ -9,7 +9,7 @@ from functools import partial
 from syncengine.apply import batches, singles, sweep_session
 from syncengine.apply.events import ItemEnded, SessionEnded, StageStarted, Waiting
 from syncengine.apply.report import Outcome
-from syncengine.apply.run import FLUSH_AT, Run, category_of, leaves_of
+from syncengine.apply.run import FLUSH_AT, ApplyRun, category_of, leaves_of
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.calls import Call, Item, Step
 from syncengine.plan.diff import Action
@@ -28,7 +28,7 @@ TICK = 0.01
 """Seconds added to a wait: clocks of two kinds measure it."""
 
 
-async def perform(run: Run, plan: Plan) -> None:
+async def perform(run: ApplyRun, plan: Plan) -> None:
     """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
     settled = run.ledger.settled_calls(plan.id)
     if plan.reasserts and not settled:  # an interrupted run of this plan has doubted them already
@@ -41,14 +41,14 @@ async def perform(run: Run, plan: Plan) -> None:
     batches.doubt_refused_ids(run)
 
 
-def _write_records(run: Run, plan: Plan) -> None:
+def _write_records(run: ApplyRun, plan: Plan) -> None:
     run.ledger.record(plan.records)
     for change in plan.changes:
         if change.action is Action.FORGET or (change.action is Action.RETIRE and not change.keywords_deleted):
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
 
 
-async def _send_all(run: Run, plan: Plan, settled: set[str]) -> None:
+async def _send_all(run: ApplyRun, plan: Plan, settled: set[str]) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
     run.former_ids |= {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
     known = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
@@ -65,7 +65,7 @@ async def _send_all(run: Run, plan: Plan, settled: set[str]) -> None:
 
 
 async def _send_stages(
-    run: Run,
+    run: ApplyRun,
     plan: Plan,
     stages: Iterable[Stage],
     sweep: Sweep | None,
@@ -84,7 +84,7 @@ async def _send_stages(
         await _send_stage(run, stage, wholes, settled)
 
 
-async def _send_sweep(run: Run, sweep: Sweep) -> None:
+async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
     run.journal.flush()
     uploads = leaves_of(item for call in sweep.uploads for item in call.items)
     removals = leaves_of(sweep.complete.items)
@@ -103,7 +103,7 @@ def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
     return tuple(Stage(step, tuple(of_step)) for step, of_step in calls.items() if of_step)
 
 
-async def _wait_for_landing(run: Run, plan: Plan) -> bool:
+async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
     """Wait until what was deferred can be sent; where that takes too long, it is skipped with the reason."""
     landing = run.landing
     if not landing.exceeds_patience and not run.halted:
@@ -141,7 +141,7 @@ def _wholes(plan: Plan) -> Mapping[Key, Item]:
     return {**plan.wholes, **upserts}
 
 
-def _mend_after_interruption(run: Run, plan: Plan, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Item], settled: set[str]) -> None:
     """Tags that an interrupted run of this plan left in doubt, and that no upsert of this run will clear."""
     if not wholes:
         return
@@ -151,7 +151,7 @@ def _mend_after_interruption(run: Run, plan: Plan, wholes: Mapping[Key, Item], s
     run.repairs |= {key: wholes[key] for key in doubtful}
 
 
-async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], settled: set[str]) -> None:
     operation = OPERATIONS[stage.calls[0].operation]
     run.tell(StageStarted(stage.step.value, sum(len(call.items) for call in stage.calls)))
     calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
@@ -163,7 +163,7 @@ async def _send_stage(run: Run, stage: Stage, wholes: Mapping[Key, Item], settle
         await _send_repairs(run, stage.step)
 
 
-def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
+def _is_settled(run: ApplyRun, call: Call, settled: set[str]) -> bool:
     """Whether an interrupted run of the same plan got this call acknowledged (docs/planning.md 6)."""
     if call.id not in settled:
         return False
@@ -172,12 +172,12 @@ def _is_settled(run: Run, call: Call, settled: set[str]) -> bool:
     return True
 
 
-def _batch_jobs(run: Run, step: Step, calls: Iterable[Call]) -> Iterator[Job]:
+def _batch_jobs(run: ApplyRun, step: Step, calls: Iterable[Call]) -> Iterator[Job]:
     for call in calls:
         yield partial(_send_batch, run, step, call)
 
 
-async def _send_batch(run: Run, step: Step, call: Call) -> None:
+async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
     await run.service.departed()
     items = _ready(run, step, call)
     if items:
@@ -187,7 +187,7 @@ async def _send_batch(run: Run, step: Step, call: Call) -> None:
         run.journal.end(name)
 
 
-def _single_jobs(run: Run, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
+def _single_jobs(run: ApplyRun, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
     """Jobs for calls of one resource each, whose intents are written together ahead of them."""
     for start in range(0, len(calls), FLUSH_AT):
         named = [
@@ -201,12 +201,12 @@ def _single_jobs(run: Run, step: Step, calls: Sequence[Call], wholes: Mapping[Ke
             yield partial(_send_single, run, operation, name, items[0], wholes)
 
 
-async def _send_single(run: Run, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
+async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
     await singles.deliver(run, operation, call, item, wholes)
     run.journal.end(call)
 
 
-def _ready(run: Run, step: Step, call: Call) -> list[Item]:
+def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
     """The items whose needs are true (docs/planning.md 4.2); others wait for what may land, or are skipped."""
     if reason := run.halted:
         run.skipped(call.items, reason)
@@ -234,7 +234,7 @@ def _needs(item: Item) -> Iterator[Key]:
         yield Key(Kind.CATEGORY, category)
 
 
-def _missing_category(run: Run, item: Item) -> Key | None:
+def _missing_category(run: ApplyRun, item: Item) -> Key | None:
     """The category whose id nobody knows."""
     category = category_of(item.leaves[0]) if item.leaves[0].whole else None
     return Key(Kind.CATEGORY, category) if category is not None and category not in run.category_ids else None
@@ -261,7 +261,7 @@ async def concurrently(count: int, jobs: Iterator[Job]) -> None:
 # --- tags that a run sends beyond what was planned
 
 
-async def _send_strays(run: Run, plan: Plan) -> None:
+async def _send_strays(run: ApplyRun, plan: Plan) -> None:
     """Members of categories whose ids changed, save those that the plan sends anyway (docs/planning.md 4.8)."""
     strays, run.strays = run.strays, {}
     planned = {
@@ -270,13 +270,13 @@ async def _send_strays(run: Run, plan: Plan) -> None:
     await _send_more(run, "members", [item for key, item in strays.items() if key not in planned])
 
 
-async def _send_repairs(run: Run, step: Step) -> None:
+async def _send_repairs(run: ApplyRun, step: Step) -> None:
     """Desired tags that were not there as recorded are sent whole in the same run (docs/planning.md 4.7)."""
     repairs, run.repairs = run.repairs, {}
     await _send_more(run, f"repair {step.value}", list(repairs.values()))
 
 
-async def _send_more(run: Run, name: str, items: Sequence[Item]) -> None:
+async def _send_more(run: ApplyRun, name: str, items: Sequence[Item]) -> None:
     if not items:
         return
     limit = UPSERT_TAGS.limit

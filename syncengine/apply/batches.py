@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, Verdict, judge
+from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, Verdict, judge
 from syncengine.apply.events import ItemEnded
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import Run, category_of
+from syncengine.apply.run import ApplyRun, category_of
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key, Kind, Status
@@ -23,7 +23,7 @@ MAX_OFFENDERS = 32
 again; what is left then fails with the same words."""
 
 
-def spell(run: Run, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
+def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
     """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
     if operation is UPSERT_TAG_CATEGORIES:
         listed = [wire.category(item.leaves[0], run.category_id(item) if with_ids else None) for item in items]
@@ -35,12 +35,12 @@ def spell(run: Run, operation: Operation, items: Sequence[Item], *, with_ids: bo
     return {operation.items: listed}
 
 
-def _tag(run: Run, item: Item) -> wire.JsonObject:
+def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
     leave = item.leaves[0]
     return wire.tag(leave, run.category_ids.get(category_of(leave) or ""), spell_name=item.spell_name)
 
 
-async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Item]) -> None:
+async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
     """Send intended items and conclude; what is refused as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
         items = _without_new(run, call, items)
@@ -53,7 +53,7 @@ async def deliver(run: Run, operation: Operation, call: str, items: Sequence[Ite
     await _conclude(run, operation, call, items, judge(operation, len(items), answer))
 
 
-async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[Item], verdict: Verdict) -> None:
+async def _conclude(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], verdict: Verdict) -> None:
     if operation is UPSERT_TAGS:
         _learn_ids(run, items, verdict)
     match verdict:
@@ -66,7 +66,7 @@ async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[I
             _fail_named(run, operation, call, items, errors, status)
             rest = [item for i, item in enumerate(items) if i not in errors]
             await _again(run, operation, call, rest, next(iter(errors.values())))
-        case Refused():
+        case RefusedCall():
             await _conclude_refused(run, operation, call, items, verdict)
         case Unclear(message, status, reached):
             outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
@@ -74,13 +74,13 @@ async def _conclude(run: Run, operation: Operation, call: str, items: Sequence[I
 
 
 def _fail_named(
-    run: Run, operation: Operation, call: str, items: Sequence[Item], errors: Mapping[int, str], status: int
+    run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], errors: Mapping[int, str], status: int
 ) -> None:
     for index, words in errors.items():
         run.failed(call, [items[index]], CallError(words, operation.id, index, status))
 
 
-async def _again(run: Run, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
+async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
     """Send what a refusal did not name again, as long as refusals are few."""
     run.resends[operation.id] += 1
     if run.resends[operation.id] > MAX_OFFENDERS:
@@ -89,7 +89,9 @@ async def _again(run: Run, operation: Operation, call: str, rest: Sequence[Item]
         await deliver(run, operation, call, rest)
 
 
-async def _conclude_refused(run: Run, operation: Operation, call: str, items: Sequence[Item], refused: Refused) -> None:
+async def _conclude_refused(
+    run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], refused: RefusedCall
+) -> None:
     error = CallError(refused.message, operation.id, 0 if len(items) == 1 else None, refused.status)
     if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
         run.failed(call, items, error)
@@ -107,7 +109,7 @@ async def _conclude_refused(run: Run, operation: Operation, call: str, items: Se
         run.failed(call, items, error)
 
 
-async def _halve(run: Run, operation: Operation, call: str, items: Sequence[Item], error: CallError) -> None:
+async def _halve(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item], error: CallError) -> None:
     middle = len(items) // 2
     for part in (items[:middle], items[middle:]):
         if run.offenders[operation.id] >= MAX_OFFENDERS:
@@ -119,7 +121,7 @@ async def _halve(run: Run, operation: Operation, call: str, items: Sequence[Item
 # --- 402 (docs/planning.md 4.6)
 
 
-async def _find_plan_limit(run: Run, call: str, items: Sequence[Item], error: CallError) -> None:
+async def _find_plan_limit(run: ApplyRun, call: str, items: Sequence[Item], error: CallError) -> None:
     """Recorded tags on their own; new ones in halves until the first that is refused alone."""
     new = [item for item in items if item.new]
     if len(new) < len(items) and new:
@@ -135,7 +137,7 @@ async def _find_plan_limit(run: Run, call: str, items: Sequence[Item], error: Ca
         run.failed(call, items, CallError(f"plan limit: {error.message}", error.operation, error.index, error.status))
 
 
-def _without_new(run: Run, call: str, items: Sequence[Item]) -> list[Item]:
+def _without_new(run: ApplyRun, call: str, items: Sequence[Item]) -> list[Item]:
     new = [item for item in items if item.new]
     if new:
         run.failed(call, new, CallError(run.plan_limit or "plan limit", UPSERT_TAGS.id, status=402))
@@ -145,7 +147,7 @@ def _without_new(run: Run, call: str, items: Sequence[Item]) -> list[Item]:
 # --- categories (docs/planning.md 4.8)
 
 
-def _conclude_categories(run: Run, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
+def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: Mapping[str, object]) -> None:
     """Match the answer by externalId; a category without an id of its own in it stays in doubt and its tags wait."""
     answered = _answered_ids(data)
     shared = {id for id, count in Counter(answered.values()).items() if count > 1}
@@ -162,7 +164,7 @@ def _conclude_categories(run: Run, call: str, items: Sequence[Item], data: Mappi
                 run.ledger.doubt_ids([Key(Kind.CATEGORY, other)])
 
 
-def _leave_unidentified(run: Run, call: str, item: Item, message: str) -> None:
+def _leave_unidentified(run: ApplyRun, call: str, item: Item, message: str) -> None:
     run.category_ids.pop(item.key.name, None)
     run.failed(call, [item], CallError(message, UPSERT_TAG_CATEGORIES.id, status=200), Outcome.UNKNOWN)
 
@@ -175,12 +177,12 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
     return {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
 
 
-def _known_id(run: Run, item: Item) -> str | None:
+def _known_id(run: ApplyRun, item: Item) -> str | None:
     """The id that it is recorded with, believed or not."""
     return run.category_id(item) or run.former_ids.get(item.key.name)
 
 
-def _settle_category(run: Run, call: str, item: Item, server_id: str) -> None:
+def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
     known = _known_id(run, item)
     run.category_ids[item.key.name] = server_id
     if known == server_id:
@@ -197,7 +199,7 @@ REFUSED_IDS = frozenset({400, 404, 409, 422})
 """Refusals of a tag that can be about its category's id."""
 
 
-def _learn_ids(run: Run, items: Sequence[Item], verdict: Verdict) -> None:
+def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
     """Which categories' ids the service took with a tag, and which not."""
     refused: Iterable[int] = ()
     match verdict:
@@ -207,12 +209,12 @@ def _learn_ids(run: Run, items: Sequence[Item], verdict: Verdict) -> None:
             refused = errors
         case ItemsRefused(errors):
             refused = errors
-        case Refused(_, status) if status in REFUSED_IDS and (len(items) == 1 or status not in HALVED):
+        case RefusedCall(_, status) if status in REFUSED_IDS and (len(items) == 1 or status not in HALVED):
             refused = range(len(items))
     run.refused_ids.update(name for i in refused if (name := category_of(items[i].leaves[0])))
 
 
-def doubt_refused_ids(run: Run) -> None:
+def doubt_refused_ids(run: ApplyRun) -> None:
     """Have ids asked for again that no tag was taken with, save those that the service has just given twice."""
     for name in sorted((run.refused_ids - run.accepted_ids - run.repeated_ids) & run.category_ids.keys()):
         key, id = Key(Kind.CATEGORY, name), run.category_ids[name]
@@ -221,7 +223,7 @@ def doubt_refused_ids(run: Run) -> None:
         run.remark("category-id-doubted", message)
 
 
-def _settle_new_instead(run: Run, call: str, item: Item, server_id: str) -> None:
+def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
     """The service made a new category instead of renaming: its members move there, and the old one is let go.
 
     Deleting the old one would take along whatever others put there, which no plan has announced.
@@ -239,7 +241,7 @@ def _settle_new_instead(run: Run, call: str, item: Item, server_id: str) -> None
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 
-def _stay_behind(run: Run, item: Item) -> None:
+def _stay_behind(run: ApplyRun, item: Item) -> None:
     """Members that are not ours to send are in the category that was not renamed."""
     assert item.leaves[0].former is not None
     run.journal.flush()
@@ -248,7 +250,7 @@ def _stay_behind(run: Run, item: Item) -> None:
     run.ledger.record([Effect(key=row.key, fields={"category": former}, former=item.key) for row in rows])
 
 
-def _send_members(run: Run, category: Key, server_id: str) -> None:
+def _send_members(run: ApplyRun, category: Key, server_id: str) -> None:
     """The service knows the category by another id than we do: its members are sent again in this run."""
     rows = [row for row in run.ledger.members([category.name]) if row.status is Status.ACTIVE]
     run.ledger.doubt([row.key for row in rows])
@@ -266,11 +268,11 @@ def _send_members(run: Run, category: Key, server_id: str) -> None:
         run.strays[row.key] = Item(leaves=(leave,), spell_name=row.key.name in row.body.keywords)
 
 
-async def _without_id(run: Run, call: str, item: Item) -> None:
+async def _without_id(run: ApplyRun, call: str, item: Item) -> None:
     """An update that is refused with its id is tried once without it."""
     body = spell(run, UPSERT_TAG_CATEGORIES, [item], with_ids=False)
     verdict = judge(UPSERT_TAG_CATEGORIES, 1, await run.send(UPSERT_TAG_CATEGORIES, call, body))
-    if isinstance(verdict, Refused):
+    if isinstance(verdict, RefusedCall):
         run.offenders[UPSERT_TAG_CATEGORIES.id] += 1
         run.failed(call, [item], CallError(verdict.message, UPSERT_TAG_CATEGORIES.id, 0, verdict.status))
     else:

@@ -34,7 +34,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     """What a run came to. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
 
     COMPLETE = "complete"
@@ -50,9 +50,9 @@ RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAG
 """What the history calls refused, by exit code: all but a misspelt command, and a key that the service refuses too."""
 
 
-def status_after(error: SyncengineError) -> Status:
+def status_after(error: SyncengineError) -> RunStatus:
     """How an apply stands that `error` ended before anything was applied."""
-    return Status.REFUSED if isinstance(error, REFUSALS) else Status.FAILED
+    return RunStatus.REFUSED if isinstance(error, REFUSALS) else RunStatus.FAILED
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Report:
     """All outcomes of one apply. `results` holds every change, in the plan's order."""
 
     plan: str | None
-    status: Status
+    status: RunStatus
     totals: Totals
     session: Session
     results: tuple[Result, ...]
@@ -111,7 +111,7 @@ class Report:
     @property
     def began(self) -> bool:
         """Whether anything can have been applied."""
-        return self.status not in (Status.FAILED, Status.REFUSED)
+        return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)
 
 
 class Told(Protocol):
@@ -172,7 +172,7 @@ def totals(results: Sequence[Result], requests: int, retries: int) -> Totals:
     )
 
 
-def status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> Status:
+def status_of(results: Sequence[Result], *, sweep_wanted: bool, session: Session) -> RunStatus:
     """COMPLETE only when everything was applied, the sweep included."""
     swept = not sweep_wanted or session.outcome == "completed"
-    return Status.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else Status.INCOMPLETE
+    return RunStatus.COMPLETE if swept and all(r.outcome is Outcome.APPLIED for r in results) else RunStatus.INCOMPLETE

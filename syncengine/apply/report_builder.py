@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from syncengine.apply.events import Event, ItemEnded, Remark, SessionEnded
-from syncengine.apply.report import Outcome, Report, Result, Session, Status, Tally, status_after, status_of, totals
+from syncengine.apply.report import Outcome, Report, Result, RunStatus, Session, Tally, status_after, status_of, totals
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.plan.model import Plan
 from syncengine.service.client import Traffic
@@ -40,7 +40,7 @@ class Chronicle:
         self.hear(Remark(code, message))
 
     @property
-    def status(self) -> Status:
+    def status(self) -> RunStatus:
         """How it stands once everything was sent that could be."""
         sweeps = self.plan is not None and self.plan.sweep is not None
         return status_of(self.results(), sweep_wanted=sweeps, session=self._session)
@@ -77,9 +77,9 @@ class Chronicle:
             diagnostics=(*planned, *self._remarks, *(error.diagnostics() if error else ())),
         )
 
-    def _status_after(self, error: SyncengineError | None) -> Status:
+    def _status_after(self, error: SyncengineError | None) -> RunStatus:
         if error is None:
             return self.status
         if self.traffic.reached:
-            return Status.INCOMPLETE
+            return RunStatus.INCOMPLETE
         return status_after(error)

@@ -23,11 +23,11 @@ from syncengine.service.operations import (
     UPSERT_TAGS,
     Operation,
 )
-from syncengine.state.journal import Failure, Intent, Settlement
+from syncengine.state.journal import CallFailure, Intent, Settlement
 from syncengine.state.landing import Attempt, Outstanding
 
 
-class Service(Protocol):
+class ServiceCaller(Protocol):
     """What applying needs of the service: one call, one answer."""
 
     @property
@@ -48,7 +48,7 @@ class Ledger(Protocol):
     def together(self) -> AbstractContextManager[None]: ...
     def intend(self, entries: Sequence[Intent]) -> None: ...
     def settle(self, entries: Sequence[Settlement]) -> None: ...
-    def fail(self, entries: Sequence[Failure]) -> None: ...
+    def fail(self, entries: Sequence[CallFailure]) -> None: ...
     def record(self, leaves: Sequence[Effect]) -> None: ...
     def doubt(self, keys: Iterable[Key]) -> None: ...
     def doubt_ids(self, categories: Iterable[Key]) -> None: ...
@@ -74,7 +74,7 @@ class Journal:
         self._ledger = ledger
         self._seconds = seconds
         self._settled: list[Settlement] = []
-        self._failed: list[Failure] = []
+        self._failed: list[CallFailure] = []
         self._under_way: dict[str, Intent] = {}
         self._given_up: dict[str, float] = {}
         self._ended: list[str] = []
@@ -93,7 +93,7 @@ class Journal:
 
     def fail(self, call: str, items: Sequence[Item], message: str) -> None:
         """Write that a call has no known good end for these items."""
-        self._failed.append(Failure(call, tuple(leave.key for leave in leaves_of(items)), message))
+        self._failed.append(CallFailure(call, tuple(leave.key for leave in leaves_of(items)), message))
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
@@ -140,7 +140,7 @@ def category_of(leave: Effect) -> str | None:
 
 
 @dataclass(slots=True)
-class Run:
+class ApplyRun:
     """One apply under way.
 
     `halt` says why nothing more is sent, `unauthorized` that it is the key. `category_ids` maps externalIds to the
@@ -154,7 +154,7 @@ class Run:
     `patience` is for calls that may still be executed.
     """
 
-    service: Service
+    service: ServiceCaller
     ledger: Ledger
     tell: Callable[[Event], None]
     stop: asyncio.Event

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from syncengine.apply.answers import Accepted, Refused, Unclear, judge
+from syncengine.apply.answers import Accepted, RefusedCall, Unclear, judge
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import Run
+from syncengine.apply.run import ApplyRun
 from syncengine.effects import Effect
 from syncengine.plan.calls import Item
 from syncengine.resource import Key
@@ -29,18 +29,18 @@ SPELLS: Mapping[str, Callable[[Effect], wire.JsonObject]] = {
 }
 
 
-async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
+async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wholes: Mapping[Key, Item]) -> None:
     """Send one intended item. `wholes` are the upserts of desired tags, for those that turn out not to be there."""
     if reason := run.halted:
         run.failed(call, [item], CallError(reason, operation.id), Outcome.SKIPPED)
         return
     answer = await run.send(operation, call, SPELLS[operation.id](item.leaves[0]))
     match judge(operation, 1, answer):
-        case Refused(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
+        case RefusedCall(message, 404) if operation.id in run.unproven and operation is not ADD_KEYWORDS:
             run.missing.append((operation, call, item, message))
-        case Refused(message, 404):
+        case RefusedCall(message, 404):
             _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
-        case Refused(message, status):
+        case RefusedCall(message, status):
             await _conclude_refused(run, operation, call, item, CallError(message, operation.id, status=status))
         case Unclear(message, status, reached):
             outcome = Outcome.UNKNOWN if reached else Outcome.SKIPPED
@@ -52,7 +52,7 @@ async def deliver(run: Run, operation: Operation, call: str, item: Item, wholes:
             raise AssertionError(f"{operation.id} has no item errors: {verdict}")
 
 
-def conclude_missing(run: Run, wholes: Mapping[Key, Item]) -> None:
+def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
     """Believe the 404s of a path only once it has answered with a 2xx: a mistyped one answers 404 for ever."""
     missing, run.missing = run.missing, []
     for operation, call, item, message in missing:
@@ -66,7 +66,9 @@ def conclude_missing(run: Run, wholes: Mapping[Key, Item]) -> None:
             _conclude_missing(run, operation, call, item, wholes.get(item.key), message)
 
 
-def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, whole: Item | None, message: str) -> None:
+def _conclude_missing(
+    run: ApplyRun, operation: Operation, call: str, item: Item, whole: Item | None, message: str
+) -> None:
     """What a delete wanted gone is gone; a desired tag that is not there as recorded is sent whole in this run."""
     if operation is ADD_KEYWORDS:
         error = CallError(message, operation.id, status=404)
@@ -80,7 +82,7 @@ def _conclude_missing(run: Run, operation: Operation, call: str, item: Item, who
             run.repairs[item.key] = whole
 
 
-async def _conclude_refused(run: Run, operation: Operation, call: str, item: Item, error: CallError) -> None:
+async def _conclude_refused(run: ApplyRun, operation: Operation, call: str, item: Item, error: CallError) -> None:
     run.failed(call, [item], error)
     if error.status == 401 or (error.status == 403 and await run.key_is_refused()):
         run.stop_unauthorized(error.message)

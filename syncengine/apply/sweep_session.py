@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from syncengine.apply.answers import Accepted, ItemsRefused, Refused, Unclear, judge
+from syncengine.apply.answers import Accepted, ItemsRefused, RefusedCall, Unclear, judge
 from syncengine.apply.batches import MAX_OFFENDERS, spell
 from syncengine.apply.events import SessionEnded, SessionOpened
 from syncengine.apply.report import CallError, Outcome
-from syncengine.apply.run import Run
+from syncengine.apply.run import ApplyRun
 from syncengine.plan.calls import Item
 from syncengine.plan.sweep import Sweep
 from syncengine.service.operations import (
@@ -61,13 +61,13 @@ class _Session:
         return end
 
 
-async def cancel_left_open(run: Run) -> None:
+async def cancel_left_open(run: ApplyRun) -> None:
     """Cancel sessions of runs that died; a cancel that fails blocks nothing (docs/planning.md 3.6)."""
     for session in run.ledger.open_sessions():
         await _cancel(run, session)
 
 
-async def perform(run: Run, sweep: Sweep) -> None:
+async def perform(run: ApplyRun, sweep: Sweep) -> None:
     """Upload all that stays, and complete; or cancel, keep the rows, and name what kept it from completing."""
     if obstacle := run.halted or _waits_in_vain(run, sweep):
         run.skipped(sweep.complete.items, obstacle)
@@ -86,12 +86,12 @@ async def perform(run: Run, sweep: Sweep) -> None:
     run.blocked_items(sweep.complete.items, removals, CallError(session.reason, COMPLETE_SYNC_SESSION.id))
 
 
-def _waits_in_vain(run: Run, sweep: Sweep) -> str | None:
+def _waits_in_vain(run: ApplyRun, sweep: Sweep) -> str | None:
     waiting = next((key for key in sweep.needs if key in run.blocked), None)
     return f"not started: {waiting} may still carry an activity type that would go" if waiting else None
 
 
-async def _one_session(run: Run, sweep: Sweep, number: int) -> tuple[End, _Session]:
+async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _Session]:
     session = _Session("", number)
     if (end := await _start(run, session)) is not End.OPEN:
         run.tell(SessionEnded("", None, session.reason))
@@ -112,22 +112,22 @@ async def _one_session(run: Run, sweep: Sweep, number: int) -> tuple[End, _Sessi
     return end, session
 
 
-async def _start(run: Run, session: _Session) -> End:
+async def _start(run: ApplyRun, session: _Session) -> End:
     verdict = judge(START_SYNC_SESSION, 0, await run.service.call(START_SYNC_SESSION))
     match verdict:
         case Accepted(data=data) if isinstance(started := data.get("syncSessionId"), str) and started:
             session.id = started
             return End.OPEN
-        case Refused(message, 401):
+        case RefusedCall(message, 401):
             run.stop_unauthorized(message)
             return session.end(End.CANCELLED, f"no session was started: {message}")
-        case Refused(message) | Unclear(message):
+        case RefusedCall(message) | Unclear(message):
             return session.end(End.CANCELLED, f"no session was started: {message}")
         case _:
             return session.end(End.CANCELLED, "no session was started: its id is missing in the answer")
 
 
-async def _upload(run: Run, session: _Session, planned: str, items: Sequence[Item]) -> End:
+async def _upload(run: ApplyRun, session: _Session, planned: str, items: Sequence[Item]) -> End:
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
     call = session.call(planned)
@@ -137,7 +137,7 @@ async def _upload(run: Run, session: _Session, planned: str, items: Sequence[Ite
     return end
 
 
-async def _send(run: Run, session: _Session, call: str, items: Sequence[Item]) -> End:
+async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Item]) -> End:
     """Send intended items in the session. OPEN only when all of them were acknowledged."""
     body = {**spell(run, UPLOAD_ACTIVITY_TYPES, items), "syncSessionId": session.id}
     verdict = judge(UPLOAD_ACTIVITY_TYPES, len(items), await run.send(UPLOAD_ACTIVITY_TYPES, call, body))
@@ -152,21 +152,21 @@ async def _send(run: Run, session: _Session, call: str, items: Sequence[Item]) -
         case ItemsRefused(errors):
             run.journal.fail(call, [item for i, item in enumerate(items) if i not in errors], "refused with others")
             return _fail_named(run, session, call, items, errors)
-        case Refused():
+        case RefusedCall():
             return await _refused(run, session, call, items, verdict)
         case Unclear(message):
             run.journal.fail(call, items, message)
             return session.end(End.CANCELLED, f"an upload has no known outcome: {message}")
 
 
-def _fail_named(run: Run, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str]) -> End:
+def _fail_named(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], errors: Mapping[int, str]) -> End:
     for index, words in errors.items():
         run.failed(call, [items[index]], CallError(words, UPLOAD_ACTIVITY_TYPES.id, index))
     index, words = next(iter(errors.items()))
     return session.end(End.CANCELLED, f"{items[index].key} was refused: {words}")
 
 
-async def _refused(run: Run, session: _Session, call: str, items: Sequence[Item], refused: Refused) -> End:
+async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], refused: RefusedCall) -> End:
     """A refusal without item errors: a dead session, unless a second session's first upload is refused as well."""
     fresh = session.number > 1 and not session.uploaded
     if session.halving or refused.status == 413 or (refused.status == 400 and fresh):
@@ -182,7 +182,7 @@ async def _refused(run: Run, session: _Session, call: str, items: Sequence[Item]
     return session.end(End.CANCELLED, refused.message)
 
 
-async def _halve(run: Run, session: _Session, call: str, items: Sequence[Item], refused: Refused) -> End:
+async def _halve(run: ApplyRun, session: _Session, call: str, items: Sequence[Item], refused: RefusedCall) -> End:
     if len(items) == 1 or session.offenders >= MAX_OFFENDERS:
         session.offenders += 1
         run.failed(call, items, CallError(refused.message, UPLOAD_ACTIVITY_TYPES.id, status=refused.status))
@@ -192,7 +192,7 @@ async def _halve(run: Run, session: _Session, call: str, items: Sequence[Item], 
     return next((end for end in ends if end is not End.OPEN), End.OPEN)
 
 
-async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
+async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
     """Complete. From a 400 or 404 nothing is concluded but that the session is gone (docs/planning.md 3.5)."""
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
@@ -205,11 +205,11 @@ async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
         case Accepted():
             run.applied(call, items)
             return End.COMPLETED
-        case Refused(message, status) if status in LOST:
+        case RefusedCall(message, status) if status in LOST:
             run.journal.fail(call, items, message)
             session.removals = Outcome.UNKNOWN
             return session.end(End.GONE, f"the session was gone: {message}")
-        case Refused(message, status):
+        case RefusedCall(message, status):
             run.journal.fail(call, items, message)
             session.removals = Outcome.FAILED
             if status == 401:
@@ -222,7 +222,7 @@ async def _complete(run: Run, session: _Session, sweep: Sweep) -> End:
             return session.end(End.UNKNOWN, f"whether the session was completed is unknown: {message}")
 
 
-async def _cancel(run: Run, session: str) -> None:
+async def _cancel(run: ApplyRun, session: str) -> None:
     answer = await run.service.call(CANCEL_SYNC_SESSION, {"syncSessionId": session})
     if answer.ok or answer.status in LOST:
         run.ledger.session_closed(session)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from msgspec import structs
 
-from syncengine.apply.report import Status
+from syncengine.apply.report import RunStatus
 from syncengine.cli.completion import files
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
@@ -28,7 +28,7 @@ from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied
 from syncengine.errors import ExitCode, LockHeld, Severity, SyncengineError, Usage
 from syncengine.plan.model import Plan
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.project import folder
 from syncengine.project.model import Project
@@ -140,7 +140,7 @@ class _Applying:
         planned = done.plan
         if planned is not None and self._shown is None:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
-            if not planned.changes_something and done.report.status is Status.COMPLETE:
+            if not planned.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
         if done.report.began:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
@@ -179,7 +179,7 @@ def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any])
     return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
 
 
-def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Request:
+def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:
     more = {name: chosen[name] for name in ("allow_older", "new_state", "max_errors", "lock_timeout")}
     return request_of("apply", project, given, paths, chosen, **more)
 

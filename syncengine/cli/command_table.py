@@ -9,38 +9,38 @@ from typing import NamedTuple
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import Group
+from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, global_options
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Where a command is, and what it does in a few words."""
 
     module: str
     help: str
 
 
-COMMANDS: Mapping[str, Entry] = {
-    "init": Entry("syncengine.cli.init", "Begin a project that plans and applies against the sandbox at once."),
-    "validate": Entry("syncengine.cli.validate", "Load and check everything, offline."),
-    "render": Entry("syncengine.cli.render", "Show what the manifests become, as a manifest."),
-    "plan": Entry("syncengine.cli.plan", "Show what would change."),
-    "show": Entry("syncengine.cli.show", "Show a saved plan again."),
-    "apply": Entry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
-    "state": Entry("syncengine.cli.state", "Look at the cached prior state, lock and mend it."),
-    "adopt": Entry("syncengine.cli.adopt", "Record what exists on the service already; nothing is sent."),
-    "fmt": Entry("syncengine.cli.fmt", "Give manifests their canonical layout."),
-    "serve": Entry("syncengine.cli.serve", "Reconcile, deliver posted time, report health, until stopped."),
-    "connector": Entry("syncengine.cli.connector", "Register this connector, check its key."),
-    "health": Entry("syncengine.cli.health", "Report or clear a health failure by hand."),
-    "time": Entry("syncengine.cli.time", "Posted time by hand: what came, where it went."),
-    "schema": Entry("syncengine.cli.schema", "Write the JSON Schemas of all formats."),
-    "sandbox": Entry("syncengine.cli.sandbox", "Run the embedded service in the foreground."),
-    "help": Entry("syncengine.cli.help", "Show the help of a command."),
+COMMANDS: Mapping[str, CommandEntry] = {
+    "init": CommandEntry("syncengine.cli.init", "Begin a project that plans and applies against the sandbox at once."),
+    "validate": CommandEntry("syncengine.cli.validate", "Load and check everything, offline."),
+    "render": CommandEntry("syncengine.cli.render", "Show what the manifests become, as a manifest."),
+    "plan": CommandEntry("syncengine.cli.plan", "Show what would change."),
+    "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),
+    "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
+    "state": CommandEntry("syncengine.cli.state", "Look at the cached prior state, lock and mend it."),
+    "adopt": CommandEntry("syncengine.cli.adopt", "Record what exists on the service already; nothing is sent."),
+    "fmt": CommandEntry("syncengine.cli.fmt", "Give manifests their canonical layout."),
+    "serve": CommandEntry("syncengine.cli.serve", "Reconcile, deliver posted time, report health, until stopped."),
+    "connector": CommandEntry("syncengine.cli.connector", "Register this connector, check its key."),
+    "health": CommandEntry("syncengine.cli.health", "Report or clear a health failure by hand."),
+    "time": CommandEntry("syncengine.cli.time", "Posted time by hand: what came, where it went."),
+    "schema": CommandEntry("syncengine.cli.schema", "Write the JSON Schemas of all formats."),
+    "sandbox": CommandEntry("syncengine.cli.sandbox", "Run the embedded service in the foreground."),
+    "help": CommandEntry("syncengine.cli.help", "Show the help of a command."),
 }
 
 
-class Program(Group):
+class Program(HelpfulGroup):
     """A group whose commands are modules, imported when one is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Group
+from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.service_call import calling
 from syncengine.render.escape import visible
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from syncengine.connector.registration import Registered
 
 
-@click.group(cls=Group)
+@click.group(cls=HelpfulGroup)
 def connector() -> None:
     """Register this connector, or check that the service accepts its key."""
 

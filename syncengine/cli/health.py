@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Group
+from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.service_call import calling
 
@@ -19,7 +19,7 @@ PUBLISHED = (
 """The interface's own names of them (docs/interface.md 2.7); UNKNOWN is the same."""
 
 
-@click.group(cls=Group)
+@click.group(cls=HelpfulGroup)
 def health() -> None:
     """Report or clear a health failure by hand."""
 
@@ -33,10 +33,10 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 
     TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
     """
-    from syncengine.connector.registration import ErrorType, Failure, by_hand
+    from syncengine.connector.registration import ErrorType, HealthFailure, by_hand
 
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
-    failure = Failure(type, message)
+    failure = HealthFailure(type, message)
     calling(given, lambda client, _: by_hand(client, failure))
     document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
     return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")

@@ -74,7 +74,7 @@ class Command(click.Command):
         write_example(ctx, formatter)
 
 
-class Group(click.Group):
+class HelpfulGroup(click.Group):
     """A group of such commands."""
 
     command_class = Command

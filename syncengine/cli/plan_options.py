@@ -10,7 +10,7 @@ import click
 
 from syncengine.cli.options import Globals, relative_paths
 from syncengine.cli.output import Output
-from syncengine.plan.request import Request
+from syncengine.plan.request import PlanRequest
 from syncengine.plan.scope import Scope
 from syncengine.project.model import Project
 from syncengine.project.schema import APPROVAL
@@ -20,7 +20,7 @@ SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 
 def request_of(
     command: str, project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
-) -> Request:
+) -> PlanRequest:
     """What the options ask of the engine. Usage errors for what contradicts itself."""
     selected = relative_paths(paths, given.folder, project.root)
     _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
@@ -32,7 +32,7 @@ def request_of(
     )
     if chosen["sweep"] and not scope.whole:
         raise click.UsageError("--sweep deletes what the whole team does not upload: it goes with no selection")
-    return Request(
+    return PlanRequest(
         command=command,
         scope=scope,
         sweep=chosen["sweep"],

@@ -32,7 +32,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine.plan.build import narrowed
     from syncengine.plan.diff import Action
     from syncengine.plan.planner import judged
-    from syncengine.plan.request import Request
+    from syncengine.plan.request import PlanRequest
     from syncengine.render.json import plan_document
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
@@ -44,7 +44,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project
-        planned = judged(planned, given.project(), Request("show"))
+        planned = judged(planned, given.project(), PlanRequest("show"))
     part = narrowed(
         planned,
         lambda change: (

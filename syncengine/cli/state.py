@@ -14,7 +14,7 @@ import click
 
 from syncengine.cli.completion import addresses, files
 from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Group
+from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
 from syncengine.cli.prompts import agreed
@@ -34,7 +34,7 @@ from syncengine.state.store import State, open_state
 HISTORY_RUNS = 50
 
 
-@click.group(cls=Group)
+@click.group(cls=HelpfulGroup)
 def state() -> None:
     """Look at the cached prior state, lock and mend it."""
 

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Command
-from syncengine.cli.help import Group as HelpfulGroup
+from syncengine.cli.help import Command, HelpfulGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
@@ -25,12 +24,12 @@ from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
 if TYPE_CHECKING:
     from syncengine.posted_time.content_changes import ContentChange
     from syncengine.project.model import Project
-    from syncengine.state.inbox import Entry, Inbox
+    from syncengine.state.inbox import Inbox, InboxEntry
 
 SERVICE = "syncengine.cli.time_service"
 
 
-class Part(NamedTuple):
+class TimeCommand(NamedTuple):
     """Where a command of the group is, and what it does in a few words."""
 
     module: str
@@ -38,21 +37,23 @@ class Part(NamedTuple):
     help: str
 
 
-PARTS: Mapping[str, Part] = {
-    "list": Part(SERVICE, "list_time", "List all posted time that the service has."),
-    "pull": Part("syncengine.cli.time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
-    "inbox": Part(__name__, "show_inbox", "Show what waits and what failed."),
-    "show": Part(__name__, "show_group", "Tell a group's whole story."),
-    "retry": Part(__name__, "retry", "Deliver groups again where they are missing."),
-    "redeliver": Part(__name__, "redeliver", "Deliver to one sink again."),
-    "audit": Part("syncengine.cli.time_audit", "audit_time", "Compare what the service lists with what sinks took."),
-    "preview": Part(__name__, "preview", "Render everything, send nothing."),
-    "register": Part(SERVICE, "register_time", "Have the service record posted time for us."),
-    "unregister": Part(SERVICE, "unregister_time", "End that."),
+PARTS: Mapping[str, TimeCommand] = {
+    "list": TimeCommand(SERVICE, "list_time", "List all posted time that the service has."),
+    "pull": TimeCommand("syncengine.cli.time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
+    "inbox": TimeCommand(__name__, "show_inbox", "Show what waits and what failed."),
+    "show": TimeCommand(__name__, "show_group", "Tell a group's whole story."),
+    "retry": TimeCommand(__name__, "retry", "Deliver groups again where they are missing."),
+    "redeliver": TimeCommand(__name__, "redeliver", "Deliver to one sink again."),
+    "audit": TimeCommand(
+        "syncengine.cli.time_audit", "audit_time", "Compare what the service lists with what sinks took."
+    ),
+    "preview": TimeCommand(__name__, "preview", "Render everything, send nothing."),
+    "register": TimeCommand(SERVICE, "register_time", "Have the service record posted time for us."),
+    "unregister": TimeCommand(SERVICE, "unregister_time", "End that."),
 }
 
 
-class Group(HelpfulGroup):
+class TimeGroup(HelpfulGroup):
     """A group whose commands are found in a table, and imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -71,7 +72,7 @@ class Group(HelpfulGroup):
             formatter.write_dl([(name, part.help) for name, part in PARTS.items()])
 
 
-@click.group(cls=Group)
+@click.group(cls=TimeGroup)
 def time() -> None:
     """Posted time by hand: what came, where it went, what the service was told."""
 
@@ -198,7 +199,7 @@ def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
     return found
 
 
-def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> Entry:
+def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:
     """The group; SyncengineError with the sentence `unless` where there is none."""
     entry = inbox.entry(group_id)
     if entry is None:
@@ -330,7 +331,7 @@ def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     project = given.project()
     delivery = Delivery.of(project, os.environ)
 
-    async def delivering() -> list[Entry]:
+    async def delivering() -> list[InboxEntry]:
         async with delivery:
             with delivery.inbox.lease(Holder.here("time retry", os.environ), wait=0):
                 if ids:

@@ -48,7 +48,7 @@ def audit_time(given: Globals, format: str, since: float) -> int:
 
 
 async def _audited(client: Client, project: Project, since: float) -> tuple[Audit, Listing, Targets]:
-    from syncengine.posted_time.audit import Known, Listed, Taken, audit
+    from syncengine.posted_time.audit import AuditReceipt, Known, Listed, audit
     from syncengine.posted_time.group import read_group
     from syncengine.posted_time.listing import listing
     from syncengine.posted_time.target_receipts import ask_targets
@@ -61,7 +61,7 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
     taken = [one for signed in targets.taken.values() for one in signed]
     with open_inbox(project.state, write=False) as inbox:
         for sink in sinks.keys() - targets.taken.keys():
-            taken += [Taken(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
+            taken += [AuditReceipt(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
         known = {
             entry.group_id: Known(entry.state, entry.outcome, frozenset(made.sink for made in entry.deliveries))
             for entry in inbox.entries()

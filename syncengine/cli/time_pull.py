@@ -34,9 +34,9 @@ PULL_FORMAT = "syncengine.pull/v1"
 @printing_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
-    from syncengine.posted_time.events import Acknowledged, Taken, Unusable, Waiting
+    from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
     from syncengine.posted_time.pull import SINK
-    from syncengine.posted_time.verdict import Outcome
+    from syncengine.posted_time.verdict import PostedTimeStatus
     from syncengine.service.posted_time import fetch_query
 
     fetch_query(limit)
@@ -49,9 +49,9 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
             Output(given, given.folder).say(trouble, level="error")
     text = _text(taken, heard) if has_fetched else "Nothing was fetched.\n"
     show(given, format, _document(taken, heard, told, has_fetched), text)
-    all_well = all(event.verdict.outcome is not Outcome.TROUBLE and event.group_id in heard for event in taken)
+    all_well = all(event.verdict.outcome is not PostedTimeStatus.TROUBLE and event.group_id in heard for event in taken)
     went_wrong = any(
-        isinstance(event, Unusable) or (isinstance(event, Waiting) and event.what in ("fetch", "take", SINK))
+        isinstance(event, Unusable) or (isinstance(event, RetryLater) and event.what in ("fetch", "take", SINK))
         for event in told
     )
     return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
@@ -61,7 +61,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     from syncengine.connector.connection import prove_team, stopping_on_signals
     from syncengine.connector.registration import settings_of
     from syncengine.posted_time.delivery import Delivery
-    from syncengine.posted_time.events import Waiting
+    from syncengine.posted_time.events import RetryLater
     from syncengine.posted_time.pull import pull
     from syncengine.state.holder import Holder
     from syncengine.state.inbox_states import FETCH
@@ -72,7 +72,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     delivery = Delivery.of(project, os.environ)
 
     def say(why: str) -> None:
-        told.append(Waiting("registration", why, 0.0))
+        told.append(RetryLater("registration", why, 0.0))
 
     delivery.configure(await settings_of(client, time.time(), project.service.connector_type, say))
     with stopping_on_signals(stop):
@@ -108,13 +108,13 @@ def _section(project: Project) -> PostedTimeSection:
 async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) -> None:
     """Tell users of sinks that are down, or that all are well; of one in doubt there is nothing to say."""
     from syncengine.connector.registration import HealthReporter
-    from syncengine.posted_time.events import Waiting
+    from syncengine.posted_time.events import RetryLater
 
     if delivery.is_cautious and not delivery.reported:
         return
     answer = await HealthReporter(client).tell(delivery.reported)
     if not answer.ok:
-        told.append(Waiting("health", f"the service did not take our health: {answer.said}", 0.0))
+        told.append(RetryLater("health", f"the service did not take our health: {answer.said}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:
@@ -128,11 +128,11 @@ def _remember(project: Project, name: str) -> None:
 
 def _troubles(told: list[Event]) -> Iterator[str]:
     """What went wrong, in sentences."""
-    from syncengine.posted_time.events import GivenUp, Unusable, Waiting
+    from syncengine.posted_time.events import GivenUp, RetryLater, Unusable
 
     for event in told:
         match event:
-            case Waiting(what, why, _):
+            case RetryLater(what, why, _):
                 yield f"{what}: {why}"
             case Unusable(why):
                 yield why

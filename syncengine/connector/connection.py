@@ -19,7 +19,7 @@ AGAIN = "repeat unchanged once it answers"
 RIGHT_PLACE = f"if `service.baseUrl` is right, {AGAIN}"
 
 
-class Key:
+class ApiKey:
     """The project's API key, looked up once, and anew when asked for a fresh one."""
 
     def __init__(self, project: Project) -> None:
@@ -34,7 +34,7 @@ class Key:
 
 def client_of(project: Project, base_url: str, conduct: Conduct | None = None) -> Client:
     """A client for the project's service, which answers at `base_url`."""
-    return Client(base_url, Key(project), endpoints=endpoints_of(project), conduct=conduct)
+    return Client(base_url, ApiKey(project), endpoints=endpoints_of(project), conduct=conduct)
 
 
 def unproven_paths(project: Project, state: State) -> dict[str, str]:

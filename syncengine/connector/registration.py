@@ -146,20 +146,20 @@ def _registered(data: Mapping[str, Any], shown: Callable[[str], str]) -> Registe
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class HealthFailure:
     """What users who post time are told until it is rescinded."""
 
     type: ErrorType
     message: str | None = None
 
 
-def failure_of(troubles: Sequence[SinkTrouble]) -> Failure:
+def failure_of(troubles: Sequence[SinkTrouble]) -> HealthFailure:
     """One failure for all sinks that are down: the first one's type, everybody's words."""
     message = " ".join(dict.fromkeys(trouble.message for trouble in troubles))
-    return Failure(ERROR_TYPES[troubles[0].kind], message)
+    return HealthFailure(ERROR_TYPES[troubles[0].kind], message)
 
 
-async def report_failure(client: Client, failure: Failure) -> Answer:
+async def report_failure(client: Client, failure: HealthFailure) -> Answer:
     given = {"errorType": failure.type.value, "userErrorMessage": failure.message}
     return await client.call(REPORT_HEALTH_FAILURE, {name: value for name, value in given.items() if value})
 
@@ -191,7 +191,7 @@ class HealthReporter:
         return self._said != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 
-async def by_hand(client: Client, failure: Failure | None) -> None:
+async def by_hand(client: Client, failure: HealthFailure | None) -> None:
     """Report or rescind for somebody who asked for it; SyncengineError when the service does not take it."""
     operation = REPORT_HEALTH_FAILURE if failure else RESCIND_HEALTH_FAILURE
     answer = await (report_failure(client, failure) if failure else rescind_failure(client))

@@ -25,7 +25,7 @@ from syncengine.document.fast_values import (
     KEY,
     QUOTES,
     SKIPPED,
-    Uncertain,
+    NotPlain,
     list_of,
     map_of,
     scalar,
@@ -43,7 +43,7 @@ The texts hold no control characters, and the keys of a dict are interned.
 """
 
 
-class Shape(Enum):
+class PlainShape(Enum):
     """How the value of a field is written."""
 
     TEXT = "text"
@@ -55,14 +55,14 @@ class Shape(Enum):
 class Field:
     """A field that can be read here. Without `convert` a text is the value."""
 
-    shape: Shape
+    shape: PlainShape
     convert: Convert | None = None
 
 
 Sections = Mapping[str, Mapping[str, Field]]
 
 
-class Item(NamedTuple):
+class PlainItem(NamedTuple):
     """One resource as it is written; `line` and `column` of its first key, from 1."""
 
     section: str
@@ -83,7 +83,7 @@ class Slice(NamedTuple):
 
 
 class Plain(NamedTuple):
-    items: list[Item]
+    items: list[PlainItem]
     defaults: Slice | None
 
 
@@ -106,7 +106,7 @@ def _read(text: str, sections: Sections) -> Plain | None:
     reading = _Reading(text, sections)
     try:
         reading.run()
-    except Uncertain:
+    except NotPlain:
         return None
     return Plain(reading.items, reading.defaults)
 
@@ -141,14 +141,14 @@ class _Grid:
         optional = "".join(f"(?:{line}{other})?" for other in others)
         return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
 
-    def _value(self, shape: Shape) -> str:
+    def _value(self, shape: PlainShape) -> str:
         """What may follow the `:` of a field: one group. Flow lists and maps are looked at when they are taken apart.
 
         The second form of those is for texts with a bracket.
         """
-        if shape is Shape.TEXT:
+        if shape is PlainShape.TEXT:
             return f" ++({scalar(self.indent, self.double)})"
-        if shape is Shape.LIST:
+        if shape is PlainShape.LIST:
             return rf"( ++\[[^\]]*+\](?=\n)| ++\[[^\n]*+(?<=\])|{self._blocks('- ', '', '  ', '    ')})"
         return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
 
@@ -173,14 +173,14 @@ def _take(field: Field) -> Take | None:
     convert = field.convert
     if convert is None:
         return _TAKES[field.shape]
-    if field.shape is Shape.TEXT:
+    if field.shape is PlainShape.TEXT:
         return lambda token: convert(text_of(token), token[0] in QUOTES)
-    if field.shape is Shape.LIST:
+    if field.shape is PlainShape.LIST:
         return lambda written: convert(list_of(written))
     return lambda written: convert(map_of(written))
 
 
-_TAKES: dict[Shape, Take | None] = {Shape.TEXT: None, Shape.LIST: list_of, Shape.MAP: map_of}
+_TAKES: dict[PlainShape, Take | None] = {PlainShape.TEXT: None, PlainShape.LIST: list_of, PlainShape.MAP: map_of}
 
 
 class _Layout(NamedTuple):
@@ -201,7 +201,7 @@ class _Layouts:
     def of(self, keys: tuple[str, ...]) -> _Layout:
         """The layout for these keys, which must be known, and each of them once."""
         if not keys or not self.grid.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
-            raise Uncertain
+            raise NotPlain
         orders = [_merged(layout.order, keys) for layout in self.made]
         for layout, order in zip(self.made, orders, strict=True):
             if order == layout.order:
@@ -210,7 +210,7 @@ class _Layouts:
 
     def _new(self, order: tuple[str, ...]) -> _Layout:
         if len(self.made) >= MAX_LAYOUTS:
-            raise Uncertain
+            raise NotPlain
         fields = [self.grid.fields[name] for name in order]
         layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)))
         self.made.insert(0, layout)
@@ -241,7 +241,7 @@ class _Reading:
         self.between = f"{BETWEEN}*+" if "#" in text or "\n\n" in text else ""
         self.double = DOUBLE_UNESCAPED if "\\" in text else DOUBLE
         self.pos, self.line = 0, 1
-        self.items: list[Item] = []
+        self.items: list[PlainItem] = []
         self.defaults: Slice | None = None
         self.met = set[str]()
 
@@ -249,7 +249,7 @@ class _Reading:
         self._skip()
         while self.pos < len(self.text) - 1:
             if (found := _SECTION.match(self.text, self.pos)) is None or found[1] in self.met:
-                raise Uncertain
+                raise NotPlain
             self.met.add(found[1])
             if found[1] == "defaults":
                 self._defaults()
@@ -267,14 +267,14 @@ class _Reading:
 
     def _defaults(self) -> None:
         if (found := _DEFAULTS.match(self.text, self.pos)) is None:
-            raise Uncertain
+            raise NotPlain
         self.defaults = Slice(found.group()[1:] + "\n", self.line)
         self._go(found.end())
 
     def _section(self, found: re.Match[str]) -> None:
         section, rest = found[1], found[2]
         if section not in self.sections or rest not in ("", " []"):
-            raise Uncertain
+            raise NotPlain
         self._go(found.end())
         if not rest:
             self._items(section)
@@ -295,8 +295,8 @@ class _Reading:
                 layout = layouts.of(grid.keys(text, self.pos))
                 match, pos, line = layout.match, self.pos, self.line
                 if (found := match(text, pos)) is None:
-                    raise Uncertain
-            self.items.append(Item(section, line, column, _values(layout, found)))
+                    raise NotPlain
+            self.items.append(PlainItem(section, line, column, _values(layout, found)))
             end = found.end()
             line += text.count("\n", pos, end)
             pos = end
@@ -305,7 +305,7 @@ class _Reading:
         """As the first item of a section stands, all must."""
         first = _FIRST_ITEM.match(self.text, self.pos)
         if first is None:
-            raise Uncertain
+            raise NotPlain
         indent = " " * (len(first[1]) + 1 + len(first[2]))
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
 
@@ -319,7 +319,7 @@ def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:
         if take is not None:
             value = take(written)
             if value is None:
-                raise Uncertain
+                raise NotPlain
         elif "\n" in written or written[0] == "'":
             value = text_of(written)
         else:

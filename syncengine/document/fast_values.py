@@ -1,6 +1,6 @@
 """A value as it is written in a boring file → text, list or map; pure.
 
-What the expressions of `fast_reader` have matched is taken apart here; whatever is not certain raises `Uncertain`.
+What the expressions of `fast_reader` have matched is taken apart here; whatever is not certain raises `NotPlain`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 from functools import lru_cache
 
 
-class Uncertain(Exception):
+class NotPlain(Exception):
     """Something that is not boring."""
 
 
@@ -58,7 +58,7 @@ def _folded(text: str) -> str:
     """Several lines as one. No line may be empty or start at the left margin, and only the last may end in blanks."""
     first, *others = text.split("\n")
     if " \n" in text or not all(line.startswith(" ") and line.strip(" ") for line in others):
-        raise Uncertain
+        raise NotPlain
     return " ".join([first, *[line.lstrip(" ") for line in others]])
 
 
@@ -72,7 +72,7 @@ def list_of(written: str) -> list[str]:
             return texts
     found = _FLOW_ITEMS.findall(written, written.index("[") + 1, len(written) - 1)
     if "\n" in written or (found and found[-1][-1]):
-        raise Uncertain
+        raise NotPlain
     return [text_of(token) for token, _ in found]
 
 
@@ -92,12 +92,12 @@ def map_of(written: str) -> dict[str, str]:
         return _block_map(written)
     pairs = _FLOW_PAIRS.findall(written, written.index("{") + 1, len(written) - 1)
     if "\n" in written or "\\" in written or (pairs and pairs[-1][-1]):
-        raise Uncertain
+        raise NotPlain
     if "'" in written:
         pairs = [(name, quoted or (token and text_of(token)), "", "") for name, quoted, token, _ in pairs]
     found = {_name(name): quoted or token for name, quoted, token, _ in pairs}
     if len(found) < len(pairs):
-        raise Uncertain
+        raise NotPlain
     return found
 
 
@@ -107,7 +107,7 @@ def _block_map(written: str) -> dict[str, str]:
         pairs = _entries(_indent_of(written), f"({KEY}): ++").findall(written)
     found = {_name(name): text_of(token) for name, token in pairs}
     if len(found) < len(pairs):
-        raise Uncertain
+        raise NotPlain
     return found
 
 
@@ -115,7 +115,7 @@ def _block_map(written: str) -> dict[str, str]:
 def _name(token: str) -> str:
     """Interned, as thousands of items share them."""
     if not _A_KEY.fullmatch(token):
-        raise Uncertain
+        raise NotPlain
     return sys.intern(text_of(token))
 
 

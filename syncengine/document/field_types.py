@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.fast_reader import Field as PlainField
-from syncengine.document.fast_reader import Shape
+from syncengine.document.fast_reader import PlainShape
 from syncengine.document.model import JsonSchema
 from syncengine.document.nodes import Mark, Scalar
 from syncengine.document.scalar_readers import (
@@ -69,34 +69,34 @@ def by_reader(reader: Reader) -> PlainField:
         value = reader(Scalar(text, cast("Mark", _NOWHERE), '"' if quoted else ""), Collector(""))
         return None if value is INVALID else value
 
-    return PlainField(Shape.TEXT, convert)
+    return PlainField(PlainShape.TEXT, convert)
 
 
 def plain_text(reader: Reader) -> PlainField:
     """A line or prose: without control characters there is nothing to ask."""
-    return PlainField(Shape.TEXT)
+    return PlainField(PlainShape.TEXT)
 
 
 def plain_filled(reader: Reader) -> PlainField:
-    return PlainField(Shape.TEXT, lambda text, quoted: text if says_something(text) else None)
+    return PlainField(PlainShape.TEXT, lambda text, quoted: text if says_something(text) else None)
 
 
 def plain_link(reader: Reader) -> PlainField:
-    return PlainField(Shape.TEXT, lambda text, quoted: text if is_web_link(text) else None)
+    return PlainField(PlainShape.TEXT, lambda text, quoted: text if is_web_link(text) else None)
 
 
 def plain_identity(reader: Reader) -> PlainField:
-    return PlainField(Shape.TEXT, lambda text, quoted: text if text and has_no_blanks_around(text) else None)
+    return PlainField(PlainShape.TEXT, lambda text, quoted: text if text and has_no_blanks_around(text) else None)
 
 
 def plain_words(reader: Reader) -> PlainField:
     """A list of filled lines."""
-    return PlainField(Shape.LIST, lambda found: distinct(found) if all(map(says_something, found)) else None)
+    return PlainField(PlainShape.LIST, lambda found: distinct(found) if all(map(says_something, found)) else None)
 
 
 def plain_texts(reader: Reader) -> PlainField:
     """The names must be filled, the texts can be any."""
-    return PlainField(Shape.MAP, lambda found: found if all(map(says_something, found)) else None)
+    return PlainField(PlainShape.MAP, lambda found: found if all(map(says_something, found)) else None)
 
 
 def scalar_schema(pattern: str) -> dict[str, Any]:

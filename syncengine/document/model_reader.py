@@ -19,7 +19,7 @@ from syncengine.document.diagnostics import INVALID, Collector, nearest
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed
-from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence
 from syncengine.document.scalar_readers import Reader, refused
 from syncengine.document.scalar_readers import shown as shown
 
@@ -151,6 +151,6 @@ def unexamined(name: str) -> Reader:
     """Sections of later stations: the node itself, for whoever reads it."""
 
     def read(node: Node, findings: Collector) -> Any:
-        return INVALID if isinstance(node, Refused) else node
+        return INVALID if isinstance(node, RefusedNode) else node
 
     return read

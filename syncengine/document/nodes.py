@@ -52,14 +52,14 @@ class Mapping:
 
 
 @dataclass(slots=True)
-class Refused:
+class RefusedNode:
     """A node that the reader has already complained about, so that nobody does it again."""
 
     text: ClassVar[None] = None
     mark: Mark
 
 
-Node = Scalar | Sequence | Mapping | Refused
+Node = Scalar | Sequence | Mapping | RefusedNode
 
 
 def place(node: Node) -> tuple[int, int]:
@@ -75,7 +75,7 @@ def scalars(root: Node) -> Iterator[Scalar]:
 
 def is_whole(root: Node) -> bool:
     """Whether nothing in it was refused."""
-    return not any(isinstance(node, Refused) for node in _nodes(root))
+    return not any(isinstance(node, RefusedNode) for node in _nodes(root))
 
 
 def _nodes(root: Node) -> Iterator[Node]:
@@ -83,7 +83,7 @@ def _nodes(root: Node) -> Iterator[Node]:
     waiting, met = [root], set[int]()
     while waiting:
         node = waiting.pop()
-        if isinstance(node, Scalar | Refused):
+        if isinstance(node, Scalar | RefusedNode):
             yield node
         elif id(node) not in met:
             met.add(id(node))

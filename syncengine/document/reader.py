@@ -18,7 +18,7 @@ from yaml.reader import ReaderError
 
 from syncengine.document import yaml_errors
 from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Mapping, Mark, Node, Refused, Scalar, Sequence, quoted, scalars
+from syncengine.document.nodes import Mapping, Mark, Node, RefusedNode, Scalar, Sequence, quoted, scalars
 from syncengine.document.text import Repaired, decoded, lines_of, repaired
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -182,9 +182,9 @@ class _Building:
             keys, values = self._checked(keys, values)
         # An unquoted {{ … }} is one mistake: what is left of it is not worth another.
         lost = names == {None} and not keys
-        self._closes(Refused(mark) if lost else Mapping(cast("list[Scalar]", keys), values, mark))
+        self._closes(RefusedNode(mark) if lost else Mapping(cast("list[Scalar]", keys), values, mark))
 
-    def _closes(self, node: Sequence | Mapping | Refused) -> None:
+    def _closes(self, node: Sequence | Mapping | RefusedNode) -> None:
         outer, event, nodes_before = self.stack.pop()
         self.nodes += len(self.items)
         result = node if event.tag is None else self._tagged(node, event.tag, event.start_mark)
@@ -221,7 +221,7 @@ class _Building:
                 mark,
                 f"the tag {quoted(tag)} is not supported here; remove it, or quote text that starts with `!`",
             )
-            return Refused(mark)
+            return RefusedNode(mark)
         if isinstance(node, Scalar):
             node.style = style
         return node  # fmt: skip
@@ -264,7 +264,7 @@ class _Building:
 
     def _refuse(self, code: str, mark: Mark, message: str) -> None:
         self._error(code, mark, message)
-        self.items.append(Refused(mark))
+        self.items.append(RefusedNode(mark))
 
     def _hopeless(self, code: str, mark: Mark, message: str) -> None:
         self._error(code, mark, message)

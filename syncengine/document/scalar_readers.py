@@ -16,7 +16,7 @@ from syncengine.document.nodes import (
     PLAIN_NULLS,
     Mapping,
     Node,
-    Refused,
+    RefusedNode,
     Scalar,
     Sequence,
     described,
@@ -31,7 +31,7 @@ Reader = Callable[[Node, Collector], Any]
 
 def refused(node: Node, findings: Collector, name: str, expected: str, empty: str = '""') -> Invalid:
     """Report a node of the wrong type; `empty` is how the field is written when it holds nothing."""
-    if isinstance(node, Refused):
+    if isinstance(node, RefusedNode):
         return INVALID
     if isinstance(node, Scalar) and node.is_null:
         written = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"

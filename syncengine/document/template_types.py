@@ -14,7 +14,7 @@ from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader
-from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.scalar_readers import Reader, called, identity, is_text, prose, refused, whole_number
 from syncengine.document.setting_types import (
     USE_REFERENCE,
@@ -101,7 +101,7 @@ def parameters(name: str) -> Reader:
             if isinstance(value, Mapping | Sequence):
                 findings.error("wrong-type", value, f"a value of `{name}` must be text, a number, true, false or null")
         found = value_of(node, findings)
-        return INVALID if any(isinstance(value, Mapping | Sequence | Refused) for value in node.values) else found
+        return INVALID if any(isinstance(value, Mapping | Sequence | RefusedNode) for value in node.values) else found
 
     return read
 

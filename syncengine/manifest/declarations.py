@@ -12,7 +12,7 @@ from typing import Any
 from syncengine.document.diagnostics import INVALID, Collector, nearest, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Refused, Scalar, Sequence, described, place
+from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, place
 from syncengine.document.reader import Documents
 from syncengine.document.scalar_readers import refused
 from syncengine.manifest.schema import (
@@ -120,7 +120,7 @@ class _Reading:
     def document(self, root: Node) -> None:
         if not isinstance(root, MappingNode):
             self.whole = False
-            if not isinstance(root, Refused):
+            if not isinstance(root, RefusedNode):
                 sections = ", ".join(f"`{name}:`" for name in MANIFEST_SECTIONS)
                 self.findings.error(
                     "wrong-type", root, f"a manifest holds sections ({sections}), not {described(root)}"

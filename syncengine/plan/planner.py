@@ -29,7 +29,7 @@ from syncengine.plan.gate import Approval, Earlier, Loss, counted
 from syncengine.plan.incremental import IncrementalPlan, plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.plan.scope import Scope
 from syncengine.plan.state_checks import state_warnings
 from syncengine.project import git
@@ -50,28 +50,30 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 """Warnings that compare two tags."""
 
 
-class Checked(NamedTuple):
+class CheckedManifests(NamedTuple):
     """Manifests without errors; `wanted` None where that is known without reading them all."""
 
     manifests: ManifestSet
     wanted: Desired | None = None
 
 
-def checked(project: Project, request: Request, around: Runtime) -> Checked:
+def checked(project: Project, request: PlanRequest, around: Runtime) -> CheckedManifests:
     """The manifests of a project, before anything is begun; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
-        return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
+        return CheckedManifests(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
-            return Checked(manifests)
+            return CheckedManifests(manifests)
         with recollection(project.state, around.now) as state:
             facts = state.facts()
             how = (options_of(project, request), _basis(project, facts, around))
-            if _Remembering(Checked(manifests), state, cache, *how).short_way(facts, request, digests):
-                return Checked(manifests)
-        return Checked(manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests)))
+            if _Remembering(CheckedManifests(manifests), state, cache, *how).short_way(facts, request, digests):
+                return CheckedManifests(manifests)
+        return CheckedManifests(
+            manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
+        )
 
 
 class Valid(NamedTuple):
@@ -108,16 +110,18 @@ def _valid(wanted: Desired) -> Valid:
     return Valid(len(wanted.resources), len(wanted.files), wanted.diagnostics)
 
 
-def make_plan(project: Project, request: Request, around: Runtime) -> Plan:
+def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
-    found = Checked(manifest_set(project))
+    found = CheckedManifests(manifest_set(project))
     with recollection(project.state, around.now) as state:
         planned = plan_in(state, found, project, request, around)
         said = state_warnings(project, state.facts(), planned.basis.commit, exists=state.exists)
         return replace(planned, diagnostics=(*said, *planned.diagnostics))
 
 
-def plan_in(state: StateReader, found: Checked, project: Project, request: Request, around: Runtime) -> Plan:
+def plan_in(
+    state: StateReader, found: CheckedManifests, project: Project, request: PlanRequest, around: Runtime
+) -> Plan:
     """Plan in a state that is open already."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
         message = "there is no folder manifests/, and the state records what it declared: without it all would go"
@@ -175,13 +179,13 @@ def _pending(name: str) -> str:
 class _Remembering:
     """One planning with a cache."""
 
-    found: Checked
+    found: CheckedManifests
     state: StateReader
     cache: ManifestCache
     options: Options
     basis: Basis
 
-    def plan(self, facts: Facts, request: Request) -> Plan:
+    def plan(self, facts: Facts, request: PlanRequest) -> Plan:
         digests = None if self.found.wanted else digests_of(self.found.manifests.files, self.cache)
         since = self.short_way(facts, request, digests) or self._long_way(digests)
         return self._remembered(self._name, since, facts) if self._is_plain(request) else since.plan
@@ -191,10 +195,10 @@ class _Remembering:
         """What is settled is settled for a service and a policy."""
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
-    def _is_plain(self, request: Request) -> bool:
+    def _is_plain(self, request: PlanRequest) -> bool:
         return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
 
-    def short_way(self, facts: Facts, request: Request, digests: Sequence[str] | None) -> IncrementalPlan | None:
+    def short_way(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> IncrementalPlan | None:
         """The plan of what changed since the settled one; None where there is none, or that is not enough."""
         settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
         if settled is None or digests is None or settled.generation != facts.generation:
@@ -277,7 +281,7 @@ def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
     )
 
 
-def options_of(project: Project, request: Request) -> Options:
+def options_of(project: Project, request: PlanRequest) -> Options:
     """How the project and the request want it planned."""
     policy = project.policy
     rules = Rules(
@@ -295,12 +299,12 @@ def options_of(project: Project, request: Request) -> Options:
     )
 
 
-def judged(planned: Plan, project: Project, request: Request) -> Plan:
+def judged(planned: Plan, project: Project, request: PlanRequest) -> Plan:
     """The plan with its gate judged by every approval at hand (docs/planning.md 5). A saved plan holds no judgement."""
     return replace(planned, gate=planned.gate.judged(_approvals_of(project, request)))
 
 
-def _approvals_of(project: Project, request: Request) -> Iterator[Approval]:
+def _approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
     """From the command line, the project file and the environment."""
     yield from (Approval(text, "--approve-deletes") for text in request.approvals)
     for text in project.approvals:

@@ -12,7 +12,7 @@ from syncengine.plan.diff import ALTERNATIVES, Action, Change, FieldChange, is_c
 from syncengine.plan.gate import ALWAYS_ASKS, LEAVES_AS, Earlier, Loss, is_ours, losses_of
 from syncengine.resource import Recorded, Status
 from syncengine.state.info import StateReader
-from syncengine.state.removals import Removal
+from syncengine.state.removals import RemovalLine
 
 WINDOW = 86_400.0
 """Seconds for which a removal that nobody approved counts."""
@@ -35,19 +35,19 @@ def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
     }
 
 
-def _unapproved(removals: Iterable[Removal]) -> dict[Loss, float]:
+def _unapproved(removals: Iterable[RemovalLine]) -> dict[Loss, float]:
     """When each thing was taken; the last run that took it decides whether that was approved."""
     last = {loss: removal for removal in removals for loss in _losses(removal) if loss.of not in ALWAYS_ASKS}
     return {loss: removal.at for loss, removal in last.items() if not removal.approved}
 
 
-def _losses(removal: Removal) -> Iterator[Loss]:
+def _losses(removal: RemovalLine) -> Iterator[Loss]:
     """A resource that leaves is one loss, whichever way it takes."""
     for loss in losses_of(_change(removal)):
         yield replace(loss, what="") if loss.of in LEAVES_AS.values() else loss
 
 
-def _change(removal: Removal) -> Change:
+def _change(removal: RemovalLine) -> Change:
     """The change that a line tells of; of one without a call, only whether the resource leaves."""
     key, detail = removal.key, removal.detail
     before, after = detail.status or (None, None)

@@ -30,7 +30,7 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PlanRequest:
     """What a user asks of planning and applying.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead

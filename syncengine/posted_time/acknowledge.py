@@ -10,7 +10,7 @@ from typing import Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
-from syncengine.posted_time.events import Acknowledged, GivenUp, Tell, Waiting
+from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
@@ -146,7 +146,7 @@ class Acknowledging:
     def _waits(self, what: str, why: str, back_off: BackOff, answer: Answer | None) -> float:
         self._down |= back_off is self._service
         seconds = back_off.after(answer.retry_after if answer else None)
-        self.tell(Waiting(what, why, seconds))
+        self.tell(RetryLater(what, why, seconds))
         return seconds
 
     def _until_due(self, waiting: Iterable[Acknowledgement]) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from syncengine.posted_time.shares import suffixes, tag_of
 from syncengine.state.inbox_entries import sink_of
-from syncengine.state.inbox_states import GroupState, Outcome
+from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 
 PENDING = "PENDING"
 """The one stored status that the interface shows; that of what was posted is SUCCESS (docs/service.md §2)."""
@@ -30,7 +30,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class AuditReceipt:
     """That a sink took a group under a key: its own name, or that and one tag. `at` in seconds since epoch."""
 
     group_id: str
@@ -65,12 +65,12 @@ class Known:
     """What the inbox knows of a group: its state, the last answer to the service, the keys that it was given under."""
 
     state: GroupState
-    outcome: Outcome | None
+    outcome: PostedTimeStatus | None
     keys: frozenset[str] = frozenset()
 
     @property
     def is_refused(self) -> bool:
-        return self.outcome not in (None, Outcome.SUCCESS)
+        return self.outcome not in (None, PostedTimeStatus.SUCCESS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Audit:
 
 def audit(
     listed: Iterable[Listed],
-    taken: Iterable[Taken],
+    taken: Iterable[AuditReceipt],
     sinks: Mapping[str, bool],
     known: Mapping[str, Known],
     since: float,
@@ -132,14 +132,14 @@ def audit(
     others = [
         Other(group.group_id, group.status, group.submitted, known.get(group.group_id), _takers(group, sinks, receipts))
         for group in recent
-        if group.status != Outcome.SUCCESS
+        if group.status != PostedTimeStatus.SUCCESS
     ]
     return Audit(len(recent), len(posted), tuple(lacking), tuple(unposted), tuple(others))
 
 
 def _is_posted(group: Listed, known: Known | None) -> bool:
-    if group.status in (PENDING, Outcome.SUCCESS):
-        return group.status == Outcome.SUCCESS
+    if group.status in (PENDING, PostedTimeStatus.SUCCESS):
+        return group.status == PostedTimeStatus.SUCCESS
     return known is None or not known.is_refused
 
 
@@ -152,7 +152,7 @@ def _parts(sink: str, group: Listed, known: Known | None, each_tag: bool) -> Map
     return keys
 
 
-def _unposted(receipt: Taken, group: Listed | None) -> Unposted:
+def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
     sink = sink_of(receipt.key)
     tag = tag_of(receipt.key, sink, group.tags) if group and receipt.key != sink else None
     return Unposted(receipt.group_id, sink, receipt.at, group.status if group else None, tag)

@@ -23,7 +23,7 @@ from syncengine.posted_time.clock import named_zone
 from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
-from syncengine.posted_time.route import Route, Rule, Settings, SinkRule
+from syncengine.posted_time.route import Route, RouteSettings, Rule, SinkRule
 from syncengine.posted_time.sinks.contract import Sink
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
@@ -42,7 +42,7 @@ UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, Tro
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltRoute:
     """A route, the databases that it uses, and what was in trouble when it was made."""
 
     route: Route
@@ -50,7 +50,9 @@ class Built:
     troubles: tuple[tuple[str, TroubleKind], ...] = ()
 
 
-def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False) -> Built:
+def build(
+    project: Project, environ: Mapping[str, str], *, now: Callable[[], float], offline: bool = False
+) -> BuiltRoute:
     """The route of a project; Problems with all that is wrong."""
     section = project.posted_time or file.PostedTimeSection()
     building = _Building(project, Connections(project.sources, project.root, environ), now, offline)
@@ -58,7 +60,7 @@ def build(project: Project, environ: Mapping[str, str], *, now: Callable[[], flo
     if building.compiler.found:
         building.databases.close()
         raise Problems(in_order(building.compiler.found))
-    return Built(route, building.databases, tuple(building.troubles))
+    return BuiltRoute(route, building.databases, tuple(building.troubles))
 
 
 def check(project: Project) -> None:
@@ -87,7 +89,7 @@ class _Building:
     def route(self, section: file.PostedTimeSection) -> Route:
         zone = named_zone(section.timezone) if section.timezone not in (None, USERS_ZONE) else None
         duration = section.duration or file.DurationSection()
-        settings = Settings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
+        settings = RouteSettings(zone, duration, section.unmatched or file.Unmatched.REFUSE)
         rules = [self._rule(rule) for rule in section.refuse or ()]
         self.compiler.names.clear()
         lookups = self._lookups(section.lookups or ())

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from syncengine.posted_time.group import Content, content, read_group
-from syncengine.state.inbox import Entry, Event
+from syncengine.state.inbox import Event, InboxEntry
 from syncengine.state.inbox_states import EventKind
 
 PAIRED = 30
@@ -68,13 +68,13 @@ def _field(path: Sequence[str | int]) -> str:
     return str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in rest)
 
 
-def last_changes(entry: Entry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
+def last_changes(entry: InboxEntry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
     """What the last offer changed: of a conflict, what it is about. Nothing where that came with the same content."""
     last = max((place for place, event in enumerate(story) if event.kind is EventKind.OFFERED), default=0)
     return changes_of(entry, story).get(last, ())
 
 
-def changes_of(entry: Entry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
+def changes_of(entry: InboxEntry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
     """By place in the story, what each offer of other content changed.
 
     The first content of a group that was revised is not kept; nothing is told of what replaced it.

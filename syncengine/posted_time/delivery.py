@@ -19,22 +19,22 @@ import orjson
 
 from syncengine.database.errors import sentence
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.build_route import Built, build
+from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
 from syncengine.posted_time.sink_delivery import Handover
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
-from syncengine.posted_time.transitions import Step, next_step, said_of_holders, settled_content
-from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
+from syncengine.posted_time.transitions import NextStep, next_step, said_of_holders, settled_content
+from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in
-from syncengine.state.inbox import Entry, Inbox, Offer, open_inbox
+from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
 from syncengine.state.inbox_states import FETCH, UNDECIDED
 
-__all__ = ["Delivery", "Outcome", "SinkTrouble", "TroubleKind", "Verdict"]
+__all__ = ["Delivery", "PostedTimeStatus", "SinkTrouble", "TroubleKind", "Verdict"]
 
 T = TypeVar("T")
 KEEP = 60 * 86400.0
@@ -72,7 +72,7 @@ class Kept:
 class Delivery:
     """Where posted time goes. An async context manager, opened once per process; `take` may run many times at once."""
 
-    def __init__(self, built: Built, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
+    def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
         self.route = built.route
         self.route.configuration = settings_in(inbox.database)
@@ -121,7 +121,7 @@ class Delivery:
         """
         group = read_group(raw)
         if not group.group_id:
-            return Verdict(Outcome.REFUSED, NO_ID)
+            return Verdict(PostedTimeStatus.REFUSED, NO_ID)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
             return await self._taken(await to_thread(self.inbox.receive, offer), Kept(group, offer))
@@ -171,11 +171,13 @@ class Delivery:
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
             entry = await to_thread(self.inbox.receive, offer)
-            if next_step(entry, digest) not in (Step.DELIVER, Step.REVISE):
+            if next_step(entry, digest) not in (NextStep.DELIVER, NextStep.REVISE):
                 return await self._conflict(entry, mechanism)
             if entry.digest != digest:
                 entry = await to_thread(self.inbox.revise, offer)
-            return await self._decide(entry, Verdict(Outcome.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE)
+            return await self._decide(
+                entry, Verdict(PostedTimeStatus.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE
+            )
 
     async def catch_up(self) -> int:
         """Deliver what `time retry` and `time redeliver` asked for meanwhile; how many groups that were.
@@ -247,22 +249,22 @@ class Delivery:
 
     # --- one group
 
-    async def _taken(self, entry: Entry, kept: Kept) -> Verdict:
+    async def _taken(self, entry: InboxEntry, kept: Kept) -> Verdict:
         """Go on from where the group stands in the inbox."""
         mechanism = kept.offer.mechanism
-        step: Step | Failed = next_step(entry, kept.offer.digest)
-        if step is Step.ASK:
+        step: NextStep | Failed = next_step(entry, kept.offer.digest)
+        if step is NextStep.ASK:
             step = await self._handover.recalled(entry)
         if isinstance(step, Failed):
-            return await self._decide(entry, Verdict(Outcome.TROUBLE, step.message), mechanism)
-        if step is Step.CONFLICT and await self._is_settled_with(entry, kept.offer.digest):
-            step = Step.ANSWER
-        if step is Step.CONFLICT:
+            return await self._decide(entry, Verdict(PostedTimeStatus.TROUBLE, step.message), mechanism)
+        if step is NextStep.CONFLICT and await self._is_settled_with(entry, kept.offer.digest):
+            step = NextStep.ANSWER
+        if step is NextStep.CONFLICT:
             return await self._conflict(entry, mechanism)
-        if step is Step.ANSWER:
+        if step is NextStep.ANSWER:
             await to_thread(self.inbox.answer_again, entry, waits=mechanism == FETCH)
-            return Verdict(Outcome.SUCCESS, entry.message, entry.external_id)
-        if step is Step.REVISE:
+            return Verdict(PostedTimeStatus.SUCCESS, entry.message, entry.external_id)
+        if step is NextStep.REVISE:
             entry = await to_thread(self.inbox.revise, kept.offer)
         return await self._process(entry, kept.group, mechanism)
 
@@ -270,21 +272,23 @@ class Delivery:
         """The service may call again while a first call is under way: one at a time for each group."""
         return self._locks.setdefault(group_id, asyncio.Lock())
 
-    async def _is_settled_with(self, entry: Entry, digest: str) -> bool:
+    async def _is_settled_with(self, entry: InboxEntry, digest: str) -> bool:
         """Whether a person decided that the sinks have this content, whichever they were given."""
         body = settled_content(await to_thread(self.inbox.story, entry.group_id)) if entry.is_delivered else None
         return body is not None and content_digest(read_group(orjson.loads(body))) == digest
 
-    async def _conflict(self, entry: Entry, mechanism: str, *, divided: bool = False) -> Verdict:
+    async def _conflict(self, entry: InboxEntry, mechanism: str, *, divided: bool = False) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
-        known: Entry | None = await to_thread(self.inbox.entry, entry.group_id)
+        known: InboxEntry | None = await to_thread(self.inbox.entry, entry.group_id)
         entry = known or entry
         told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
         why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
-        return await self._decide(entry, Verdict(Outcome.REFUSED, told), mechanism, note=note, is_conflict=True)
+        return await self._decide(
+            entry, Verdict(PostedTimeStatus.REFUSED, told), mechanism, note=note, is_conflict=True
+        )
 
-    async def _process(self, entry: Entry, group: Group, mechanism: str) -> Verdict:
+    async def _process(self, entry: InboxEntry, group: Group, mechanism: str) -> Verdict:
         may_wait = mechanism == FETCH and self._well.is_on_trial and self._now() - entry.offered < HOLD
         answer = await self._handover.answers(entry, group)
         if isinstance(answer, Differs):
@@ -295,7 +299,7 @@ class Delivery:
         return await self._decide(entry, verdict, mechanism, note=verdict.detail)
 
     async def _decide(
-        self, entry: Entry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
+        self, entry: InboxEntry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
         verdict = replace(verdict, message=message(verdict.message))
         await to_thread(
@@ -324,8 +328,8 @@ def _offer(group: Group, raw: Mapping[str, object], mechanism: str) -> Offer:
 def _verdict(answer: Took | Refused | Failed) -> Verdict:
     match answer:
         case Took(external_id):
-            return Verdict(Outcome.SUCCESS, None, external_id)
+            return Verdict(PostedTimeStatus.SUCCESS, None, external_id)
         case Refused(message, detail):
-            return Verdict(Outcome.REFUSED, message, detail=detail)
+            return Verdict(PostedTimeStatus.REFUSED, message, detail=detail)
         case Failed():
-            return Verdict(Outcome.TROUBLE, answer.message, detail=answer.detail)
+            return Verdict(PostedTimeStatus.TROUBLE, answer.message, detail=answer.detail)

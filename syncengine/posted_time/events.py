@@ -51,7 +51,7 @@ class GivenUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class RetryLater:
     """Something did not work, and is tried again in `seconds`."""
 
     what: str
@@ -67,7 +67,7 @@ class Answered:
     why: str
 
 
-Event = Offered | Taken | Unusable | Acknowledged | GivenUp | Waiting | Answered
+Event = Offered | Taken | Unusable | Acknowledged | GivenUp | RetryLater | Answered
 Tell = Callable[[Event], None]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
-from syncengine.posted_time.events import Offered, Taken, Tell, Unusable, Waiting, said
+from syncengine.posted_time.events import Offered, RetryLater, Taken, Tell, Unusable, said
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
@@ -30,7 +30,7 @@ class WebhookRegistered(SyncengineError):
     code = "webhook-registered"
 
 
-class Taking(Protocol):
+class FetchDelivery(Protocol):
     """What the loop needs of a delivery."""
 
     @property
@@ -54,7 +54,7 @@ class Fetching:
     def __init__(
         self,
         client: Client,
-        delivery: Taking,
+        delivery: FetchDelivery,
         limit: Callable[[], int | None],
         *,
         tell: Tell,
@@ -139,7 +139,7 @@ class Fetching:
         if verdict.is_final:
             self._tell(Taken(id, verdict))
         else:
-            self._tell(Waiting(SINK, f"{id} is kept back and tried again: {verdict.message}", 0.0))
+            self._tell(RetryLater(SINK, f"{id} is kept back and tried again: {verdict.message}", 0.0))
 
     def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
@@ -174,7 +174,7 @@ class Fetching:
 
     def _waits(self, what: str, why: str, asked: float | None) -> float:
         seconds = self._back_off.after(asked)
-        self._tell(Waiting(what, why, seconds))
+        self._tell(RetryLater(what, why, seconds))
         return seconds
 
 

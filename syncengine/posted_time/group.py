@@ -122,7 +122,7 @@ class TimeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ActivityType:
+class PostedActivityType:
     code: str | None = field(metadata=_wire(_text))
     label: str | None = field(metadata=_wire(_text))
 
@@ -155,7 +155,7 @@ class Group:
     submission_time: int | None = field(metadata=_wire(_integer))
     tags: tuple[PostedTag, ...] = field(metadata=_wire(_many(PostedTag)))
     time_rows: tuple[TimeRow, ...] = field(metadata=_wire(_many(TimeRow)))
-    activity_type: ActivityType | None = field(metadata=_wire(_one(ActivityType)))
+    activity_type: PostedActivityType | None = field(metadata=_wire(_one(PostedActivityType)))
     user: User | None = field(metadata=_wire(_one(User)))
     originating_user: User | None = field(metadata=_wire(_one(User)))
     duration_split_strategy: str | None = field(metadata=_wire(_text))
@@ -166,7 +166,7 @@ class Group:
         return self.tags[0] if self.tags else None
 
 
-KINDS: tuple[type[Any], ...] = (Group, TimeRow, PostedTag, ActivityType, User)
+KINDS: tuple[type[Any], ...] = (Group, TimeRow, PostedTag, PostedActivityType, User)
 NAMES: Mapping[type[Any], Mapping[str, str]] = {
     kind: {f.metadata["name"] or to_camel(f.name): f.name for f in fields(kind)} for kind in KINDS
 }

@@ -11,7 +11,7 @@ from syncengine.posted_time.route import Route
 from syncengine.posted_time.sinks.contract import Failed, Refused, RenderedGroup, Sink
 from syncengine.posted_time.templates import Variables, plain
 from syncengine.service.posted_time import group_id
-from syncengine.state.inbox_states import Outcome
+from syncengine.state.inbox_states import PostedTimeStatus
 
 SAMPLE: Mapping[str, Any] = {
     "groupId": "00000000-0000-4000-8000-000000000001",
@@ -66,9 +66,9 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
     group = read_group(raw)
     has_id = group_id(raw) is not None
     prepared = await route.prepare(group, 1, rehearse=True) if has_id else Refused(NO_ID)
-    document: dict[str, Any] = {"groupId": group.group_id, "outcome": Outcome.SUCCESS, "message": None}
+    document: dict[str, Any] = {"groupId": group.group_id, "outcome": PostedTimeStatus.SUCCESS, "message": None}
     if isinstance(prepared, Refused | Failed):
-        document["outcome"] = Outcome.REFUSED if isinstance(prepared, Refused) else Outcome.TROUBLE
+        document["outcome"] = PostedTimeStatus.REFUSED if isinstance(prepared, Refused) else PostedTimeStatus.TROUBLE
         document["message"] = (prepared.detail if isinstance(prepared, Failed) else None) or prepared.message
         return {**document, "narrative": None, "duration": None, "start": None, "sinks": []}
     seen = prepared.variables

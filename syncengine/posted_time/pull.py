@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.backoff import PACE, Pace, slept
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.events import Event, Offered, Taken, Tell, Waiting
+from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Tell
 from syncengine.posted_time.fetch import SINK, Fetching
-from syncengine.posted_time.verdict import Outcome, SinkTrouble
+from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble
 from syncengine.service.client import Client
 from syncengine.service.posted_time import fetch_query
 
@@ -49,7 +49,7 @@ async def pull(
         await acknowledging.round()
     for trouble in down or delivery.troubles:
         why = f" [{trouble.detail}]" if trouble.detail else ""
-        tell(Waiting(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
+        tell(RetryLater(SINK, f"{trouble.message}{why} Nothing is fetched while {trouble.sink} is down.", 0.0))
     return not down
 
 
@@ -96,7 +96,7 @@ class _Round:
     def _heard(self, event: Event) -> None:
         if isinstance(event, Offered):
             self._groups = event.groups
-        if isinstance(event, Taken) and event.verdict.outcome is Outcome.TROUBLE:
+        if isinstance(event, Taken) and event.verdict.outcome is PostedTimeStatus.TROUBLE:
             self._troubled.append(event.group_id)
         self.tell(event)
 

@@ -84,7 +84,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RouteSettings:
     """What is not a template."""
 
     zone: tzinfo | None
@@ -97,7 +97,7 @@ class Route:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: RouteSettings,
         rules: tuple[Rule, ...],
         lookups: tuple[Lookup, ...],
         narrative: Narrative,

@@ -13,9 +13,9 @@ from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
-from syncengine.posted_time.transitions import Step, doubtful, is_divided_otherwise
-from syncengine.state.inbox import Entry, Inbox
-from syncengine.state.inbox_entries import DOUBTFUL, Status, sink_of
+from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
+from syncengine.state.inbox import Inbox, InboxEntry
+from syncengine.state.inbox_entries import DOUBTFUL, DeliveryStatus, sink_of
 
 
 class Handover:
@@ -24,7 +24,7 @@ class Handover:
     def __init__(self, route: Route, inbox: Inbox, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well
 
-    async def answers(self, entry: Entry, group: Group) -> Answer:
+    async def answers(self, entry: InboxEntry, group: Group) -> Answer:
         """What came of every sink, in order, up to the first that did not take it."""
         try:
             prepared = await self._route.prepare(group, entry.revision)
@@ -48,10 +48,10 @@ class Handover:
             references[sink.name] = answer.external_id or references.get(sink.name)  # the first tag comes last
         return Took(next((reference for reference in references.values() if reference), None))
 
-    async def _handed_over(self, entry: Entry, sink: Sink, parcel: RenderedGroup) -> Answer:
+    async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> Answer:
         """The sink's answer; one that it gave before is not asked for again."""
         known = entry.delivered(parcel.key)
-        if known is not None and known.status is Status.ACCEPTED:
+        if known is not None and known.status is DeliveryStatus.ACCEPTED:
             return Took(known.external_id)
         same = known if known is not None and known.revision == entry.revision else None
         memo = same.memo if same else None
@@ -75,7 +75,7 @@ class Handover:
             self._well.worked(sink.name)
         return answer
 
-    async def recalled(self, entry: Entry) -> Step | Failed:
+    async def recalled(self, entry: InboxEntry) -> NextStep | Failed:
         """Whether a sink that was interrupted has the group: then another content is a conflict, else a revision.
 
         Nobody being able to tell counts as having it: two contents of one group must not be in one sink.
@@ -88,8 +88,8 @@ class Handover:
                 self._well.failed(sink.name, has)
                 return has
             if has is not False:
-                return Step.CONFLICT
-        return Step.REVISE
+                return NextStep.CONFLICT
+        return NextStep.REVISE
 
 
 def _defect(error: Exception) -> Failed:
@@ -105,11 +105,14 @@ def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     """
     match answer:
         case Took(external_id):
-            return {"status": Status.ACCEPTED, "external_id": external_id}
+            return {"status": DeliveryStatus.ACCEPTED, "external_id": external_id}
         case Refused(message, detail):
-            return {"status": Status.UNKNOWN if may_have_it else Status.REFUSED, "message": detail or message}
+            return {
+                "status": DeliveryStatus.UNKNOWN if may_have_it else DeliveryStatus.REFUSED,
+                "message": detail or message,
+            }
         case Failed():
-            status = Status.TROUBLE if answer.is_sure and not may_have_it else Status.UNKNOWN
+            status = DeliveryStatus.TROUBLE if answer.is_sure and not may_have_it else DeliveryStatus.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}
         case _:
-            return {"status": Status.UNKNOWN, "message": "the sink has the group with other content"}
+            return {"status": DeliveryStatus.UNKNOWN, "message": "the sink has the group with other content"}

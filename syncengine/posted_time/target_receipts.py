@@ -13,7 +13,7 @@ from syncengine.database.open import open_engine
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
-from syncengine.posted_time.audit import Taken
+from syncengine.posted_time.audit import AuditReceipt
 from syncengine.posted_time.databases import Database
 from syncengine.project.connections import Connections
 from syncengine.project.delivery_schema import Sink, SqlSink
@@ -24,7 +24,7 @@ from syncengine.project.model import Project
 class Targets:
     """By sink: `taken`, of the targets that answered; `unread`, why another did not, in a sentence."""
 
-    taken: dict[str, Sequence[Taken]] = field(default_factory=dict)
+    taken: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
     return found
 
 
-async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: SqlSink) -> Sequence[Taken]:
+async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: SqlSink) -> Sequence[AuditReceipt]:
     name = sink.name.text
     what, url = Connections(project.sources, project.root, environ).database(sql, name)
     engine = open_engine(url, what)
@@ -52,4 +52,4 @@ async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: 
         signed = await Database(engine, name).ask(lambda _: receipts.all_of(engine, name))
     finally:
         engine.dispose()
-    return [Taken(one.group_id, one.key, one.delivered, one.external_id) for one in signed]
+    return [AuditReceipt(one.group_id, one.key, one.delivered, one.external_id) for one in signed]

@@ -36,7 +36,7 @@ SCOPE: Scope = {
     "tags": Shape("tags", item=shape_of(group.PostedTag, NAMES, "a tag")),
     "rows": Shape("rows", item=shape_of(group.TimeRow, NAMES, "a row")),
     "user": shape_of(group.User, NAMES, "user"),
-    "activityType": shape_of(group.ActivityType, NAMES, "activityType"),
+    "activityType": shape_of(group.PostedActivityType, NAMES, "activityType"),
     "duration": shape_of(Duration, NAMES, "duration"),
     "start": None,
     "connectorConfiguration": None,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from enum import Enum
 
-from syncengine.state.inbox_entries import DOUBTFUL, TAKEN, Delivered, Entry, Event, sink_of
+from syncengine.state.inbox_entries import DOUBTFUL, TAKEN, Delivered, Event, InboxEntry, sink_of
 from syncengine.state.inbox_states import EventKind
 
 
-class Step(Enum):
+class NextStep(Enum):
     """`ANSWER`: the verdict is known, say it again. `ASK`: whether a doubtful sink has it decides."""
 
     ANSWER = 1
@@ -23,21 +23,21 @@ class Step(Enum):
     CONFLICT = 5
 
 
-def next_step(entry: Entry, digest: str) -> Step:
+def next_step(entry: InboxEntry, digest: str) -> NextStep:
     """What an offer with this content leads to; the entry is as it stood when the offer came."""
     if entry.digest == digest:
-        return Step.ANSWER if entry.is_delivered else Step.DELIVER
+        return NextStep.ANSWER if entry.is_delivered else NextStep.DELIVER
     if entry.is_delivered or any(found.status in TAKEN for found in entry.deliveries):
-        return Step.CONFLICT
-    return Step.ASK if doubtful(entry) else Step.REVISE
+        return NextStep.CONFLICT
+    return NextStep.ASK if doubtful(entry) else NextStep.REVISE
 
 
-def doubtful(entry: Entry) -> tuple[Delivered, ...]:
+def doubtful(entry: InboxEntry) -> tuple[Delivered, ...]:
     """Attempts whose end is not known."""
     return tuple(found for found in entry.deliveries if found.status in DOUBTFUL)
 
 
-def is_divided_otherwise(entry: Entry, sink: str, keys: Collection[str]) -> bool:
+def is_divided_otherwise(entry: InboxEntry, sink: str, keys: Collection[str]) -> bool:
     """Whether the sink was given this content in other parts than under these keys: whole, or tag by tag.
 
     It happens where `each: tag` comes or goes while a group is under way. The first tag has the key of a whole group,
@@ -56,7 +56,7 @@ def settled_content(story: Sequence[Event]) -> str | None:
     return next(offered, None)
 
 
-def said_of_holders(entry: Entry) -> str:
+def said_of_holders(entry: InboxEntry) -> str:
     """Which sinks took it or, where none surely did, may have it."""
     for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
         sinks = sorted({sink_of(found.sink) for found in entry.deliveries if found.status in statuses})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.state.inbox_states import Outcome
+from syncengine.state.inbox_states import PostedTimeStatus
 
-__all__ = ["Outcome", "SinkTrouble", "Verdict"]
+__all__ = ["PostedTimeStatus", "SinkTrouble", "Verdict"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Verdict:
     is fetched.
     """
 
-    outcome: Outcome
+    outcome: PostedTimeStatus
     message: str | None = None
     external_id: str | None = None
     is_final: bool = True

@@ -22,8 +22,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Answered, Taken, Tell, Waiting, said
-from syncengine.posted_time.verdict import Outcome, Verdict
+from syncengine.posted_time.events import Answered, RetryLater, Taken, Tell, said
+from syncengine.posted_time.verdict import PostedTimeStatus, Verdict
 from syncengine.service.answers import read_loosely
 from syncengine.service.posted_time import Group, group_id
 from syncengine.state.inbox_states import WEBHOOK
@@ -43,11 +43,11 @@ REFUSED = "The time was refused."
 UNREAD = (408, 413)
 """Answers to a call whose body was not read to its end."""
 
-STATUSES = {Outcome.SUCCESS: 200, Outcome.REFUSED: 400, Outcome.TROUBLE: 503}
-WORDS = {Outcome.SUCCESS: "", Outcome.REFUSED: REFUSED, Outcome.TROUBLE: LATER}
+STATUSES = {PostedTimeStatus.SUCCESS: 200, PostedTimeStatus.REFUSED: 400, PostedTimeStatus.TROUBLE: 503}
+WORDS = {PostedTimeStatus.SUCCESS: "", PostedTimeStatus.REFUSED: REFUSED, PostedTimeStatus.TROUBLE: LATER}
 
 
-class Taking(Protocol):
+class WebhookDelivery(Protocol):
     """What the receiver needs of a delivery."""
 
     async def take(self, raw: Group, *, mechanism: str) -> Verdict: ...
@@ -90,7 +90,13 @@ class Receiver:
     """Answers calls. `caller_key` is looked up at each call, so that it may change; `max_body` is in bytes."""
 
     def __init__(
-        self, delivery: Taking, caller_key: Callable[[], str], *, max_body: int, read_seconds: float, tell: Tell
+        self,
+        delivery: WebhookDelivery,
+        caller_key: Callable[[], str],
+        *,
+        max_body: int,
+        read_seconds: float,
+        tell: Tell,
     ) -> None:
         self._delivery = delivery
         self._caller_key = caller_key
@@ -106,7 +112,7 @@ class Receiver:
             kind = _Farewell if rejected.status in UNREAD else PlainTextResponse
             return kind(rejected.message, rejected.status)
         except SyncengineError as error:
-            self._tell(Waiting("key", error.message, 0.0))
+            self._tell(RetryLater("key", error.message, 0.0))
             return PlainTextResponse(LATER, 503)
         except ClientDisconnect:
             return PlainTextResponse("", 400)  # nobody hears it
@@ -152,10 +158,10 @@ class Receiver:
         try:
             verdict = await self._delivery.take(group, mechanism=WEBHOOK)
         except Exception as error:  # whatever it is, the service is to call again
-            self._tell(Waiting("take", f"{id}: {said(error)}", 0.0))
+            self._tell(RetryLater("take", f"{id}: {said(error)}", 0.0))
             return PlainTextResponse(LATER, 503)
         self._tell(Taken(id, verdict))
-        words = verdict.message if verdict.outcome is not Outcome.SUCCESS else None
+        words = verdict.message if verdict.outcome is not PostedTimeStatus.SUCCESS else None
         return PlainTextResponse(words or WORDS[verdict.outcome], STATUSES[verdict.outcome])
 
 
@@ -165,7 +171,12 @@ def _same(given: str, expected: str) -> bool:
 
 
 def application(
-    delivery: Taking, caller_key: Callable[[], str], *, max_body: int, tell: Tell, read_seconds: float = READ_SECONDS
+    delivery: WebhookDelivery,
+    caller_key: Callable[[], str],
+    *,
+    max_body: int,
+    tell: Tell,
+    read_seconds: float = READ_SECONDS,
 ) -> Starlette:
     """The receiver as an application of its own, at every path: a proxy before it may have changed the path."""
     receiver = Receiver(delivery, caller_key, max_body=max_body, read_seconds=read_seconds, tell=tell)

@@ -22,7 +22,7 @@ _PROJECT = Table.of(ProjectFile, "the project file", {"env": "environments", "se
 _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
-class Settings(NamedTuple):
+class EnvironmentSettings(NamedTuple):
     """What holds in one environment, where the secrets of all of them stand, and the lines of its approvals."""
 
     here: Overlay
@@ -36,7 +36,7 @@ UNUSED = {"upsertTag": "also one tag alone is sent by `upsertTags`, whose answer
 
 def settings_of(
     path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
-) -> Settings:
+) -> EnvironmentSettings:
     """What the file says for the chosen environment; nothing as soon as anything is wrong."""
     root = _root(path, findings) if path else None
     overlays = _overlays(root)
@@ -44,7 +44,7 @@ def settings_of(
         hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
         findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
     if root is None or findings.found:
-        return Settings(Overlay())
+        return EnvironmentSettings(Overlay())
     _check_project(root, findings)
     for overlay in overlays.values():
         _check_overlay(overlay, findings)
@@ -54,14 +54,14 @@ def settings_of(
     secrets = secret_places((root, *overlays.values()))
     check_allowed((root, *overlays.values()), secrets.names, findings)
     if findings.found:
-        return Settings(Overlay())
+        return EnvironmentSettings(Overlay())
     merged = merge(root, overlays[chosen]) if chosen else root
     assert isinstance(merged, Mapping)
     settings = constructed(ProjectFile, _PROJECT.read(merged, findings))
     node = merged.get("postedTime")
     if settings.posted_time is not None and isinstance(node, Mapping):
         check_names(settings.sources or {}, settings.posted_time, node, findings)
-    return Settings(settings, secrets, _lines(merged.get("approvals")))
+    return EnvironmentSettings(settings, secrets, _lines(merged.get("approvals")))
 
 
 def _lines(node: Node | None) -> dict[str, int]:

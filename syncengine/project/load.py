@@ -20,7 +20,7 @@ from syncengine.document.model import names_of
 from syncengine.document.setting_types import Reference, base_url_trouble, split_url
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.project.delivery_schema import ServeSection
-from syncengine.project.environments import Settings, settings_of
+from syncengine.project.environments import EnvironmentSettings, settings_of
 from syncengine.project.model import (
     FILE_NAME,
     LIMITS,
@@ -114,7 +114,7 @@ class _Assembly:
 
     root: Path
     environ: AnyMapping[str, str]
-    read: Settings
+    read: EnvironmentSettings
     findings: Collector
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from syncengine.document.diagnostics import INVALID, Collector
-from syncengine.document.nodes import Mapping, Refused
+from syncengine.document.nodes import Mapping, RefusedNode
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.scalar_readers import texts
 from syncengine.errors import Problems
@@ -26,7 +26,7 @@ def variables_in(path: Path) -> dict[str, str]:
         if isinstance(root, Mapping):
             read_here = read_texts(root, findings)
             found |= {} if read_here is INVALID else read_here
-        elif not isinstance(root, Refused):
+        elif not isinstance(root, RefusedNode):
             findings.error("wrong-type", root, "a file of variables is a mapping of names to values")
     if findings.found:
         raise Problems(findings.found)

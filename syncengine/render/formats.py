@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from syncengine.apply.report import Outcome, Status
+from syncengine.apply.report import Outcome, RunStatus
 from syncengine.document.model import JsonSchema, Model
 from syncengine.errors import Severity
 from syncengine.plan.diff import Action, FieldEffect
@@ -222,7 +222,9 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     """`apply --format json`."""
 
     plan: Annotated[str | None, "The id of the plan that was applied; null where there was none."]
-    status: Annotated[str, one_of(*Status), "What the run came to. `refused`: nothing was sent, by our own decision."]
+    status: Annotated[
+        str, one_of(*RunStatus), "What the run came to. `refused`: nothing was sent, by our own decision."
+    ]
     summary: Annotated[ReportSummary, "Counts of what happened."]
     session: Annotated[SessionItem, "The sync session of the run."]
     results: Annotated[list[ResultItem], "At least everything that was not applied."]

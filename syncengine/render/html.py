@@ -13,7 +13,7 @@ from syncengine.plan.model import Plan, Summary
 from syncengine.render.change_details import ChangeDetail, Span, SpanMark
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import visible
-from syncengine.render.rows import Fold, Member, Row, Section
+from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
@@ -119,7 +119,7 @@ def _section(section: Section) -> Iterator[str]:
     yield "</ul></section>"
 
 
-def _row(row: Row) -> str:
+def _row(row: SectionRow) -> str:
     details = "".join(map(_detail, row.details))
     middle = _tagged("span", "name", _said(row.subject)) + details + (_members(row.members) if row.label else "")
     parts = (_tagged("span", "symbol", _said(row.symbol)), f"<div>{middle}</div>")

@@ -20,21 +20,21 @@ from syncengine.render.schemas.posted_time import (
 )
 from syncengine.render.state import when
 from syncengine.render.words import counted
-from syncengine.state.inbox_entries import Delivered, Entry, Event, sink_of
-from syncengine.state.inbox_states import EventKind, GroupState, Outcome
+from syncengine.state.inbox_entries import Delivered, Event, InboxEntry, sink_of
+from syncengine.state.inbox_states import EventKind, GroupState, PostedTimeStatus
 
 PREVIEW_FORMAT = "syncengine.preview/v1"
 _ROOM = 40
 _WIDTH = 80
 
 
-def entries_document(entries: Sequence[Entry]) -> Document:
+def entries_document(entries: Sequence[InboxEntry]) -> Document:
     """`time inbox` for machines."""
     groups = [GroupItem(**_group(entry)) for entry in entries]
     return document(InboxFormat(format="syncengine.inbox/v1", groups=groups))
 
 
-def _group(entry: Entry) -> dict[str, Any]:
+def _group(entry: InboxEntry) -> dict[str, Any]:
     """The fields of a group, as `GroupItem` has them."""
     same = ("group_id", "state", "revision", "outcome", "message", "external_id", "note", "tag", "mechanism", "offers")
     times = ("received", "offered", "decided", "answered", "asked")
@@ -47,7 +47,7 @@ def _group(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _part(key: str, entry: Entry) -> str | None:
+def _part(key: str, entry: InboxEntry) -> str | None:
     """The tag that a sink was given the group for; None for the whole group, and where it is not known any more."""
     sink = sink_of(key)
     if not any(found.sink != sink and sink_of(found.sink) == sink for found in entry.deliveries):
@@ -55,13 +55,13 @@ def _part(key: str, entry: Entry) -> str | None:
     return tag_of(key, sink, (tag.name for tag in read_group(entry.raw()).tags))
 
 
-def _called(key: str, entry: Entry) -> str:
+def _called(key: str, entry: InboxEntry) -> str:
     """A sink, and the tag where it was given the group for one."""
     tag = _part(key, entry)
     return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
 
 
-def _sink_item(found: Delivered, entry: Entry) -> SinkItem:
+def _sink_item(found: Delivered, entry: InboxEntry) -> SinkItem:
     return SinkItem(
         sink=sink_of(found.sink),
         key=found.sink,
@@ -76,7 +76,7 @@ def _sink_item(found: Delivered, entry: Entry) -> SinkItem:
     )
 
 
-def entries_text(entries: Sequence[Entry]) -> str:
+def entries_text(entries: Sequence[InboxEntry]) -> str:
     """A line for each group, and one for what is wrong with it."""
     if not entries:
         return "Nothing waits, and nothing failed.\n"
@@ -84,23 +84,23 @@ def entries_text(entries: Sequence[Entry]) -> str:
     return "".join(_entry_lines(entry, room) for entry in entries) + f"{counted(len(entries), 'group')}.\n"
 
 
-def _entry_lines(entry: Entry, room: int) -> str:
+def _entry_lines(entry: InboxEntry, room: int) -> str:
     whose = visible(entry.user_name or "nobody")
     tag = visible(entry.tag or "no tag")
     first = f"{visible(entry.group_id):<{room}}  {entry.state:<12}  {when(entry.offered)}  {whose}, {tag}\n"
     why = _why(entry)
-    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not Outcome.SUCCESS else ""
+    answer = f"{entry.outcome}: " if entry.outcome and entry.outcome is not PostedTimeStatus.SUCCESS else ""
     return first + (f"  {answer}{visible(why)}\n" if why else "")
 
 
-def _why(entry: Entry) -> str | None:
+def _why(entry: InboxEntry) -> str | None:
     """What whoever posted was told, and why it is so for whoever runs this."""
     if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
         return f"{entry.message} [{entry.note}]"
     return entry.note or entry.message
 
 
-def story_document(entry: Entry, events: Sequence[Event]) -> Document:
+def story_document(entry: InboxEntry, events: Sequence[Event]) -> Document:
     """`time show` for machines; `changes` is there where other content was offered."""
     changes = changes_of(entry, events)
     story = [_event_item(event, entry, changes.get(place)) for place, event in enumerate(events)]
@@ -108,7 +108,7 @@ def story_document(entry: Entry, events: Sequence[Event]) -> Document:
     return document(group)
 
 
-def _event_item(event: Event, entry: Entry, changes: Sequence[ContentChange] | None) -> EventItem:
+def _event_item(event: Event, entry: InboxEntry, changes: Sequence[ContentChange] | None) -> EventItem:
     return EventItem(
         at=when(event.at),
         kind=event.kind.value,
@@ -123,7 +123,7 @@ def _event_item(event: Event, entry: Entry, changes: Sequence[ContentChange] | N
     )
 
 
-def story_text(entry: Entry, events: Sequence[Event]) -> str:
+def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
     """A group's whole story, oldest first."""
     lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
     lines += ["sinks:"] if entry.deliveries else []
@@ -135,7 +135,7 @@ def story_text(entry: Entry, events: Sequence[Event]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(entry: Entry) -> Sequence[tuple[str, object]]:
+def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
     return (
         ("state", entry.state + (", the service is yet to be told" if entry.waiting else "")),
         ("revision", entry.revision),
@@ -149,7 +149,7 @@ def _facts(entry: Entry) -> Sequence[tuple[str, object]]:
     )
 
 
-def _delivered_line(found: Delivered, entry: Entry) -> str:
+def _delivered_line(found: Delivered, entry: InboxEntry) -> str:
     reference = f", reference {visible(found.external_id)}" if found.external_id else ""
     why = f": {visible(found.message)}" if found.message else ""
     tries = counted(found.attempts, "attempt")
@@ -172,7 +172,7 @@ EVENT_WORDS: Mapping[EventKind, str] = {
 """Kinds of events, as the story tells them."""
 
 
-def _event_line(event: Event, entry: Entry) -> str:
+def _event_line(event: Event, entry: InboxEntry) -> str:
     parts = [EVENT_WORDS[event.kind]]
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []

@@ -16,7 +16,7 @@ from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan, Summary
 from syncengine.render.diagnostics import message, tally, where
 from syncengine.render.escape import cut, visible
-from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
 from syncengine.render.view import ABRIDGED, PlanView, plan_view
@@ -161,7 +161,7 @@ def _section(section: Section) -> MarkdownBlock:
     return folding(section.title, [*(f"{prose(sentence)}\n" for sentence in section.says), *map(_row, section.rows)])
 
 
-def _row(row: Row) -> str:
+def _row(row: SectionRow) -> str:
     subject = f"**{prose(row.subject)}**" if row.label else f"**{code(row.subject)}**"
     parts = [code(row.symbol), subject, *(code(str(detail)) for detail in row.details)]
     if row.label:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from syncengine.apply.report import CallError, Outcome, Report, Result, Session, Status, Totals, status_after
+from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
 from syncengine.render.escape import visible
 from syncengine.render.words import counted, number, requests
 
 
-class Trouble(NamedTuple):
+class OutcomeWords(NamedTuple):
     """What an outcome that is not `applied` is called, and what is said where no words came with it."""
 
     code: str
@@ -22,9 +22,9 @@ class Trouble(NamedTuple):
 
 
 TROUBLES = {
-    Outcome.FAILED: Trouble("refused", Severity.ERROR, "the service refused it without a word"),
-    Outcome.UNKNOWN: Trouble("unknown", Severity.ERROR, "it was sent, and no answer said what became of it"),
-    Outcome.SKIPPED: Trouble("skipped", Severity.WARNING, "it was not sent"),
+    Outcome.FAILED: OutcomeWords("refused", Severity.ERROR, "the service refused it without a word"),
+    Outcome.UNKNOWN: OutcomeWords("unknown", Severity.ERROR, "it was sent, and no answer said what became of it"),
+    Outcome.SKIPPED: OutcomeWords("skipped", Severity.WARNING, "it was not sent"),
 }
 """Most pressing first."""
 
@@ -121,8 +121,8 @@ def _achieved(report: Report) -> str:
     return _untroubled(report.status, every)
 
 
-def _untroubled(status: Status, applied: int) -> str:
-    if status is Status.COMPLETE:
+def _untroubled(status: RunStatus, applied: int) -> str:
+    if status is RunStatus.COMPLETE:
         return f"Applied {counted(applied, 'change')}." if applied else "Nothing to apply."
     return f"{status.value.capitalize()}: {counted(applied, 'change')} applied."
 
@@ -140,7 +140,7 @@ def next_step(report: Report) -> str:
     """What to do now, or nothing where everything is done."""
     totals = report.totals
     if not report.began or not (
-        totals.failed or totals.unknown or totals.skipped or report.status is Status.INCOMPLETE
+        totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE
     ):
         return ""
     step = CORRECT if totals.failed else REPEAT

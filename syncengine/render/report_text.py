@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncengine.apply.report import Report, Result, Status
+from syncengine.apply.report import Report, Result, RunStatus
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible
 from syncengine.render.outcomes import alike, finding, headline, next_step, session_sentence, shared
@@ -22,10 +22,10 @@ GROUPS = 100
 """Different errors told, unless everything is asked for."""
 
 _TONES = {
-    Status.COMPLETE: Tone.CREATE,
-    Status.INCOMPLETE: Tone.WARNING,
-    Status.FAILED: Tone.ERROR,
-    Status.REFUSED: Tone.ERROR,
+    RunStatus.COMPLETE: Tone.CREATE,
+    RunStatus.INCOMPLETE: Tone.WARNING,
+    RunStatus.FAILED: Tone.ERROR,
+    RunStatus.REFUSED: Tone.ERROR,
 }
 
 

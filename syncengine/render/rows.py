@@ -42,7 +42,7 @@ class Member(NamedTuple):
     source: Source | None
 
 
-class Row(Struct, frozen=True, gc=False):
+class SectionRow(Struct, frozen=True, gc=False):
     """One line of a section: one resource, or several under a `label` that says how many and which.
 
     `theme` is what a row is folded by when there are many: a phrase that follows a count; without one it is the file.
@@ -81,7 +81,7 @@ class Section:
     title: str
     tone: Tone
     says: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SectionRow, ...]
     count: int
 
 
@@ -92,7 +92,7 @@ class Folding(NamedTuple):
     same: bool
 
 
-def folded(rows: Sequence[Row], folding: Folding, fold: Fold) -> tuple[Row, ...]:
+def folded(rows: Sequence[SectionRow], folding: Folding, fold: Fold) -> tuple[SectionRow, ...]:
     """Fewer rows that stand for the same resources, in the order of their first."""
     if folding.same and fold >= Fold.SAME:
         rows = _together(rows, lambda row: row.details, lambda group: _alike(group, folding.noun), SAME)
@@ -103,40 +103,43 @@ def folded(rows: Sequence[Row], folding: Folding, fold: Fold) -> tuple[Row, ...]
 
 
 def _together(
-    rows: Iterable[Row], key: Callable[[Row], object], join: Callable[[list[Row]], Row], least: int
-) -> list[Row]:
-    groups: dict[object, list[Row]] = defaultdict(list)
+    rows: Iterable[SectionRow],
+    key: Callable[[SectionRow], object],
+    join: Callable[[list[SectionRow]], SectionRow],
+    least: int,
+) -> list[SectionRow]:
+    groups: dict[object, list[SectionRow]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
     return [row for group in groups.values() for row in ([join(group)] if len(group) >= least else group)]
 
 
-def _theme(row: Row) -> tuple[str, str, str]:
+def _theme(row: SectionRow) -> tuple[str, str, str]:
     """Rows that already stand for several keep to themselves; those without a theme go by their file."""
     source = row.members[0].source
     return row.label, row.theme, source.file if source and not row.theme else ""
 
 
-def _alike(group: list[Row], noun: str) -> Row:
+def _alike(group: list[SectionRow], noun: str) -> SectionRow:
     return replace(_joined(group, noun), details=group[0].details)
 
 
-def _themed(group: list[Row], noun: str) -> Row:
+def _themed(group: list[SectionRow], noun: str) -> SectionRow:
     """Rows whose details differ, told by what they have in common, with the first as an example."""
     row = replace(_joined(group, noun, f" {group[0].theme}".rstrip()), differing=True)
     return replace(row, details=(_example(group[0]),)) if group[0].details else row
 
 
-def _example(row: Row) -> ChangeDetail:
+def _example(row: SectionRow) -> ChangeDetail:
     return ChangeDetail("", (Span(f"e.g. {row.subject}: {'; '.join(map(str, row.details))}", SpanMark.REMARK),))
 
 
-def _joined(group: list[Row], noun: str, phrase: str = "") -> Row:
+def _joined(group: list[SectionRow], noun: str, phrase: str = "") -> SectionRow:
     members = tuple(member for row in group for member in row.members)
-    return Row(group[0].symbol, members, label=f"{counted(len(members), noun)}{phrase}", depth=group[0].depth)
+    return SectionRow(group[0].symbol, members, label=f"{counted(len(members), noun)}{phrase}", depth=group[0].depth)
 
 
-def _capped(rows: list[Row], noun: str) -> list[Row]:
+def _capped(rows: list[SectionRow], noun: str) -> list[SectionRow]:
     if len(rows) <= MOST:
         return rows
     rest = _joined(rows[MOST:], noun)

@@ -12,7 +12,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.state_checks import SAID_FIRST
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, file_name, visible, wrapped
-from syncengine.render.rows import Fold, Row, Section
+from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
 from syncengine.render.words import listed
@@ -114,7 +114,7 @@ class _Prepared:
         return margin + painted(self.symbol, SYMBOL_TONES[self.symbol], look) + rest
 
 
-def _prepared(row: Row, look: Look) -> _Prepared:
+def _prepared(row: SectionRow, look: Look) -> _Prepared:
     indent = _INDENT * (row.depth + 1)
     name = f"{indent}{row.symbol} {lettered(row.subject, look)}"
     details = tuple(lettered(str(detail), look) for detail in row.details)

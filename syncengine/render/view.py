@@ -19,7 +19,7 @@ from syncengine.plan.model import Plan
 from syncengine.render import change_details
 from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
 from syncengine.render.escape import quoted, visible
-from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Row, Section, folded
+from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Section, SectionRow, folded
 from syncengine.render.style import Tone
 from syncengine.render.words import NOUNS, among, counted, number, planned
 from syncengine.resource import Key, Kind
@@ -87,9 +87,9 @@ def _bucketed(changes: Sequence[Change]) -> Buckets:
     return buckets
 
 
-def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> Row:
+def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> SectionRow:
     member = Member(visible(change.key.name), change.source)
-    return Row(change.action.value, (member,), details, theme=theme, depth=depth)
+    return SectionRow(change.action.value, (member,), details, theme=theme, depth=depth)
 
 
 # --- topics: one section each, from changes of one kind and action ---------------------------------------------------
@@ -166,7 +166,7 @@ def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
         yield Section(title, topic.tone, topic.says, folded(rows, folding, fold), len(rows))
 
 
-def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[Row]:
+def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     details = topic.details
     if topic.action is Action.CREATE:
         details = _created_whole if fold is Fold.NOTHING else details
@@ -178,7 +178,7 @@ def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator
             yield _row(change, said, _theme(change, said))
 
 
-def _many_created(changes: Sequence[Change]) -> Iterator[Row]:
+def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
     """Rows that will be folded by their theme, with details for those only that may be shown."""
     met: dict[tuple[str, str], int] = defaultdict(int)
     for change in changes:
@@ -217,7 +217,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
     rows = [_row(change, change_details.reason(change), _theme(change, ())) for change in deletes]
     told = {change.key.name for change in deletes}
     known = plan.sweep.known if plan.sweep else ()
-    rows += [Row(Action.DELETE.value, (Member(visible(code), None),)) for code in known if code not in told]
+    rows += [SectionRow(Action.DELETE.value, (Member(visible(code), None),)) for code in known if code not in told]
     says = _sweep_says(len(rows), first=plan.sweep.first) if plan.sweep else ()
     yield Section(
         f"Sweep: delete {counted(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
@@ -259,13 +259,13 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
     return cascades
 
 
-def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
+def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     along = f"takes {counted(len(members), 'tag')} along, and {UNKNOWN_TAGS}"
     yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
 
 
-def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[Row]:
+def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     rows = [_row(change, change_details.reason(change), f"with {visible(category)}", depth=1) for change in members]
     yield from folded(rows, Folding("tag", same=False), fold)
 
@@ -283,6 +283,8 @@ def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
         yield Section(title, Tone.NOTE, (NOTES,), folded(rows, Folding("resource", same=True), fold), len(notes))
 
 
-def _note(note: Note) -> Row:
+def _note(note: Note) -> SectionRow:
     said = ChangeDetail(note.kind, (Span(visible(note.message)),))
-    return Row(NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (said,), theme=f"({visible(note.kind)})")
+    return SectionRow(
+        NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (said,), theme=f"({visible(note.kind)})"
+    )

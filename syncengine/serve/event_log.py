@@ -11,11 +11,11 @@ from syncengine.posted_time.events import (
     Event,
     GivenUp,
     Offered,
+    RetryLater,
     Taken,
     Unusable,
-    Waiting,
 )
-from syncengine.posted_time.verdict import Outcome
+from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.render.words import counted
 from syncengine.serve.log import Log
 from syncengine.serve.readiness import Standing
@@ -27,7 +27,7 @@ PATIENT = 3
 class Telling:
     """Hears events. `on_verdict` is called with each verdict, after it was told."""
 
-    def __init__(self, log: Log, standing: Standing, on_verdict: Callable[[Outcome], None]) -> None:
+    def __init__(self, log: Log, standing: Standing, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
         self._log = log
         self._standing = standing
         self._on_verdict = on_verdict
@@ -45,7 +45,7 @@ class Telling:
     def taken(self, event: Taken) -> None:
         verdict = event.verdict
         self._standing.metrics.groups.labels(verdict.outcome.value).inc()
-        say = self._log.info if verdict.outcome is Outcome.SUCCESS else self._log.warning
+        say = self._log.info if verdict.outcome is PostedTimeStatus.SUCCESS else self._log.warning
         words = f": {verdict.message}" if verdict.message else ""
         why = f" [{verdict.detail}]" if verdict.detail else ""
         say(
@@ -74,7 +74,7 @@ class Telling:
         self._standing.metrics.given_up.inc()
         self._log.error("given-up", f"group {event.group_id}: {event.why}", group=event.group_id)
 
-    def waiting(self, event: Waiting) -> None:
+    def waiting(self, event: RetryLater) -> None:
         what = event.what.partition(" ")[0]
         self._standing.metrics.troubles.labels(what).inc()
         self._troubles += what == "fetch"
@@ -98,6 +98,6 @@ _ROWS: dict[type[Event], Callable[[Telling, Any], None]] = {
     Unusable: Telling.unusable,
     Acknowledged: Telling.acknowledged,
     GivenUp: Telling.given_up,
-    Waiting: Telling.waiting,
+    RetryLater: Telling.waiting,
     Answered: Telling.answered,
 }

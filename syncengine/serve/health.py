@@ -13,7 +13,7 @@ from syncengine.serve.log import Log
 from syncengine.serve.readiness import Standing
 
 
-class Checked(Protocol):
+class DeliveryHealth(Protocol):
     """What the loop needs of a delivery."""
 
     @property
@@ -27,7 +27,7 @@ class Checking:
 
     def __init__(
         self,
-        delivery: Checked,
+        delivery: DeliveryHealth,
         reporter: HealthReporter,
         sinks: Sequence[str],
         *,

@@ -18,7 +18,7 @@ SHORTEST_SECRET = 4
 """Anything shorter would blot out half of a line, and is no secret."""
 
 
-class Lines(Protocol):
+class LineStream(Protocol):
     """A stream that takes whole lines."""
 
     def write(self, text: str, /) -> int: ...
@@ -29,7 +29,7 @@ class Lines(Protocol):
 class Log:
     """`secrets` are what must not be seen: looked up for each line, since they may change."""
 
-    stream: Lines
+    stream: LineStream
     now: Callable[[], float]
     json: bool = True
     quiet: bool = False

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.verdict import Verdict
-from syncengine.posted_time.webhook import Taking
+from syncengine.posted_time.webhook import WebhookDelivery
 from syncengine.serve.log import Log
 from syncengine.serve.probes import Server
 from syncengine.service.posted_time import Group
@@ -30,7 +30,7 @@ class Closing(SyncengineError):
 class InHand:
     """A delivery, and how many groups it has in hand."""
 
-    delivery: Taking
+    delivery: WebhookDelivery
     _count: int = 0
     _is_closing: bool = False
     _idle: asyncio.Event = field(default_factory=asyncio.Event)

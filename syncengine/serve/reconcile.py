@@ -16,7 +16,7 @@ from syncengine.apply.events import Event, Remark, Retrying, Waiting
 from syncengine.apply.report import Outcome
 from syncengine.engine import Application, Applied
 from syncengine.errors import Diagnostic, ExitCode, Severity
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.posted_time.backoff import slept
 from syncengine.project.model import MANIFESTS, Project
 from syncengine.render.diagnostics import message, where
@@ -42,7 +42,7 @@ OUTCOMES: Mapping[ExitCode, str] = {
 
 
 @dataclass(slots=True)
-class Stopping:
+class RunStopper:
     """Ends the run that is under way in the other thread, or the next one at once."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -91,7 +91,7 @@ class Reconciling:
         self._log = log
         self._standing = standing
         self._stop = stop
-        self._stopping = Stopping()
+        self._stopping = RunStopper()
 
     async def run(self) -> None:
         """Begins with the first manifest that there is; from then on, none is an edit like any other."""
@@ -120,7 +120,7 @@ class Reconciling:
 
     def _apply(self) -> Applied:
         around = Runtime(self._environ, now=self._log.now, tell=self._hear, stopping=self._stopping.stopping)
-        request = Request("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
+        request = PlanRequest("serve", lock_timeout=min(LOCK_PATIENCE, self._project.serve.every))
         try:
             return Application(self._project, request, around, self._serving).execute()
         finally:

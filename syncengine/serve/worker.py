@@ -19,7 +19,7 @@ from syncengine.errors import AuthFailed, Problems, SyncengineError, Unreachable
 from syncengine.posted_time import webhook
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
-from syncengine.posted_time.delivery import Delivery, Outcome
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus
 from syncengine.posted_time.events import said
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.mechanism import CallerKey, MechanismTaken, Registrar, callback_of
@@ -186,9 +186,9 @@ class _Delivering:
             with suppress(TimeoutError):
                 await asyncio.wait_for(acknowledging, LAST_WORDS)
 
-    def _heard(self, outcome: Outcome) -> None:
+    def _heard(self, outcome: PostedTimeStatus) -> None:
         self._acknowledging.ring()
-        if outcome is Outcome.TROUBLE or self._delivery.is_cautious:
+        if outcome is PostedTimeStatus.TROUBLE or self._delivery.is_cautious:
             self._checking.wake()
 
     async def _posted_time(self) -> None:

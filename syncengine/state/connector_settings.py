@@ -15,14 +15,14 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.state.columns import METADATA
-from syncengine.state.database import Database, open_database
+from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.inbox_tables import CONNECTOR
 from syncengine.state.store import new_lineage
 
 _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 
 
-def settings_in(database: Database) -> dict[str, Any]:
+def settings_in(database: StateDatabase) -> dict[str, Any]:
     """By name; {} where nothing was ever registered."""
     with database.transaction() as connection:
         if not sa.inspect(connection).has_table(CONNECTOR.name):
@@ -32,7 +32,7 @@ def settings_in(database: Database) -> dict[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def remember_in(database: Database, settings: Mapping[str, Any], at: float) -> None:
+def remember_in(database: StateDatabase, settings: Mapping[str, Any], at: float) -> None:
     """Keep them instead of those before."""
     plain = {name: value for name, value in settings.items() if _is_plain(value) and not _SECRET.search(name)}
     if plain == settings_in(database):

@@ -47,7 +47,7 @@ MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact
 
 
 @dataclass(slots=True)
-class Database:
+class StateDatabase:
     """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory."""
 
     name: str
@@ -80,7 +80,7 @@ class Database:
         self.kept.close()
 
 
-def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> Database:
+def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
     """Open the state that a path or URL names, and create or migrate it if `write`."""
     path = sqlite_path(url)
     database = _open_server(url, write) if path is None else _open_file(path, write, new_lineage)
@@ -102,7 +102,7 @@ def sqlite_path(url: str) -> Path | None:
     return file
 
 
-def _open_server(url: str, write: bool) -> Database:
+def _open_server(url: str, write: bool) -> StateDatabase:
     try:
         parsed = make_url(url)
     except (exc.ArgumentError, ValueError):
@@ -115,10 +115,10 @@ def _open_server(url: str, write: bool) -> Database:
         engine = sa.create_engine(parsed.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
-    return Database(name, engine if write else engine.execution_options(postgresql_readonly=True))
+    return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
 
 
-def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> Database:
+def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
     refuse_no_state(path)
     with told(str(path)):
         if path.is_dir():  # which SQLite would open, and then fail to read
@@ -128,11 +128,11 @@ def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> Datab
         return _open_readable(path) if path.exists() else _empty(str(path))
 
 
-def _open_writable(path: Path, new_lineage: Callable[[], str]) -> Database:
+def _open_writable(path: Path, new_lineage: Callable[[], str]) -> StateDatabase:
     own_folder.make(path.parent)
     if not path.exists():
         _make(path, new_lineage)
-    return Database(str(path), _sqlite(path, "rw"))
+    return StateDatabase(str(path), _sqlite(path, "rw"))
 
 
 def _make(path: Path, new_lineage: Callable[[], str]) -> None:
@@ -151,7 +151,7 @@ def _make(path: Path, new_lineage: Callable[[], str]) -> None:
         Path(name).unlink()
 
 
-def _open_readable(path: Path) -> Database:
+def _open_readable(path: Path) -> StateDatabase:
     """Read in place; or a copy, where SQLite had to write for that: a crash left its journal in a read-only folder."""
     engine = _sqlite(path, "ro")
     try:
@@ -161,16 +161,16 @@ def _open_readable(path: Path) -> Database:
         if sqlite_code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
         return _open_copy(path)
-    return Database(str(path), engine)
+    return StateDatabase(str(path), engine)
 
 
-def _open_copy(path: Path) -> Database:
+def _open_copy(path: Path) -> StateDatabase:
     with ExitStack() as kept:
         folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="syncengine-")))
         for suffix in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", folder / f"copy{suffix}")
-        return Database(str(path), _sqlite(folder / "copy", "rw"), kept=kept.pop_all())
+        return StateDatabase(str(path), _sqlite(folder / "copy", "rw"), kept=kept.pop_all())
 
 
 def _sqlite(path: Path, mode: str) -> sa.Engine:
@@ -188,7 +188,7 @@ def _begin(connection: sa.Connection) -> None:
         connection.exec_driver_sql("BEGIN")
 
 
-def _share(database: Database) -> None:
+def _share(database: StateDatabase) -> None:
     """Let others read while this process writes. A reader in the way at this moment costs that, and nothing else."""
     engine = database.engine
     with told(database.name):
@@ -213,14 +213,14 @@ def _pragma(engine: sa.Engine, *pragmas: str) -> None:
         connection.close()
 
 
-def _empty(name: str) -> Database:
+def _empty(name: str) -> StateDatabase:
     engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
     with engine.begin() as connection:
         tables.upgrade(connection, lambda: "")
-    return Database(name, engine, absent=True)
+    return StateDatabase(name, engine, absent=True)
 
 
-def _prepared(database: Database, write: bool, new_lineage: Callable[[], str]) -> Database:
+def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
     if database.absent:
         return database
     with database.transaction() as connection:
@@ -235,13 +235,13 @@ def _prepared(database: Database, write: bool, new_lineage: Callable[[], str]) -
     return database
 
 
-def _migrated(database: Database, new_lineage: Callable[[], str]) -> Database:
+def _migrated(database: StateDatabase, new_lineage: Callable[[], str]) -> StateDatabase:
     with database.alone() as connection:
         tables.upgrade(connection, new_lineage)
     return database
 
 
-def _without_migrating(database: Database, found: int) -> Database:
+def _without_migrating(database: StateDatabase, found: int) -> StateDatabase:
     if found >= tables.READABLE:
         return database
     if found:

@@ -17,7 +17,7 @@ from syncengine.errors import SyncengineError
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class StateTrouble:
     """What an error is called, and what is said of the state (`{state}` is its path or URL)."""
 
     code: str
@@ -27,45 +27,45 @@ class Trouble:
         return SyncengineError(self.sentence.format(state=state), code=self.code)
 
 
-TOO_NEW = Trouble(
+TOO_NEW = StateTrouble(
     "state-too-new", "state {state} was written by a newer syncengine; upgrade this one. Nothing was changed"
 )
-TOO_OLD = Trouble(
+TOO_OLD = StateTrouble(
     "state-too-old", "state {state} was written by an older syncengine; the next apply brings it up to date"
 )
-FOREIGN = Trouble("state-foreign", "{state} is a database, but not a state of syncengine")
-MISSING = Trouble("state-unreadable", "state {state} cannot be opened: it is no file, or there is no permission")
-UNSUPPORTED = Trouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
-NO_DRIVER = Trouble(
+FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state of syncengine")
+MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is no file, or there is no permission")
+UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
+NO_DRIVER = StateTrouble(
     "state-driver",
     f"state {{state}} needs a database driver that is not installed: `pip install '{DISTRIBUTION}[postgresql]'`",
 )
-WRONG_PASSWORD = Trouble(
+WRONG_PASSWORD = StateTrouble(
     "state-login",
     "state {state}: the database does not accept this user or password; correct them where the URL stands",
 )
-NO_DATABASE = Trouble(
+NO_DATABASE = StateTrouble(
     "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"
 )
-NO_RIGHTS = Trouble(
+NO_RIGHTS = StateTrouble(
     "state-rights",
     "state {state}: this user lacks rights in the database; an apply creates tables and writes, a plan reads",
 )
-UNREACHABLE = Trouble(
+UNREACHABLE = StateTrouble(
     "state-unreachable",
     "state {state}: the database cannot be reached, or it ended the connection; is the server running, and is the"
     " address right?",
 )
-REFUSED = Trouble("state-refused", "state {state}: the database refused a statement")
-UNFIT = Trouble(
+REFUSED = StateTrouble("state-refused", "state {state}: the database refused a statement")
+UNFIT = StateTrouble(
     "state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or too large a number"
 )
-BUSY = Trouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
+BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
-DAMAGED = Trouble("state-damaged", "state {state} is damaged; restore it from a backup")
-DISK = Trouble("state-io", "state {state}: the disk reported an error")
+DAMAGED = StateTrouble("state-damaged", "state {state} is damaged; restore it from a backup")
+DISK = StateTrouble("state-io", "state {state}: the disk reported an error")
 
-BY_FAULT: Mapping[DatabaseFault | None, Trouble] = {
+BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.LOGIN: WRONG_PASSWORD,
     faults.NOT_LET_IN: WRONG_PASSWORD,
     faults.NO_DATABASE: NO_DATABASE,
@@ -78,14 +78,14 @@ BY_FAULT: Mapping[DatabaseFault | None, Trouble] = {
     faults.CANNOT_OPEN: MISSING,
     faults.NO_PERMISSION: MISSING,
     faults.FORBIDDEN: MISSING,
-    faults.READ_ONLY_FILE: Trouble("state-read-only", "state {state} cannot be written: no permission"),
-    faults.NOT_SQLITE: Trouble("state-foreign", "{state} is not a SQLite database"),
+    faults.READ_ONLY_FILE: StateTrouble("state-read-only", "state {state} cannot be written: no permission"),
+    faults.NOT_SQLITE: StateTrouble("state-foreign", "{state} is not a SQLite database"),
     faults.DAMAGED: DAMAGED,
-    faults.DISK_FULL: Trouble("state-full", "state {state} cannot be written: the disk is full"),
+    faults.DISK_FULL: StateTrouble("state-full", "state {state} cannot be written: the disk is full"),
     faults.DISK_ERROR: DISK,
 }
 
-BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
+BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
     (exc.DataError, UNFIT),
     (exc.OperationalError, UNREACHABLE),
     (exc.InterfaceError, UNREACHABLE),
@@ -108,7 +108,7 @@ BY_CLASS: tuple[tuple[type[Exception], Trouble], ...] = (
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
 
-def diagnose(error: Exception) -> Trouble:
+def diagnose(error: Exception) -> StateTrouble:
     known = BY_FAULT.get(faults.fault_of(error))
     return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 

@@ -15,25 +15,42 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
-from syncengine.state.database import Database, open_database
+from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.errors import BUSY
 from syncengine.state.inbox_entries import (
     Acknowledgement,
     Delivered,
-    Entry,
+    DeliveryStatus,
     Event,
+    InboxEntry,
     Offer,
-    Receipt,
-    Status,
 )
-from syncengine.state.inbox_queries import PIECE, Reading, entry_of, last_of, of_sink
-from syncengine.state.inbox_states import FETCH, FINAL, FIRST, EventKind, GroupState, Outcome, Trigger, next_state
+from syncengine.state.inbox_queries import PIECE, InboxQueries, entry_of, last_of, of_sink
+from syncengine.state.inbox_states import (
+    FETCH,
+    FINAL,
+    FIRST,
+    EventKind,
+    GroupState,
+    PostedTimeStatus,
+    Trigger,
+    next_state,
+)
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
 from syncengine.state.tables import INBOX_LOCK, LOCK
 
-__all__ = ["Acknowledgement", "Delivered", "Entry", "Event", "Holder", "Inbox", "InboxLease", "Offer", "Receipt"]
+__all__ = [
+    "Acknowledgement",
+    "Delivered",
+    "Event",
+    "Holder",
+    "Inbox",
+    "InboxEntry",
+    "InboxLease",
+    "Offer",
+]
 
 InboxLease = Lease
 DIED = "no answer is known: this process ended before it came"
@@ -45,10 +62,10 @@ def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -
     return Inbox(open_database(url, write=write, new_lineage=new_lineage), now)
 
 
-class Inbox(Reading):
+class Inbox(InboxQueries):
     """Groups in the state's database. Also a context manager that closes."""
 
-    def __init__(self, database: Database, now: Callable[[], float]) -> None:
+    def __init__(self, database: StateDatabase, now: Callable[[], float]) -> None:
         super().__init__(database)
         self._now = now
         self._locks = Locks(database, now, INBOX_LOCK)
@@ -56,7 +73,7 @@ class Inbox(Reading):
 
     # --- what delivery writes
 
-    def receive(self, offer: Offer) -> Entry:
+    def receive(self, offer: Offer) -> InboxEntry:
         """Keep an offer, before anything else happens to it; the group as it stands.
 
         Another content of a group that is known is kept with the event: whether it replaces the first is for others.
@@ -78,7 +95,7 @@ class Inbox(Reading):
         assert entry is not None
         return entry
 
-    def revise(self, offer: Offer) -> Entry:
+    def revise(self, offer: Offer) -> InboxEntry:
         """The offered content is the group's next revision: no sink has any of it yet."""
         at = self._now()
         with self._writing() as connection:
@@ -89,39 +106,45 @@ class Inbox(Reading):
             _tell(connection, offer.group_id, entry.revision, at, EventKind.REVISED)
         return entry
 
-    def begin(self, entry: Entry, sink: str) -> None:
+    def begin(self, entry: InboxEntry, sink: str) -> None:
         """A sink is about to be given the group: from now on it may have it, until its answer is known."""
         at = self._now()
         key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
         with self._writing() as connection:
             known = entry.delivered(sink)
-            values: dict[str, Any] = {"status": Status.ATTEMPTING, "last": at}
+            values: dict[str, Any] = {"status": DeliveryStatus.ATTEMPTING, "last": at}
             if known is None or known.revision != entry.revision:
                 connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=at))
             else:
-                if known.status is Status.ATTEMPTING:
-                    died = {"sink": sink, "outcome": Status.UNKNOWN.value, "message": DIED}
+                if known.status is DeliveryStatus.ATTEMPTING:
+                    died = {"sink": sink, "outcome": DeliveryStatus.UNKNOWN.value, "message": DIED}
                     _tell(connection, entry.group_id, entry.revision, known.last, EventKind.ATTEMPT, **died)
                 attempts = DELIVERIES.c.attempts + 1
                 connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values, attempts=attempts))
             if not entry.is_delivered:
                 connection.execute(_update(entry.group_id, state=next_state(entry.state, Trigger.BEGIN)))
 
-    def remember(self, entry: Entry, sink: str, memo: str) -> None:
+    def remember(self, entry: InboxEntry, sink: str, memo: str) -> None:
         """What a sink must know again after a crash, written before it does what it speaks of."""
         key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
         with self._writing() as connection:
             connection.execute(sa.update(DELIVERIES).where(_is(key)).values(memo=memo))
 
     def ended(
-        self, entry: Entry, sink: str, status: Status, *, message: str | None = None, external_id: str | None = None
+        self,
+        entry: InboxEntry,
+        sink: str,
+        status: DeliveryStatus,
+        *,
+        message: str | None = None,
+        external_id: str | None = None,
     ) -> None:
         """What came of the attempt."""
         at = self._now()
         key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
         with self._writing() as connection:
             values: dict[str, Any] = {"status": status, "last": at, "message": message}
-            if status is Status.ACCEPTED:
+            if status is DeliveryStatus.ACCEPTED:
                 values |= {"external_id": external_id}
             connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values))
             told = {"sink": sink, "outcome": status.value, "message": message, "external_id": external_id}
@@ -129,8 +152,8 @@ class Inbox(Reading):
 
     def decide(
         self,
-        entry: Entry,
-        outcome: Outcome,
+        entry: InboxEntry,
+        outcome: PostedTimeStatus,
         message: str | None = None,
         external_id: str | None = None,
         *,
@@ -153,7 +176,7 @@ class Inbox(Reading):
             kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
             _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
 
-    def answer_again(self, entry: Entry, *, waits: bool) -> None:
+    def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
         """The same verdict is due once more: it waits for the service, or the answer that it is hears it now."""
         assert entry.outcome is not None, "there is a verdict"
         state = next_state(entry.state, Trigger.REPEAT if waits else Trigger.REPEAT_AT_ONCE, entry.outcome)
@@ -246,8 +269,8 @@ class Inbox(Reading):
                     continue
                 connection.execute(_update(group_id, asked=at))
                 if sink is not None:
-                    taken = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": Status.ACCEPTED}))
-                    connection.execute(sa.update(DELIVERIES).where(taken).values(status=Status.AGAIN))
+                    taken = sa.and_(of_sink(sink), _is({"group_id": group_id, "status": DeliveryStatus.ACCEPTED}))
+                    connection.execute(sa.update(DELIVERIES).where(taken).values(status=DeliveryStatus.AGAIN))
                 _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:
@@ -260,8 +283,10 @@ class Inbox(Reading):
                     continue
                 waits = entry.mechanism == FETCH
                 reference = next((found.external_id for found in entry.deliveries if found.external_id), None)
-                told = {"outcome": Outcome.SUCCESS, "external_id": reference}
-                state = next_state(entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, Outcome.SUCCESS)
+                told = {"outcome": PostedTimeStatus.SUCCESS, "external_id": reference}
+                state = next_state(
+                    entry.state, Trigger.SETTLE if waits else Trigger.SETTLE_AT_ONCE, PostedTimeStatus.SUCCESS
+                )
                 change = {"state": state, "waiting": waits, "message": None, "note": None, "decided": at}
                 connection.execute(_update(group_id, **change, **told))
                 _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **told)
@@ -275,7 +300,7 @@ class Inbox(Reading):
         """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
         old = sa.and_(
             GROUPS.c.state.in_(FINAL),
-            GROUPS.c.outcome == Outcome.SUCCESS,
+            GROUPS.c.outcome == PostedTimeStatus.SUCCESS,
             GROUPS.c.body.is_not(None),
             GROUPS.c.offered < before,
             GROUPS.c.decided < before,

@@ -10,7 +10,7 @@ import orjson
 import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox_states import FINAL, EventKind, GroupState, Outcome
+from syncengine.state.inbox_states import FINAL, EventKind, GroupState, PostedTimeStatus
 
 W = TypeVar("W", bound=StrEnum)
 
@@ -27,7 +27,7 @@ def sink_of(key: str) -> str:
     return key.partition(PART)[0]
 
 
-class Status(StrEnum):
+class DeliveryStatus(StrEnum):
     """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
 
     ATTEMPTING = "attempting"
@@ -38,10 +38,10 @@ class Status(StrEnum):
     AGAIN = "again"
 
 
-TAKEN = frozenset({Status.ACCEPTED, Status.AGAIN})
+TAKEN = frozenset({DeliveryStatus.ACCEPTED, DeliveryStatus.AGAIN})
 """The sink has it."""
 
-DOUBTFUL = frozenset({Status.ATTEMPTING, Status.UNKNOWN})
+DOUBTFUL = frozenset({DeliveryStatus.ATTEMPTING, DeliveryStatus.UNKNOWN})
 """The sink may have it: its answer was lost, or this process was."""
 
 
@@ -81,7 +81,7 @@ class Delivered:
 
     sink: str
     revision: int
-    status: Status
+    status: DeliveryStatus
     attempts: int
     first: float
     last: float
@@ -91,7 +91,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InboxEntry:
     """A group in the inbox. `body` is None once it was reduced to id and receipts."""
 
     group_id: str
@@ -106,7 +106,7 @@ class Entry:
     user_keys: tuple[str, ...]
     tag: str | None
     body: str | None
-    outcome: Outcome | None
+    outcome: PostedTimeStatus | None
     message: str | None
     external_id: str | None
     decided: float | None
@@ -119,7 +119,7 @@ class Entry:
     @property
     def is_delivered(self) -> bool:
         """Whether every sink took it, and the service was or is to be told so."""
-        return self.outcome is Outcome.SUCCESS
+        return self.outcome is PostedTimeStatus.SUCCESS
 
     @property
     def is_settled(self) -> bool:
@@ -130,7 +130,7 @@ class Entry:
     def has_trouble(self) -> bool:
         """Whether a sink is still to have it, though the verdict is known: it was asked for again, in vain so far."""
         last = {found.sink: found.status for found in self.deliveries}
-        return any(status is not Status.ACCEPTED for status in last.values())
+        return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
 
     def delivered(self, sink: str) -> Delivered | None:
         """What the sink did with the group last, in whichever revision."""
@@ -167,14 +167,14 @@ class Acknowledgement:
     """
 
     group_id: str
-    status: Outcome
+    status: PostedTimeStatus
     message: str | None
     external_id: str | None
     decided: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class SinkReceipt:
     """That a sink took a group, or its part for one tag. `at` in seconds since epoch; `external_id`: its reference."""
 
     group_id: str
@@ -185,18 +185,18 @@ class Receipt:
 
 def delivered_from(row: sa.Row[Any]) -> Delivered:
     found = {name: value for name, value in row._mapping.items() if name != "group_id"}
-    return Delivered(**{**found, "status": _word(Status, found["status"])})
+    return Delivered(**{**found, "status": _word(DeliveryStatus, found["status"])})
 
 
-def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> Entry:
+def entry_from(row: sa.Row[Any], deliveries: tuple[Delivered, ...]) -> InboxEntry:
     found = dict(row._mapping)
     found |= {
         "state": _word(GroupState, found["state"]),
-        "outcome": _word(Outcome, found["outcome"]) if found["outcome"] else None,
+        "outcome": _word(PostedTimeStatus, found["outcome"]) if found["outcome"] else None,
         "user_keys": tuple(orjson.loads(found["user_keys"] or "[]")),
         "waiting": bool(found["waiting"]),
     }
-    return Entry(**found, deliveries=deliveries)
+    return InboxEntry(**found, deliveries=deliveries)
 
 
 def event_from(row: sa.Row[Any]) -> Event:
@@ -205,7 +205,7 @@ def event_from(row: sa.Row[Any]) -> Event:
 
 
 def acknowledgement_from(row: sa.Row[Any]) -> Acknowledgement:
-    return Acknowledgement(**{**row._mapping, "status": _word(Outcome, row.status)})
+    return Acknowledgement(**{**row._mapping, "status": _word(PostedTimeStatus, row.status)})
 
 
 def _word(kind: type[W], text: str) -> W:

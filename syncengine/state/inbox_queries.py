@@ -7,45 +7,47 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from syncengine.state.database import Database
+from syncengine.state.database import StateDatabase
 from syncengine.state.inbox_entries import (
     BETWEEN_TAGS,
     PART,
     Acknowledgement,
     Delivered,
-    Entry,
+    DeliveryStatus,
     Event,
-    Receipt,
-    Status,
+    InboxEntry,
+    SinkReceipt,
     acknowledgement_from,
     delivered_from,
     entry_from,
     event_from,
     sink_of,
 )
-from syncengine.state.inbox_states import FINAL, Outcome
+from syncengine.state.inbox_states import FINAL, PostedTimeStatus
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
 """Groups in one IN list."""
 
 
-_TROUBLED = sa.exists().where(DELIVERIES.c.group_id == GROUPS.c.group_id, DELIVERIES.c.status != Status.ACCEPTED)
+_TROUBLED = sa.exists().where(
+    DELIVERIES.c.group_id == GROUPS.c.group_id, DELIVERIES.c.status != DeliveryStatus.ACCEPTED
+)
 _MAY_BE_UNSETTLED = sa.or_(
-    GROUPS.c.state.not_in(FINAL), GROUPS.c.outcome != Outcome.SUCCESS, GROUPS.c.waiting, _TROUBLED
+    GROUPS.c.state.not_in(FINAL), GROUPS.c.outcome != PostedTimeStatus.SUCCESS, GROUPS.c.waiting, _TROUBLED
 )
 """Few of many: what `Entry.is_settled` then looks at."""
 
 
-class Reading:
+class InboxQueries:
     """What can be asked of an inbox."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: StateDatabase) -> None:
         self.database = database
         with database.transaction() as connection:
             self._is_there = sa.inspect(connection).has_table(GROUPS.name)
 
-    def entry(self, group_id: str) -> Entry | None:
+    def entry(self, group_id: str) -> InboxEntry | None:
         """A group and what its sinks did with it."""
         if not self._is_there:
             return None
@@ -60,7 +62,7 @@ class Reading:
         tag: str | None = None,
         since: float | None = None,
         unsettled: bool = False,
-    ) -> list[Entry]:
+    ) -> list[InboxEntry]:
         """Groups, the last offered first; without states, all, or those that are not settled. `user` is any name."""
         query = sa.select(GROUPS).order_by(GROUPS.c.offered.desc(), GROUPS.c.group_id)
         if states:
@@ -83,12 +85,15 @@ class Reading:
         query = sa.select(EVENTS).where(EVENTS.c.group_id == group_id).order_by(EVENTS.c.id)
         return [event_from(row) for row in self._rows(query)]
 
-    def receipts(self, sink: str, since: float) -> Iterator[Receipt]:
+    def receipts(self, sink: str, since: float) -> Iterator[SinkReceipt]:
         """What a sink took since then, oldest first; what was reduced too."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
-        took = sa.and_(of_sink(sink), DELIVERIES.c.status == Status.ACCEPTED, DELIVERIES.c.last >= since)
+        took = sa.and_(of_sink(sink), DELIVERIES.c.status == DeliveryStatus.ACCEPTED, DELIVERIES.c.last >= since)
         return iter(
-            [Receipt(**row._mapping) for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))]
+            [
+                SinkReceipt(**row._mapping)
+                for row in self._rows(sa.select(*columns).where(took).order_by(DELIVERIES.c.last))
+            ]
         )
 
     def last_troubles(self) -> dict[str, float]:
@@ -99,7 +104,7 @@ class Reading:
         query = sa.select(DELIVERIES.c.sink, newest.c.at, DELIVERIES.c.status).join(newest, same)
         attempts: dict[str, tuple[float, bool]] = {}
         for key, at, status in self._rows(query):
-            sink, failed = sink_of(key), status in (Status.TROUBLE, Status.UNKNOWN)
+            sink, failed = sink_of(key), status in (DeliveryStatus.TROUBLE, DeliveryStatus.UNKNOWN)
             attempts[sink] = max(attempts.get(sink, (at, failed)), (at, failed))
         return {sink: at for sink, (at, failed) in attempts.items() if failed}
 
@@ -120,7 +125,7 @@ class Reading:
         query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
         return iter([acknowledgement_from(row) for row in self._rows(query)])
 
-    def asked(self) -> list[Entry]:
+    def asked(self) -> list[InboxEntry]:
         """Groups that somebody wants delivered again, in the order of asking."""
         query = sa.select(GROUPS).where(GROUPS.c.asked.is_not(None)).order_by(GROUPS.c.asked, GROUPS.c.group_id)
         if not self._is_there:
@@ -149,7 +154,7 @@ def _has_tag(tag: str) -> sa.ColumnElement[bool]:
     )
 
 
-def entry_of(connection: sa.Connection, group_id: str) -> Entry | None:
+def entry_of(connection: sa.Connection, group_id: str) -> InboxEntry | None:
     rows = connection.execute(sa.select(GROUPS).where(GROUPS.c.group_id == group_id)).all()
     return next(_with_deliveries(connection, rows), None)
 
@@ -160,7 +165,7 @@ def last_of(connection: sa.Connection, group_id: str) -> sa.Row[Any] | None:
     return connection.execute(mine.order_by(EVENTS.c.id.desc()).limit(1)).one_or_none()
 
 
-def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[Entry]:
+def _with_deliveries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> Iterator[InboxEntry]:
     for start in range(0, len(rows), PIECE):
         piece = rows[start : start + PIECE]
         query = sa.select(DELIVERIES).where(DELIVERIES.c.group_id.in_([row.group_id for row in piece]))

@@ -15,7 +15,7 @@ FETCH, WEBHOOK = MECHANISMS = (Mode.FETCH.value, Mode.WEBHOOK.value)
 """How posted time comes, as the inbox and the state keep it."""
 
 
-class Outcome(StrEnum):
+class PostedTimeStatus(StrEnum):
     """A verdict, as the service is told it."""
 
     SUCCESS = "SUCCESS"
@@ -80,20 +80,20 @@ class Transition(NamedTuple):
     """From any of `sources` to `target`, which may depend on the verdict; elsewhere the group stays as it is."""
 
     sources: frozenset[GroupState]
-    target: GroupState | Mapping[Outcome, GroupState]
+    target: GroupState | Mapping[PostedTimeStatus, GroupState]
 
 
 _EVERY = frozenset(GroupState)
 _CONFLICT = frozenset({GroupState.CONFLICT})
-_WAITING: Mapping[Outcome, GroupState] = {
-    Outcome.SUCCESS: GroupState.ACCEPTED,
-    Outcome.REFUSED: GroupState.REFUSED,
-    Outcome.TROUBLE: GroupState.TROUBLED,
+_WAITING: Mapping[PostedTimeStatus, GroupState] = {
+    PostedTimeStatus.SUCCESS: GroupState.ACCEPTED,
+    PostedTimeStatus.REFUSED: GroupState.REFUSED,
+    PostedTimeStatus.TROUBLE: GroupState.TROUBLED,
 }
-_TOLD: Mapping[Outcome, GroupState] = {
-    Outcome.SUCCESS: GroupState.ACKNOWLEDGED,
-    Outcome.REFUSED: GroupState.ACKNOWLEDGED,
-    Outcome.TROUBLE: GroupState.TROUBLED,  # until it is offered again
+_TOLD: Mapping[PostedTimeStatus, GroupState] = {
+    PostedTimeStatus.SUCCESS: GroupState.ACKNOWLEDGED,
+    PostedTimeStatus.REFUSED: GroupState.ACKNOWLEDGED,
+    PostedTimeStatus.TROUBLE: GroupState.TROUBLED,  # until it is offered again
 }
 
 TRANSITIONS: Mapping[Trigger, Transition] = {
@@ -111,7 +111,7 @@ TRANSITIONS: Mapping[Trigger, Transition] = {
 }
 
 
-def next_state(state: GroupState, trigger: Trigger, outcome: Outcome | None = None) -> GroupState:
+def next_state(state: GroupState, trigger: Trigger, outcome: PostedTimeStatus | None = None) -> GroupState:
     """Return the state that a group in `state` has after the trigger; `outcome` where there is a verdict."""
     sources, target = TRANSITIONS[trigger]
     if state not in sources:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from syncengine.resource import Key, Kind, Recorded
-from syncengine.state.removals import Removal
+from syncengine.state.removals import RemovalLine
 
 VERSION = 6
 """The schema of the tables (`tables.MIGRATIONS`)."""
@@ -59,6 +59,6 @@ class StateReader(Protocol):
         """The rows of these keys; a key that is not recorded is left out."""
         ...
 
-    def removals(self, since: float) -> list[Removal]:
+    def removals(self, since: float) -> list[RemovalLine]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
         ...

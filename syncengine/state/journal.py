@@ -77,7 +77,7 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CallFailure:
     """What was refused of a call, or has no known outcome for good."""
 
     call: str
@@ -161,7 +161,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
     _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in parts for leave in entry.leaves])
 
 
-def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[Failure]) -> None:
+def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """After a refusal: rows keep what they have, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
     ends = [(entry.call, key, journal_detail.message(entry.message)) for entry in entries for key in entry.keys]

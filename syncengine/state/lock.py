@@ -15,7 +15,7 @@ from syncengine.document.clock import machine_seconds
 from syncengine.errors import ExitCode, LockHeld, SyncengineError
 from syncengine.state.clock import SERVER_SECONDS
 from syncengine.state.codec import from_json, to_json
-from syncengine.state.database import Database
+from syncengine.state.database import StateDatabase
 from syncengine.state.holder import Holder
 from syncengine.state.tables import INBOX_LOCK, LOCK, STATE_LOCK
 
@@ -109,7 +109,7 @@ class Locks:
 
     def __init__(
         self,
-        database: Database,
+        database: StateDatabase,
         now: Callable[[], float],
         row: int = STATE_LOCK,
         seconds: Callable[[], float] = machine_seconds,

@@ -27,7 +27,7 @@ ORDER BY j.id
 what it is off by is minutes of a day."""
 
 
-class Removal(NamedTuple):
+class RemovalLine(NamedTuple):
     """A line that may tell of a loss. `sent`: with a call; `approved`: the gate of its run asked and was approved."""
 
     at: float
@@ -42,7 +42,9 @@ def bounds(since: float) -> Mapping[str, float]:
     return {"since": since, "began": since - LONGEST_RUN}
 
 
-def removal_of(values: Sequence[Any]) -> Removal:
+def removal_of(values: Sequence[Any]) -> RemovalLine:
     """A row of QUERY as a value; ValueError, LookupError or TypeError for a damaged one."""
     at, verb, kind, name, said, about = values
-    return Removal(float(at), verb == "intended", Key(KINDS[kind], name), read(said), "approvals" in from_json(about))
+    return RemovalLine(
+        float(at), verb == "intended", Key(KINDS[kind], name), read(said), "approvals" in from_json(about)
+    )

@@ -17,7 +17,7 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
 from syncengine.state.info import FACTS, VERSION, Facts, StateReader, facts_of
 from syncengine.state.location import refuse_no_state
-from syncengine.state.removals import QUERY, Removal, bounds, removal_of
+from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
@@ -58,7 +58,7 @@ class SqliteReader:
                 found |= {row.key: row for row in self._found(query, [kind.value, *piece])}
         return found
 
-    def removals(self, since: float) -> list[Removal]:
+    def removals(self, since: float) -> list[RemovalLine]:
         if self._connection is None:
             return []
         with told(self._name):

@@ -20,16 +20,16 @@ from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state import attempts, history, journal, queries, tables
 from syncengine.state import info as facts
 from syncengine.state.clock import Clock
-from syncengine.state.database import Database, open_database
+from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.info import Facts, facts_of
-from syncengine.state.journal import Failure, Intent, Settlement, Stamp
+from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
-from syncengine.state.removals import QUERY, Removal, bounds, removal_of
+from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
-__all__ = ["Facts", "Failure", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
+__all__ = ["CallFailure", "Facts", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
@@ -63,7 +63,7 @@ class State:
 
     def __init__(
         self,
-        database: Database,
+        database: StateDatabase,
         now: Callable[[], float],
         new_generation: Callable[[], str] = new_lineage,
         *,
@@ -98,7 +98,7 @@ class State:
         with self.database.transaction() as connection:
             return queries.fetch(connection, keys, queries.SEEN)
 
-    def removals(self, since: float) -> list[Removal]:
+    def removals(self, since: float) -> list[RemovalLine]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
         with self.database.transaction() as connection:
             return [removal_of(row) for row in connection.execute(sa.text(QUERY), bounds(since))]
@@ -214,7 +214,7 @@ class State:
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
 
-    def fail(self, entries: Sequence[Failure]) -> None:
+    def fail(self, entries: Sequence[CallFailure]) -> None:
         """After a refusal: the rows are doubtful and keep all that they may hold."""
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)

@@ -29,7 +29,7 @@ from markupsafe import Markup
 from syncengine.templating.budget import MAX_TEXT, Budget
 from syncengine.templating.filters import FilterTrouble
 from syncengine.templating.metering import FILTERS_OF_JINJA, Filter
-from syncengine.templating.sandbox import Sandbox
+from syncengine.templating.sandbox import TemplateSandbox
 
 SECONDS = 3.0
 """How long one value may take: all else waits for it."""
@@ -80,7 +80,7 @@ def _public(value: Any) -> frozenset[str]:
     return frozenset(n for n in dir(value) if not n.startswith("_") and not modifies_known_mutable(value, n))
 
 
-class DeliverySandbox(Sandbox):
+class DeliverySandbox(TemplateSandbox):
     """Fields by the interface's names; what is none has every field, and it is none."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {type(value): _public(value) for value in _VALUES}

@@ -12,7 +12,7 @@ from jinja2.loaders import BaseLoader
 from syncengine.templating.budget import MAX_SECONDS, Budget, OutOfBounds, clock, size_of, steps_of
 from syncengine.templating.filters import plain_text
 from syncengine.templating.metering import FILTERS_OF_MANIFESTS
-from syncengine.templating.sandbox import Sandbox
+from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.values import Named
 
 MARKS = ("{{", "{%", "{#")
@@ -26,7 +26,7 @@ _TIME = frozenset(
 )
 
 
-class SandboxedEnvironment(Sandbox):
+class SandboxedEnvironment(TemplateSandbox):
     """One for each file; `budget` is what the file has left."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {

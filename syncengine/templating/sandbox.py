@@ -30,7 +30,7 @@ _LOOP = frozenset(
 )
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class TemplateSandbox(ImmutableSandboxedEnvironment):
     """`spent` gives the budget of what is rendered now."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})

@@ -17,7 +17,7 @@ from syncengine.apply.report import Outcome, Result
 from syncengine.engine import Application, Applied
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.resource import Recorded, Status
@@ -196,18 +196,21 @@ class Bench:
         return load_project(folder=self.folder, environ=self.environ)
 
     def plan(self, **request: Any) -> Plan:
-        return make_plan(self.project(), Request("plan", **request), Runtime(self.environ))
+        return make_plan(self.project(), PlanRequest("plan", **request), Runtime(self.environ))
 
     def apply(self, *, approve: bool = True, tell: Callable[[Any], None] = lambda event: None, **request: Any) -> Ended:
         """Apply what the manifests want, approving whatever the gate asks about unless told otherwise."""
         project = self.project()
         planning = {name: request[name] for name in ("scope", "sweep", "reassert") if name in request}
-        asked = make_plan(project, Request("plan", **planning), Runtime(self.environ)).gate.approve
+        asked = make_plan(project, PlanRequest("plan", **planning), Runtime(self.environ)).gate.approve
         approvals = (asked,) if approve and asked else ()
         before = self.sandbox.last_request()
         around = Runtime(self.environ, tell=tell)
         application = Application(
-            project, Request("apply", approvals=approvals, **request), around, lambda: nullcontext(project.base_url())
+            project,
+            PlanRequest("apply", approvals=approvals, **request),
+            around,
+            lambda: nullcontext(project.base_url()),
         )
         return Ended(application.execute(), self.sandbox.requests(before))
 

@@ -20,7 +20,7 @@ from syncengine.apply import applier, report
 from syncengine.apply.guards import refuse_inconsistent, refuse_stale
 from syncengine.apply.landing import Patience
 from syncengine.apply.report_builder import Chronicle
-from syncengine.apply.run import Run as ApplyRun
+from syncengine.apply.run import ApplyRun
 from syncengine.errors import Problems, StalePlan
 from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Rules
@@ -212,7 +212,7 @@ class Ending:
     """How one apply went. `plan` None: the manifests asked for the impossible."""
 
     plan: Plan | None
-    status: report.Status | None = None
+    status: report.RunStatus | None = None
     died: bool = False
     troubles: tuple[str, ...] = ()
 

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from syncengine.apply.report import Status
+from syncengine.apply.report import RunStatus
 from syncengine.plan.aim import Rules
 from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
@@ -212,7 +212,7 @@ def _resume(home: House, ending: Ending, step: Step) -> None:
     resumed = home.resume(ending)
     STATISTICS["stale" if resumed is None else "resumed"] += 1
     if resumed is not None:
-        assert resumed.status is Status.COMPLETE, "a resumed plan is not complete"
+        assert resumed.status is RunStatus.COMPLETE, "a resumed plan is not complete"
         _nothing(str(change.key) for change in home.planned(step.manifest).changes)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.apply.report import Status
+from syncengine.apply.report import RunStatus
 from syncengine.plan.aim import Rules
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
@@ -75,7 +75,7 @@ AFTER = manifest(
 
 def begun(home: House) -> None:
     """Where the plan begins, with a tag of somebody else in the category that is renamed."""
-    assert home.apply(BEFORE).status is Status.COMPLETE
+    assert home.apply(BEFORE).status is RunStatus.COMPLETE
     home.others_act("tag", "renamed-before")
     home.others_act("keyword", "edited")
 
@@ -109,7 +109,7 @@ def assert_ended(home: House, instant: int) -> None:
 def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
     """Planned anew from what is recorded."""
     for instant, home, _ in deaths(how, "anew"):
-        assert home.apply(AFTER).status is Status.COMPLETE, f"after death at instant {instant}"
+        assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after death at instant {instant}"
         assert_ended(home, instant)
 
 
@@ -119,7 +119,7 @@ def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> 
     for instant, home, ending in deaths(how, "saved"):
         resumed = home.resume(ending)
         assert resumed is not None, f"stale after death at instant {instant}"
-        assert resumed.status is Status.COMPLETE, f"after death at instant {instant}"
+        assert resumed.status is RunStatus.COMPLETE, f"after death at instant {instant}"
         assert troubles_of(home, AFTER) == [], f"after death at instant {instant}"
         home.apply(AFTER)  # which may have to forget a tag whose category was found gone
         assert_ended(home, instant)
@@ -130,5 +130,5 @@ def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
     """The run that mends may die as well."""
     for instant, home, _ in deaths(how, "twice"):
         home.apply(AFTER, [Trouble(instant // 2, how)])
-        assert home.apply(AFTER).status is Status.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
+        assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
         assert_ended(home, instant)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from syncengine.apply.report import Status
+from syncengine.apply.report import RunStatus
 from syncengine.resource import Removal
 
 from .crash_model import House, Manifest, Trouble
@@ -60,7 +60,7 @@ def interrupted(how: str, label: str) -> Iterator[tuple[int, House]]:
     """The way from ONE to OTHER, with trouble at each of the `instants`, as long as a call is in flight then."""
     for instant in instants(how + label):
         with house() as home:
-            assert home.apply(ONE).status is Status.COMPLETE
+            assert home.apply(ONE).status is RunStatus.COMPLETE
             ending = home.apply(OTHER, [Trouble(instant, how)])
             if not ending.troubles:
                 assert instant > 20, "the plan was to have a call of every kind"
@@ -83,7 +83,7 @@ def ended(home: House, last: Manifest, instant: int) -> None:
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
     """Whatever the call was, and whether the files were put back or the run is repeated."""
     for instant, home in interrupted(how, "after" if last is BACK else "after, again"):
-        assert home.apply(last).status is Status.COMPLETE, f"trouble at instant {instant}"
+        assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
         ended(home, last, instant)
 
 
@@ -93,7 +93,7 @@ def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(h
     for label, last in (("back", BACK), ("without", ONE)):
         for instant in instants(how + label):
             with house() as home:
-                assert home.apply(ONE).status is Status.COMPLETE
+                assert home.apply(ONE).status is RunStatus.COMPLETE
                 if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
                     break
                 for _ in range(3):

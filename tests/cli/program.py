@@ -13,7 +13,7 @@ from typing import Any
 
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.project.model import Project as Settings
 from syncengine.resource import Recorded
@@ -121,7 +121,7 @@ class Project:
 
     def plan(self) -> Plan:
         """The plan, made in this process: what it says is checked elsewhere."""
-        return make_plan(self.loaded(), Request("plan"), Runtime(self.surroundings()))
+        return make_plan(self.loaded(), PlanRequest("plan"), Runtime(self.surroundings()))
 
     def rows(self) -> dict[str, Json]:
         """What the state records, save where it came from and ids that the service chose."""

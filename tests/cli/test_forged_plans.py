@@ -18,7 +18,7 @@ from syncengine.errors import SyncengineError
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import options_of
-from syncengine.plan.request import Request
+from syncengine.plan.request import PlanRequest
 from syncengine.plan.saved import DIGEST, END, Execution, load, save
 from syncengine.project.model import Project as Settings
 from syncengine.render.json import plan_document
@@ -107,7 +107,7 @@ def without(value: Any, names: tuple[str, ...]) -> Any:
 
 def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
     """The plan in a file, if an apply would begin to execute it."""
-    options = options_of(settings, Request("apply"))
+    options = options_of(settings, PlanRequest("apply"))
     try:
         plan = load(file, plan_document)
         guards.refuse_stale(plan, state, settings.base_url())

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from syncengine.errors import Diagnostic, Problems
 from syncengine.manifest.desired import Desired, load
-from syncengine.manifest.sources.http import Question, http_rows
+from syncengine.manifest.sources.http import HttpQuery, http_rows
 from syncengine.manifest.sources.records import SourceTrouble, records
 from syncengine.manifest.sources.sql import bounds_of, sql_rows
 from syncengine.project.load import load_project
@@ -363,13 +363,13 @@ def test_an_answer_that_drips_is_not_waited_for(crm: str, path: str) -> None:
     """Each byte comes in time, and there is no last one: of the body, or of what stands before it."""
     url = crm.partition("url: '")[2].partition("'")[0]
     with pytest.raises(SourceTrouble, match=r"crm: all pages together take longer than 0\.5 s"):
-        list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, Question(path), 0.5))
+        list(http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, HttpQuery(path), 0.5))
 
 
 def test_pages_have_a_number(crm: str) -> None:
     """Of a service whose every page is another one."""
     url = crm.partition("url: '")[2].partition("'")[0]
-    question, numbers = Question("/endless", items=("data", "items"), page="page"), list[int]()
+    question, numbers = HttpQuery("/endless", items=("data", "items"), page="page"), list[int]()
     with pytest.raises(SourceTrouble, match="crm: there are more than 3 pages"):
         for number, _ in http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, pages=3):
             numbers.append(number)
@@ -380,7 +380,7 @@ def test_pages_have_a_number(crm: str) -> None:
 def test_each_answer_has_its_time(before: bytes) -> None:
     """Headers may drip as well; it is asked again as after any other trouble, and then given up."""
     with dripping(before) as server, pytest.raises(SourceTrouble, match="its URL cannot be read: no answer in time"):
-        list(http_rows("crm", server.url, {}, 0.1, Question()))
+        list(http_rows("crm", server.url, {}, 0.1, HttpQuery()))
 
 
 def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
@@ -389,7 +389,7 @@ def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
     head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     whole = {b"/": head % len(packed) + packed}
     with dripping(BODY, whole) as server, pytest.raises(SourceTrouble, match="more than 64 MB"):
-        list(http_rows("crm", server.url, {}, 5.0, Question()))
+        list(http_rows("crm", server.url, {}, 5.0, HttpQuery()))
 
 
 def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
@@ -402,7 +402,7 @@ def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
 def test_pages_do_not_fill_the_memory(crm: str) -> None:
     """Each of them is small, and another one comes each time."""
     url = crm.partition("url: '")[2].partition("'")[0]
-    question = Question("/endless", items=("data", "items"), page="page")
+    question = HttpQuery("/endless", items=("data", "items"), page="page")
     with pytest.raises(SourceTrouble, match="crm: its rows are more than fit into 2 MB"):
         for number, _ in http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, most=2_000_000):
             assert number < 10_000

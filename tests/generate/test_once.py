@@ -19,7 +19,7 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import digests_of, read_all
 from syncengine.manifest.read_file import NO_DEFAULTS
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.load import load_project
 from syncengine.templating.budget import Allowance
 from tests.manifest.loading import write
@@ -67,7 +67,7 @@ class Counting(Allowance):
 def a_cold_plan(folder: Path, name: str, text: str) -> Callable[[], object]:
     write(folder, {"syncengine.yaml": PROJECT, name: text, "rows.json": ROWS})
     project = load_project(folder=folder, environ={})
-    return lambda: make_plan(project, Request("plan"), Runtime({}))
+    return lambda: make_plan(project, PlanRequest("plan"), Runtime({}))
 
 
 @pytest.mark.parametrize(("name", "text"), [("m.yaml", BLOCK), ("m.yaml.j2", BOTH), ("m.yaml.j2", COMPUTED)])
@@ -127,7 +127,7 @@ def test_a_service_is_asked_once_by_a_cold_plan(tmp_path: Path, matters: tuple[s
     block = "generate:\n  - forEach: {http: {source: crm, path: matters}}\n    tags: [{name: '{{ row.name }}'}]\n"
     write(tmp_path, {"syncengine.yaml": settings, "manifests/large.yaml": large, "manifests/m.yaml": block})
     project = load_project(folder=tmp_path, environ={})
-    planned = make_plan(project, Request("plan"), Runtime({}))
+    planned = make_plan(project, PlanRequest("plan"), Runtime({}))
     assert (planned.summary.create, asked) == (10_002, ["/matters"])
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.fast_reader import Item, Plain
+from syncengine.document.fast_reader import Plain, PlainItem
 from syncengine.document.fast_reader import read as read_plain
 from syncengine.document.nodes import Mapping, Sequence, place, scalars
 from syncengine.document.reader import read as read_fully
@@ -39,11 +39,11 @@ def plain(text: str) -> Plain | None:
     return None if decoded(text.encode(), Collector("m")) is None else read_plain(text, PLAIN_SECTIONS)
 
 
-def items_fully(text: str) -> list[Item]:
+def items_fully(text: str) -> list[PlainItem]:
     """What the full reader says; an AssertionError if it complains of anything."""
     findings = Collector("m")
     documents = read_fully(text.encode(), findings)
-    items: list[Item] = []
+    items: list[PlainItem] = []
     assert len(documents.roots) <= 1
     for root in documents.roots:
         assert isinstance(root, Mapping)
@@ -56,9 +56,9 @@ def items_fully(text: str) -> list[Item]:
     return items
 
 
-def _item(section: str, node: Mapping, findings: Collector) -> Item:
+def _item(section: str, node: Mapping, findings: Collector) -> PlainItem:
     values = RESOURCE_TABLES[SECTIONS[section]].read(node, findings)
-    return Item(section, *place(node), values)
+    return PlainItem(section, *place(node), values)
 
 
 def agrees(text: str) -> bool:
@@ -74,7 +74,7 @@ def agrees(text: str) -> bool:
     return True
 
 
-def _without_defaults(text: str, found: Plain) -> list[Item]:
+def _without_defaults(text: str, found: Plain) -> list[PlainItem]:
     """Items as the full reader finds them; `defaults` are blanked, since they may be wrong."""
     if found.defaults is None:
         return items_fully(text)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from syncengine.manifest.generate.source_map import Mark, Origin, Places, unmarked
+from syncengine.manifest.generate.source_map import Origin, Places, SourceMark, unmarked
 from syncengine.resource import Row
 
 MARK = re.compile(r"<(-?\d+):(\d+):(\d+)>")
@@ -41,7 +41,7 @@ def test_marks_are_taken_out_and_kept_beside_the_text(marked: str, text: str, ma
 
 TEXT = "tags:\n  - name: A\r\n\n  - name: B"
 """Its lines begin at 0, 6, 19 and 20."""
-PLACES = Places(TEXT, [Mark(offset, Origin("t.j2", line)) for offset, line in ((0, 1), (6, 5), (22, 7), (28, 9))])
+PLACES = Places(TEXT, [SourceMark(offset, Origin("t.j2", line)) for offset, line in ((0, 1), (6, 5), (22, 7), (28, 9))])
 
 
 @pytest.mark.parametrize(

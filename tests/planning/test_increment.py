@@ -22,7 +22,7 @@ from syncengine.manifest.desired import manifest_set
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Plan
 from syncengine.plan.planner import CACHE_FOLDER, make_plan, options_of
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.sandbox.app import running_sandbox
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
@@ -295,12 +295,12 @@ def test_what_is_asked_for_by_hand_is_planned_of_everything(bench: Bench, reques
 def settled_plan(bench: Bench, estate: Estate) -> Plan:
     """A plan as `plan --out` saves it."""
     estate.write(bench.folder / "manifests")
-    return make_plan(bench.project(), Request("plan"), Runtime(bench.environ))
+    return make_plan(bench.project(), PlanRequest("plan"), Runtime(bench.environ))
 
 
 def apply_saved(bench: Bench, saved: Plan) -> int:
     project = bench.project()
-    request = Request("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
+    request = PlanRequest("apply", approvals=(saved.gate.approve,) if saved.gate.approve else ())
     around = Runtime(bench.environ)
     done = Application(project, request, around, lambda: nullcontext(project.base_url())).execute(saved)
     return int(done.exit_code)
@@ -397,7 +397,7 @@ def test_an_apply_without_changes_leaves_everything_settled(bench: Bench) -> Non
     twice = settle(bench, beginning())
     assert bench.apply().exit_code == 0
     known = twice.cache.read_bytes()
-    assert twice.same() and make_plan(bench.project(), Request("plan"), Runtime({})).changes == ()
+    assert twice.same() and make_plan(bench.project(), PlanRequest("plan"), Runtime({})).changes == ()
     assert twice.cache.read_bytes() == known
 
 
@@ -410,7 +410,7 @@ def test_manifests_that_became_invalid_begin_no_run(bench: Bench) -> None:
     state = Path(bench.project().state)
     state.unlink()
     project = bench.project()
-    done = Application(project, Request("apply"), Runtime(bench.environ), lambda: pytest.fail("served")).execute()
+    done = Application(project, PlanRequest("apply"), Runtime(bench.environ), lambda: pytest.fail("served")).execute()
     assert (done.exit_code != 0, state.exists()) == (True, False)
 
 
@@ -504,7 +504,7 @@ def test_a_file_that_changes_while_it_is_planned_is_not_remembered_as_it_was(ben
     with ManifestCache(project.root / CACHE_FOLDER, manifests.defaults) as cache, bench.state() as state:
         entries = cache.entries(manifests.files, (file.sha256() for file in manifests.files))
         settled = Settled(entries, 8, ("c1", "c2"), generation="g")
-        options = options_of(project, Request("plan"))
+        options = options_of(project, PlanRequest("plan"))
         how = (options, Basis("id", "now", "http://localhost"))
         assert plan_since(settled, manifests, hashed, cache, state, how, dict) is None
         assert cache.get(cache.digest(manifests.files[0].name, hashed[0])) is None
@@ -523,7 +523,7 @@ def test_an_edited_tag_is_planned_without_reading_the_rest(bench: Bench) -> None
 
 
 def after_planning(bench: Bench) -> Plan:
-    return make_plan(bench.project(), Request("plan"), Runtime({}))
+    return make_plan(bench.project(), PlanRequest("plan"), Runtime({}))
 
 
 def readings_of_nothing(cache: Path) -> int:

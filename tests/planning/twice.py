@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Problems
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import make_plan
-from syncengine.plan.request import Request, Runtime
+from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project.model import Project
 
 Planned = Plan | tuple[Diagnostic, ...]
@@ -21,7 +21,7 @@ Planned = Plan | tuple[Diagnostic, ...]
 def planned(project: Project, **request: Any) -> Planned:
     """The plan without what differs from one planning to the next, or all that is wrong."""
     try:
-        found = make_plan(project, Request("plan", **request), Runtime({}))
+        found = make_plan(project, PlanRequest("plan", **request), Runtime({}))
     except Problems as problems:
         return problems.diagnostics()
     return replace(found, basis=replace(found.basis, id="", created="", settles=None))

@@ -18,9 +18,9 @@ from syncengine.render.inbox import EVENT_WORDS
 from syncengine.render.schemas.posted_time import Answer, EventKind, SinkStatus, State
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import open_inbox
-from syncengine.state.inbox_entries import Status
+from syncengine.state.inbox_entries import DeliveryStatus
 from syncengine.state.inbox_states import EventKind as Kind
-from syncengine.state.inbox_states import GroupState, Outcome
+from syncengine.state.inbox_states import GroupState, PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, project, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
@@ -173,7 +173,7 @@ def test_what_machines_read_is_as_its_schema_says(folder: Path, words: Sequence[
 
 def test_the_schemas_know_every_state() -> None:
     """Of groups and of sinks, every verdict and every kind of event; and each kind is told in words."""
-    words = {State: GroupState, SinkStatus: Status, Answer: Outcome, EventKind: Kind}
+    words = {State: GroupState, SinkStatus: DeliveryStatus, Answer: PostedTimeStatus, EventKind: Kind}
     for published, kind in words.items():
         assert get_args(published) == tuple(kind)
     assert list(EVENT_WORDS) == list(Kind)

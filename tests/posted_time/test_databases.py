@@ -18,7 +18,7 @@ from syncengine.database.open import open_engine
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import MOST_SILENT, Database
-from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind, Verdict
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
@@ -69,16 +69,16 @@ def rows(engine: sa.Engine, query: str = "SELECT id, secs FROM hours ORDER BY nu
 
 def test_a_group_is_delivered_once_and_its_reference_is_the_databases(engine: sa.Engine, tmp_path: Path) -> None:
     """`returned` is what the statement returned; another process, with another inbox, is told the same."""
-    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(Outcome.SUCCESS, None, "1")] * 2
+    assert taking(delivery(tmp_path, engine), raw(), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")] * 2
     (tmp_path / ".syncengine/state.db").unlink()
-    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(Outcome.SUCCESS, None, "1")]
+    assert taking(delivery(tmp_path, engine), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "1")]
     assert rows(engine) == [("g1", 3600)]
     assert [float(str(h)) for (h,) in rows(engine, "SELECT hours FROM hours")] == [1.0]
 
 
 def test_a_statement_need_not_return_anything(engine: sa.Engine, tmp_path: Path) -> None:
     """Then there is no reference."""
-    assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(Outcome.SUCCESS, None, None)]
+    assert taking(delivery(tmp_path, engine, returning=""), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, None)]
 
 
 def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path) -> None:
@@ -86,7 +86,11 @@ def test_what_does_not_fit_is_the_users_matter(engine: sa.Engine, tmp_path: Path
     verdicts = taking(
         delivery(tmp_path, engine), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2", tags=[]), raw("g3")
     )
-    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.REFUSED, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [
+        PostedTimeStatus.REFUSED,
+        PostedTimeStatus.REFUSED,
+        PostedTimeStatus.SUCCESS,
+    ]
     assert {v.message for v in verdicts[:2]} == {"ledger rejected the time: something in it does not fit there."}
     assert rows(engine) == [("g3", 3600)]
 
@@ -116,7 +120,7 @@ def test_two_processes_sign_for_a_group_once(engine: sa.Engine, tmp_path: Path) 
             return await asyncio.gather(*both)
 
     verdicts = run(deliveries[0], story)
-    assert {v.outcome for v in verdicts} == {Outcome.SUCCESS}
+    assert {v.outcome for v in verdicts} == {PostedTimeStatus.SUCCESS}
     assert sorted(str(row[0]) for row in rows(engine)) == [f"g{n}" for n in range(5)]
 
 

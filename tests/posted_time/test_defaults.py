@@ -9,7 +9,7 @@ import pytest
 
 from syncengine.posted_time.backoff import PACE
 from syncengine.posted_time.delivery import Delivery
-from syncengine.posted_time.verdict import Outcome
+from syncengine.posted_time.verdict import PostedTimeStatus
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import run, taking
@@ -22,7 +22,7 @@ DAY = 86400
 def test_a_group_that_no_sink_takes_is_refused(tmp_path: Path) -> None:
     """Time that went nowhere is never said to be posted."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n"), raw())
-    assert (verdict.outcome, rows(tmp_path)) == (Outcome.REFUSED, [])
+    assert (verdict.outcome, rows(tmp_path)) == (PostedTimeStatus.REFUSED, [])
 
 
 def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, rows
 from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw, row
@@ -24,7 +24,10 @@ UNTAGGED = raw("g2", tags=[])
 def test_a_rule_refuses_with_its_sentence(tmp_path: Path) -> None:
     """Before lookups and sinks; the next group is delivered."""
     verdicts = taking(delivering(tmp_path, more=REFUSE + LOOKUPS), UNTAGGED, raw())
-    assert verdicts == [Verdict(Outcome.REFUSED, "Assign a tag, Jo Doe."), Verdict(Outcome.SUCCESS, None, "L-g1")]
+    assert verdicts == [
+        Verdict(PostedTimeStatus.REFUSED, "Assign a tag, Jo Doe."),
+        Verdict(PostedTimeStatus.SUCCESS, None, "L-g1"),
+    ]
 
 
 def test_a_lookup_that_finds_nothing_refuses_with_its_sentence(tmp_path: Path) -> None:
@@ -34,14 +37,14 @@ def test_a_lookup_that_finds_nothing_refuses_with_its_sentence(tmp_path: Path) -
         "Matter NO-1 is not in the ledger.",
         "Matter without a tag is not in the ledger.",
     ]
-    assert {v.outcome for v in verdicts} == {Outcome.REFUSED}
+    assert {v.outcome for v in verdicts} == {PostedTimeStatus.REFUSED}
 
 
 def test_a_lookup_that_finds_two_refuses(tmp_path: Path) -> None:
     """Neither of them is surely the one."""
     more = LOOKUPS.replace("WHERE no = :no", "WHERE no <> :no")
     (verdict,) = taking(delivering(tmp_path, more=more), raw(tags=[{"name": "NO-1"}]))
-    assert verdict == Verdict(Outcome.REFUSED, "matter was found more than once.")
+    assert verdict == Verdict(PostedTimeStatus.REFUSED, "matter was found more than once.")
 
 
 def test_a_lookup_can_be_left_out(tmp_path: Path) -> None:
@@ -59,7 +62,7 @@ def test_every_sink_is_rendered_before_the_first_gets_anything(tmp_path: Path) -
 
     async def story(opened: Delivery) -> None:
         verdict = await opened.take(raw(), mechanism="fetch")
-        assert (verdict.outcome, "unsupported" in (verdict.message or "")) == (Outcome.TROUBLE, False)
+        assert (verdict.outcome, "unsupported" in (verdict.message or "")) == (PostedTimeStatus.TROUBLE, False)
         entry = opened.inbox.entry("g1")
         assert entry is not None
         assert (entry.state, "syncengine.yaml:" in (entry.note or ""), opened.troubles) == ("troubled", True, ())
@@ -68,8 +71,10 @@ def test_every_sink_is_rendered_before_the_first_gets_anything(tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("unmatched", "outcome"), [("refuse", Outcome.REFUSED), ("accept", Outcome.SUCCESS)])
-def test_a_group_that_no_sink_takes(unmatched: str, outcome: Outcome, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("unmatched", "outcome"), [("refuse", PostedTimeStatus.REFUSED), ("accept", PostedTimeStatus.SUCCESS)]
+)
+def test_a_group_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp_path: Path) -> None:
     """`unmatched`."""
     more = LOOKUPS + f"unmatched: {unmatched}\n"
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + "  when: tag.name == 'x'\n", more), raw())
@@ -86,7 +91,7 @@ def test_each_sink_takes_what_is_for_it(tmp_path: Path) -> None:
 def test_a_group_without_an_id_is_refused_and_the_next_is_taken(tmp_path: Path) -> None:
     """There is nothing to keep it under."""
     verdicts = taking(delivering(tmp_path), {"tags": []}, raw())
-    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
 
 
 # --- offered again
@@ -96,7 +101,7 @@ def test_a_delivered_group_is_answered_again_and_not_delivered_again(tmp_path: P
     """With the same reference, whatever the service added meanwhile, in this process and the next."""
     again = raw(status="SUCCESS", submissionTime=99, callerKey="x")
     taking(delivering(tmp_path), raw(), again)
-    assert taking(delivering(tmp_path), raw()) == [Verdict(Outcome.SUCCESS, None, "L-g1")]
+    assert taking(delivering(tmp_path), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")]
     assert len(rows(tmp_path)) == 1
 
 
@@ -106,7 +111,7 @@ def test_offers_at_the_same_time_are_one_delivery(tmp_path: Path) -> None:
     async def story(opened: Delivery) -> set[Verdict]:
         return set(await asyncio.gather(*(opened.take(raw(), mechanism="webhook") for _ in range(8))))
 
-    assert run(delivering(tmp_path, JSONL + SQL_SINK), story) == {Verdict(Outcome.SUCCESS, None, "L-g1")}
+    assert run(delivering(tmp_path, JSONL + SQL_SINK), story) == {Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")}
     assert (len(rows(tmp_path)), len(lines(tmp_path))) == (1, 1)
 
 
@@ -116,9 +121,9 @@ def test_a_refused_group_is_processed_again(tmp_path: Path) -> None:
 
     async def story(opened: Delivery) -> None:
         sent = raw(tags=[{"name": "NO-1"}])
-        assert (await opened.take(sent, mechanism="fetch")).outcome is Outcome.REFUSED
+        assert (await opened.take(sent, mechanism="fetch")).outcome is PostedTimeStatus.REFUSED
         rows_of_matter(tmp_path, "INSERT INTO matter VALUES (9, 'NO-1')")
-        assert (await opened.take(sent, mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(sent, mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery, story)
     assert rows(tmp_path) == [("g1", 9, 3600)]
@@ -140,7 +145,7 @@ def test_another_content_after_a_refusal_is_the_next_revision(tmp_path: Path) ->
         receiver.answer = lambda got: next(answers)
         delivery = delivering(tmp_path, http_sink(receiver.url), "")
         verdicts = taking(delivery, raw(), raw(totalDurationSecs=1800))
-    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
     assert [(g.headers["idempotency-key"], g.body["secs"]) for g in receiver.got] == [
         ("g1/pms", 3600),
         ("g1/pms/2", 1800),
@@ -154,12 +159,12 @@ def test_another_content_after_a_sink_took_it_is_a_conflict(tmp_path: Path) -> N
     async def story(opened: Delivery) -> None:
         await opened.take(raw(), mechanism="fetch")
         changed = await opened.take(raw(totalDurationSecs=1), mechanism="fetch")
-        assert (changed.outcome, "ledger took it" in (changed.message or "")) == (Outcome.REFUSED, True)
+        assert (changed.outcome, "ledger took it" in (changed.message or "")) == (PostedTimeStatus.REFUSED, True)
         entry = opened.inbox.entry("g1")
         assert entry is not None
         assert (entry.state, entry.revision, entry.raw()["totalDurationSecs"]) == ("conflict", 1, 3600)
         assert await opened.take(raw(totalDurationSecs=1), mechanism="fetch") == changed
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery, story)
     assert rows(tmp_path) == [("g1", 7, 3600)]
@@ -173,7 +178,7 @@ def test_a_conflict_is_found_in_the_target_too(tmp_path: Path) -> None:
 
     async def story(opened: Delivery) -> str | None:
         verdict = await opened.take(raw(totalDurationSecs=1), mechanism="fetch")
-        assert verdict.outcome is Outcome.REFUSED
+        assert verdict.outcome is PostedTimeStatus.REFUSED
         entry = opened.inbox.entry("g1")
         return entry.state if entry else None
 
@@ -187,7 +192,7 @@ def test_half_a_delivery_and_another_content_is_a_conflict(tmp_path: Path) -> No
     delivery = delivering(tmp_path, deliver)
     sent = raw(totalDurationSecs=0, timeRows=[])
     verdicts = taking(delivery, sent, raw())
-    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.REFUSED]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.REFUSED]
     assert "archive took it" in (verdicts[1].message or "")
     assert (len(lines(tmp_path)), rows(tmp_path)) == (1, [])
 
@@ -222,16 +227,16 @@ def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:
     """Neither content that was offered till then; a third is one."""
     changed, third = raw(totalDurationSecs=1), raw(totalDurationSecs=2)
 
-    async def story(opened: Delivery) -> list[Outcome]:
+    async def story(opened: Delivery) -> list[PostedTimeStatus]:
         await opened.take(raw(), mechanism="fetch")
         await opened.take(third, mechanism="fetch")
-        assert (await opened.take(changed, mechanism="fetch")).outcome is Outcome.REFUSED
+        assert (await opened.take(changed, mechanism="fetch")).outcome is PostedTimeStatus.REFUSED
         opened.inbox.settle(["g1"])
         again = [await opened.take(offered, mechanism="fetch") for offered in (changed, raw(), changed, third)]
-        assert again[0] == Verdict(Outcome.SUCCESS, None, "L-g1")
+        assert again[0] == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
         return [verdict.outcome for verdict in again]
 
-    assert run(delivering(tmp_path), story) == [*[Outcome.SUCCESS] * 3, Outcome.REFUSED]
+    assert run(delivering(tmp_path), story) == [*[PostedTimeStatus.SUCCESS] * 3, PostedTimeStatus.REFUSED]
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
@@ -242,26 +247,30 @@ def test_only_the_sink_that_lacks_it_is_given_it_again(tmp_path: Path) -> None:
         receiver.answer = lambda got: (next(statuses), {"id": 5})
         delivery = delivering(tmp_path, SQL_SINK + http_sink(receiver.url))
         verdicts = taking(delivery, raw(), raw(), raw())
-    assert [v.outcome for v in verdicts] == [Outcome.TROUBLE, Outcome.TROUBLE, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [
+        PostedTimeStatus.TROUBLE,
+        PostedTimeStatus.TROUBLE,
+        PostedTimeStatus.SUCCESS,
+    ]
     assert (len(rows(tmp_path)), len(receiver.got), verdicts[2].external_id) == (1, 3, "L-g1")
 
 
-LOST: dict[str, tuple[int | None, Outcome]] = {
-    "nobody can tell": (None, Outcome.REFUSED),
-    "the receiver said that it has it not": (503, Outcome.SUCCESS),
-    "it may have it": (504, Outcome.REFUSED),
+LOST: dict[str, tuple[int | None, PostedTimeStatus]] = {
+    "nobody can tell": (None, PostedTimeStatus.REFUSED),
+    "the receiver said that it has it not": (503, PostedTimeStatus.SUCCESS),
+    "it may have it": (504, PostedTimeStatus.REFUSED),
 }
 
 
 @pytest.mark.parametrize(("status", "outcome"), LOST.values(), ids=LOST.keys())
-def test_another_content_after_a_lost_answer(status: int | None, outcome: Outcome, tmp_path: Path) -> None:
+def test_another_content_after_a_lost_answer(status: int | None, outcome: PostedTimeStatus, tmp_path: Path) -> None:
     """Two contents of one group must not both be in a sink: what may have been taken counts as taken."""
     with receiving() as receiver:
         answers = iter([(status, {}) if status else None, (201, {"id": 1})])
         receiver.answer = lambda got: next(answers)  # type: ignore[assignment,return-value]
         delivery = delivering(tmp_path, http_sink(receiver.url), "")
         verdicts = taking(delivery, raw(), raw(totalDurationSecs=1))
-    assert [v.outcome for v in verdicts] == [Outcome.TROUBLE, outcome]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.TROUBLE, outcome]
 
 
 # --- what the service is told
@@ -343,9 +352,9 @@ def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
         assert [r.group_id for r in opened.inbox.receipts("ledger", 0)] == ["g1", "g2", "g3"]
         assert opened.inbox.story("g1") == []
         assert await opened.take(raw(description="a secret matter"), mechanism="fetch") == Verdict(
-            Outcome.SUCCESS, None, "L-g1"
+            PostedTimeStatus.SUCCESS, None, "L-g1"
         )
-        assert (await opened.take(raw(description="changed"), mechanism="fetch")).outcome is Outcome.REFUSED
+        assert (await opened.take(raw(description="changed"), mechanism="fetch")).outcome is PostedTimeStatus.REFUSED
 
     run(delivery, story)
     assert len(rows(tmp_path)) == 3
@@ -427,7 +436,7 @@ def test_a_receiver_that_answers_is_asked_one_group_at_a_time_only_for_the_same_
             return await asyncio.gather(*(opened.take(raw(id), mechanism="webhook") for id in ("g1", "g2")))
 
         verdicts = run(delivering(tmp_path, http_sink(receiver.url), ""), story)
-    assert [v.outcome for v in verdicts] == [Outcome.SUCCESS] * 2
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.SUCCESS] * 2
 
 
 def test_rows_and_weights_reach_the_sink(tmp_path: Path) -> None:
@@ -452,7 +461,7 @@ def test_what_is_not_positive_is_refused_instead_of_rounded_up(
     """-5 s were once delivered as 360: its user is told, nothing is delivered, and it is not tried for ever."""
     sink = SQL_SINK.replace("{{ duration.seconds }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + more), raw(totalDurationSecs=seconds, timeRows=[]))
-    assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (Outcome.REFUSED, True, [])
+    assert (verdict.outcome, word in (verdict.message or ""), rows(tmp_path)) == (PostedTimeStatus.REFUSED, True, [])
 
 
 def test_the_connectors_configuration_reaches_templates(tmp_path: Path) -> None:
@@ -475,7 +484,7 @@ def test_a_value_that_no_sink_can_take_holds_up_nobody_else(value: str, tmp_path
     deliver = SQL_SINK.replace("{{ narrative }}", value) + "  when: tag\n"
 
     async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
         entry = opened.inbox.entry("g1")
         assert entry is not None
         assert (bool(entry.note), opened.troubles, await opened.check_sinks()) == (True, (), ())

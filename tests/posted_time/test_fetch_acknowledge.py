@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from syncengine.posted_time.acknowledge import Acknowledging
-from syncengine.posted_time.events import Acknowledged, Event, GivenUp, Waiting
+from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer, open_inbox
@@ -89,7 +89,7 @@ def test_a_status_that_was_not_accepted_is_sent_again_as_it_was(tmp_path: Path, 
     """Lost, dropped or refused three times: the fourth is accepted, and every one said the same."""
     told, heard, states = acknowledge(tmp_path, (lost, lost, lost, OK), POSTED, ends=ended(1))
     assert heard == [{"timeGroupId": "a", "status": "SUCCESS", "externalId": "4711"}] * 4
-    assert sum(isinstance(event, Waiting) for event in told) == 3
+    assert sum(isinstance(event, RetryLater) for event in told) == 3
     assert states == {"a": "acknowledged"}
 
 
@@ -116,7 +116,7 @@ def test_an_echoed_key_is_in_no_story_and_no_event(tmp_path: Path) -> None:
     script = (saying({"message": f"{KEY} may not"}, 400), Reply(500, f"{KEY} at {KEY}".encode()), OK)
     told, heard, _ = acknowledge(tmp_path, script, (f"{KEY}-1", *POSTED[1:]), ends=ended(1))
     assert {body["timeGroupId"] for body in heard} == {f"{KEY}-1"}
-    words = [event.why for event in told if isinstance(event, Waiting)]
+    words = [event.why for event in told if isinstance(event, RetryLater)]
     assert (words[0], KEY in "".join(words)) == ("400: *** may not", False)
     with open_inbox(str(tmp_path / "state.db"), write=False) as inbox:
         assert KEY not in "".join(event.message or "" for event in inbox.story(f"{KEY}-1"))
@@ -155,7 +155,7 @@ def test_two_statuses_without_an_answer_keep_a_third_waiting_no_longer_than_the_
     never = Reply(until=asyncio.Event())
     told, heard, _ = acknowledge(tmp_path, (never, never, OK), POSTED, REFUSED, TROUBLED, ends=ended(3), timeout=0.5)
     assert sent_for(heard)[:3] == "abc"
-    assert [event.what for event in told if isinstance(event, Waiting)] == ["acknowledge a", "acknowledge"]
+    assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
 
 def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import SyncengineError
-from syncengine.posted_time.events import Event, Offered, Taken, Unusable, Waiting
+from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Unusable
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
-from syncengine.posted_time.verdict import Outcome, SinkTrouble, Verdict
+from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
 from syncengine.service.client import Client, Conduct
 from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
@@ -50,7 +50,7 @@ async def run_until(
     await running
 
 
-def taken(told: list[Event]) -> list[tuple[str, Outcome]]:
+def taken(told: list[Event]) -> list[tuple[str, PostedTimeStatus]]:
     return [(event.group_id, event.verdict.outcome) for event in told if isinstance(event, Taken)]
 
 
@@ -81,10 +81,10 @@ class Desk:
         if self.raising is not None:
             raising, self.raising = self.raising, None
             raise raising
-        return Verdict(Outcome.SUCCESS)
+        return Verdict(PostedTimeStatus.SUCCESS)
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        return Verdict(Outcome.REFUSED)
+        return Verdict(PostedTimeStatus.REFUSED)
 
 
 def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> None:
         await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
 
-    async def play() -> list[tuple[str, Outcome]]:
+    async def play() -> list[tuple[str, PostedTimeStatus]]:
         told: list[Event] = []
         stop = asyncio.Event()
         script = (saying([group("a"), group("b", tags=[])]), NOTHING)
@@ -103,7 +103,7 @@ def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: 
             await scene(server, loop, told, stop)
         return taken(told)
 
-    assert asyncio.run(play()) == [("a", Outcome.SUCCESS), ("b", Outcome.REFUSED)]
+    assert asyncio.run(play()) == [("a", PostedTimeStatus.SUCCESS), ("b", PostedTimeStatus.REFUSED)]
     assert posted.rows() == ["a"]
     assert posted.states() == {"a": "accepted", "b": "refused"}
 
@@ -129,7 +129,7 @@ def test_trouble_is_waited_for_and_then_it_goes_on(trouble: Reply) -> None:
 
     desk = Desk()
     told = fetching((trouble, trouble, saying([group("a")]), NOTHING), desk, scene)
-    assert [type(event) for event in told][:4] == [Waiting, Waiting, Offered, Taken]
+    assert [type(event) for event in told][:4] == [RetryLater, RetryLater, Offered, Taken]
     assert desk.took == ["a"]
 
 
@@ -207,7 +207,7 @@ def test_an_inbox_that_cannot_have_a_group_is_waited_for(error: Exception) -> No
 
     told = fetching((saying([group("a"), group("b")]), saying([group("b")]), NOTHING), desk, scene)
     assert desk.took == ["a", "b"]
-    waiting = next(event for event in told if isinstance(event, Waiting))
+    waiting = next(event for event in told if isinstance(event, RetryLater))
     assert waiting.what == "take"
     assert "secret" not in waiting.why
 
@@ -256,7 +256,7 @@ def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:
             await Fetching(client, desk, lambda: None, tell=told.append, stop=stopping, pace=SWIFT).run()
         return told
 
-    assert taken(asyncio.run(play())) == [("a", Outcome.SUCCESS)]
+    assert taken(asyncio.run(play())) == [("a", PostedTimeStatus.SUCCESS)]
     assert desk.took == ["a"]
 
 
@@ -278,12 +278,15 @@ def test_the_limit_is_asked_anew_before_each_fetch() -> None:
 def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
     """It tries the sink that is in doubt; a verdict that is not final is told to nobody, and said."""
     desk = Desk()
-    desk.held = [("kept", Verdict(Outcome.SUCCESS)), ("again", Verdict(Outcome.TROUBLE, "No.", is_final=False))]
+    desk.held = [
+        ("kept", Verdict(PostedTimeStatus.SUCCESS)),
+        ("again", Verdict(PostedTimeStatus.TROUBLE, "No.", is_final=False)),
+    ]
 
     async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
         await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
         return told
 
     told = fetching((saying([group("a")]), NOTHING), desk, scene)
-    assert taken(told) == [("kept", Outcome.SUCCESS), ("a", Outcome.SUCCESS)]
-    assert [type(event) for event in told][:4] == [Taken, Waiting, Offered, Taken]
+    assert taken(told) == [("kept", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
+    assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems
-from syncengine.posted_time.delivery import Delivery, Outcome, TroubleKind
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind
 from syncengine.posted_time.receipts import all_of
 from syncengine.posted_time.shares import suffixes
 from syncengine.project.delivery_checks import LONGEST_OF_TAGS
@@ -85,17 +85,17 @@ def test_a_row_without_its_receipt_is_no_row(server: postgresql.Server, tmp_path
     on = "CREATE TRIGGER cut_off BEFORE INSERT ON syncengine_receipts FOR EACH ROW EXECUTE FUNCTION cut_off()"
     do(server, CUT_OFF, on)
     (verdict,) = taking(delivery(tmp_path, server.url()), raw("g1"))
-    assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+    assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
     assert ids(server) == receipts(server) == ["first"]
     do(server, "DROP TRIGGER cut_off ON syncengine_receipts", "DROP FUNCTION cut_off")
-    assert [v.outcome for v in taking(delivery(tmp_path, server.url()), raw("g1"))] == [Outcome.SUCCESS]
+    assert [v.outcome for v in taking(delivery(tmp_path, server.url()), raw("g1"))] == [PostedTimeStatus.SUCCESS]
     assert ids(server) == receipts(server) == ["first", "g1"]
 
 
 def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server, tmp_path: Path) -> None:
     """In our words; the next group is taken."""
     verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
-    assert [v.outcome for v in verdicts] == [Outcome.REFUSED, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
     assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
     assert verdicts[0].detail == "a constraint does not hold (SQLSTATE 23514, constraint time_secs_check, table time)"
     assert ids(server) == receipts(server) == ["g2"]
@@ -105,17 +105,17 @@ def test_a_server_that_goes_away_is_trouble_until_it_is_back(server: postgresql.
     """Also one that is away at the start: no error of the project, and no driver's words."""
 
     async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
         server.stop()
         verdict = await opened.take(raw("g2"), mechanism="fetch")
-        assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+        assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
         assert [(t.sink, t.kind) for t in await opened.check_sinks()] == [("ledger", TroubleKind.UNREACHABLE)]
 
     async def away(opened: Delivery) -> None:
         assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
         server.start()
         assert await opened.check_sinks() == ()
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery(tmp_path, server.url()), story)
     run(delivery(tmp_path, server.url()), away)
@@ -140,7 +140,7 @@ def test_who_may_not_write_is_told_by_its_kind(
     async def story(opened: Delivery) -> None:
         assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", kind)]
         verdict = await opened.take(raw("g1"), mechanism="fetch")
-        assert verdict.outcome is Outcome.TROUBLE
+        assert verdict.outcome is PostedTimeStatus.TROUBLE
         assert postgresql.PASSWORD not in repr((verdict, opened.troubles))
 
     run(delivery(tmp_path, server.url(**given)), story)
@@ -190,13 +190,13 @@ def test_a_lock_on_the_table_is_trouble_after_a_while(server: postgresql.Server,
         with engine.begin() as other:
             other.exec_driver_sql("LOCK TABLE time IN ACCESS EXCLUSIVE MODE")
             verdict = await opened.take(raw("g1"), mechanism="fetch")
-            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+            assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
             assert [t.kind for t in opened.troubles] == [TroubleKind.UNREACHABLE]
         engine.dispose()
-        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw("g1"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
         do(server, "DROP TABLE syncengine_receipts")
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.TROUBLE
-        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
+        assert (await opened.take(raw("g2"), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery(tmp_path, server.url() + "?options=-c%20statement_timeout%3D500"), story)
     assert (ids(server), receipts(server)) == (["g1", "g2"], ["g2"])
@@ -239,7 +239,7 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     sent = raw(tags=[{"name": "Ä" * 300}, {"name": "B"}, {"name": "A"}], totalDurationSecs=100)
     for _ in range(2):
         (verdict,) = taking(delivery(tmp_path, server.url(), deliver), sent)
-        assert (verdict.outcome, verdict.external_id) == (Outcome.SUCCESS, "L-A")
+        assert (verdict.outcome, verdict.external_id) == (PostedTimeStatus.SUCCESS, "L-A")
         (tmp_path / ".syncengine/state.db").unlink()
     assert sorted(ids(server, column="id || ' ' || secs")) == ["A 34", "B 33", "Ä" * 300 + " 33"]
     engine = open_engine(server.url(), name)

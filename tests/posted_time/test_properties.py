@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from syncengine.posted_time.build_route import Built
+from syncengine.posted_time.build_route import BuiltRoute
 from syncengine.posted_time.databases import Databases
-from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.route import Route, SinkRule
 from syncengine.state.database import open_database
 from syncengine.state.inbox import open_inbox
@@ -47,7 +47,7 @@ class World:
         inbox.fate = self.fate
         bare = bare_route()
         route = Route(bare.settings, (), (), bare.narrative, tuple(SinkRule(sink, None) for sink in self.sinks))
-        delivery = Delivery(Built(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
+        delivery = Delivery(BuiltRoute(route, Databases()), inbox, keep=1e9, now=lambda: 1.0)
         self.fate.left = deaths
 
         async def living() -> Verdict | None:
@@ -65,7 +65,7 @@ class World:
         verdict = self.live(
             lambda delivery: delivery.take(raw(group, totalDurationSecs=content), mechanism="fetch"), deaths
         )
-        if verdict is not None and verdict.outcome is Outcome.SUCCESS:
+        if verdict is not None and verdict.outcome is PostedTimeStatus.SUCCESS:
             self.check_taken(group)
         return verdict
 
@@ -148,9 +148,9 @@ def _come_to_rest(world: World, offered: dict[str, int]) -> None:
     for group, content in offered.items():
         verdict = world.offer(group, content)
         assert verdict is not None
-        assert verdict.outcome is not Outcome.TROUBLE
+        assert verdict.outcome is not PostedTimeStatus.TROUBLE
         held = {text for sink in world.sinks for text in sink.took.get(group, ())}
-        assert (verdict.outcome is Outcome.SUCCESS) == (held == {str(content)})
+        assert (verdict.outcome is PostedTimeStatus.SUCCESS) == (held == {str(content)})
         before = [list(sink.calls) for sink in world.sinks]
         assert world.offer(group, content) == verdict
         assert [sink.calls for sink in world.sinks] == before

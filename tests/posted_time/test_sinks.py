@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import pytest
 
 from syncengine.connector.registration import failure_of
-from syncengine.posted_time.delivery import HOLD, Delivery, Outcome, TroubleKind, Verdict
+from syncengine.posted_time.delivery import HOLD, Delivery, PostedTimeStatus, TroubleKind, Verdict
 from syncengine.posted_time.sink_health import FIRST_REST, IN_DOUBT, LONGEST_REST
 from tests.dripping import BODY, HEADERS, dripping
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, rows
@@ -56,7 +56,7 @@ def taking(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
 def test_a_row_and_its_receipt_are_written_together(tmp_path: Path) -> None:
     """And the sink's reference is what the service is told."""
     (verdict,) = taking(delivering(tmp_path), raw())
-    assert verdict == Verdict(Outcome.SUCCESS, None, "L-g1")
+    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
     assert rows(tmp_path) == [("g1", 7, 3600)]
     assert rows(tmp_path, "SELECT group_id, sink, revision, external_id FROM syncengine_receipts") == [
         ("g1", "ledger", 1, "L-g1")
@@ -68,7 +68,7 @@ def test_a_group_whose_inbox_was_lost_is_known_by_its_receipt(tmp_path: Path) ->
     taking(delivering(tmp_path), raw())
     for lost in tmp_path.glob(".syncengine/*"):
         lost.unlink()
-    assert taking(delivering(tmp_path), raw()) == [Verdict(Outcome.SUCCESS, None, "L-g1")]
+    assert taking(delivering(tmp_path), raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")]
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
@@ -96,7 +96,7 @@ def test_what_was_posted_is_bound_and_never_sql(tmp_path: Path) -> None:
 def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path) -> None:
     """FAILURE, in our words; nothing is left of the attempt."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
-    assert verdict == Verdict(Outcome.REFUSED, "ledger rejected the time: something in it does not fit there.")
+    assert verdict == Verdict(PostedTimeStatus.REFUSED, "ledger rejected the time: something in it does not fit there.")
     assert verdict.detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
@@ -113,7 +113,7 @@ def test_a_foreign_key_is_the_users_matter(tmp_path: Path) -> None:
     """SQLite enforces it for us, as other databases do."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "99")
     (verdict,) = taking(delivering(tmp_path, sink, ""), raw())
-    assert verdict.outcome is Outcome.REFUSED
+    assert verdict.outcome is PostedTimeStatus.REFUSED
 
 
 def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_a_busy_database_is_trouble_until_it_is_free(tmp_path: Path) -> None:
         with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             verdict = await opened.take(raw(), mechanism="fetch")
-            assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger cannot be reached.")
+            assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger cannot be reached.")
             assert [(t.sink, t.kind) for t in opened.troubles] == [("ledger", TroubleKind.UNREACHABLE)]
             assert await opened.check_sinks() == opened.troubles
         assert await opened.check_sinks() == ()
         assert opened.troubles == ()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery, story)
     assert rows(tmp_path) == [("g1", 7, 3600)]
@@ -181,14 +181,14 @@ def test_a_table_that_goes_away_is_believed_back_only_after_a_delivery(tmp_path:
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
             other.execute("ALTER TABLE time RENAME TO hours")
         verdict = await opened.take(raw(), mechanism="fetch")
-        assert (verdict.outcome, verdict.message) == (Outcome.TROUBLE, "ledger does not work as expected.")
+        assert (verdict.outcome, verdict.message) == (PostedTimeStatus.TROUBLE, "ledger does not work as expected.")
         assert (bool(opened.troubles), await opened.check_sinks()) == (True, ())
         now += IN_DOUBT
         assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.UNKNOWN]
         assert opened.troubles == ()
         with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
             other.execute("ALTER TABLE hours RENAME TO time")
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
         assert await opened.check_sinks() == ()
 
     run(delivery, story)
@@ -203,7 +203,7 @@ def test_a_request_carries_key_body_and_headers(tmp_path: Path) -> None:
         sink = http_sink(receiver.url, ", headers: {Authorization: {env: TOKEN}, X-Tag: 'T {{ tag.name }}'}")
         (tmp_path / "x").mkdir()
         delivery = delivering_with(tmp_path, sink, TOKEN="Bearer s3cr3t")
-        assert taking(delivery, raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+        assert taking(delivery, raw()) == [Verdict(PostedTimeStatus.SUCCESS, None, "4711")]
     (got,) = receiver.got
     assert (got.method, got.path) == ("POST", "/api/time/ACME-0042")
     assert got.body == {"id": "g1", "secs": 3600, "flag": True, "tags": ["a", 1]}
@@ -220,7 +220,9 @@ def test_a_header_is_sent_once_however_its_name_is_written(key: str, tmp_path: P
     """The project's type of content counts; the key that tells groups apart is ours."""
     with receiving() as receiver:
         sink = http_sink(receiver.url, f", headers: {{content-type: application/x.time+json, idempotency-key: {key}}}")
-        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+        assert taking(delivering_with(tmp_path, sink, TOKEN="mine"), raw()) == [
+            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
+        ]
     (got,) = receiver.got
     assert (got.lines.count("content-type"), got.lines.count("idempotency-key")) == (1, 1)
     assert got.headers["content-type"] == "application/x.time+json"
@@ -235,26 +237,26 @@ def delivering_with(folder: Path, deliver: str, **environ: str) -> Delivery:
 
 
 STATUSES = {
-    200: (Outcome.SUCCESS, None),
-    204: (Outcome.SUCCESS, None),
-    302: (Outcome.TROUBLE, TroubleKind.UNKNOWN),
-    400: (Outcome.REFUSED, None),
-    401: (Outcome.TROUBLE, TroubleKind.AUTHENTICATION),
-    403: (Outcome.TROUBLE, TroubleKind.PERMISSIONS),
-    404: (Outcome.REFUSED, None),
-    408: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
-    409: (Outcome.REFUSED, None),
-    418: (Outcome.REFUSED, None),
-    422: (Outcome.REFUSED, None),
-    429: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
-    500: (Outcome.TROUBLE, TroubleKind.UNKNOWN),
-    503: (Outcome.TROUBLE, TroubleKind.UNREACHABLE),
+    200: (PostedTimeStatus.SUCCESS, None),
+    204: (PostedTimeStatus.SUCCESS, None),
+    302: (PostedTimeStatus.TROUBLE, TroubleKind.UNKNOWN),
+    400: (PostedTimeStatus.REFUSED, None),
+    401: (PostedTimeStatus.TROUBLE, TroubleKind.AUTHENTICATION),
+    403: (PostedTimeStatus.TROUBLE, TroubleKind.PERMISSIONS),
+    404: (PostedTimeStatus.REFUSED, None),
+    408: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
+    409: (PostedTimeStatus.REFUSED, None),
+    418: (PostedTimeStatus.REFUSED, None),
+    422: (PostedTimeStatus.REFUSED, None),
+    429: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
+    500: (PostedTimeStatus.TROUBLE, TroubleKind.UNKNOWN),
+    503: (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE),
 }
 
 
 @pytest.mark.parametrize(("status", "expected"), STATUSES.items())
 def test_a_status_says_whose_matter_it_is(
-    status: int, expected: tuple[Outcome, TroubleKind | None], tmp_path: Path
+    status: int, expected: tuple[PostedTimeStatus, TroubleKind | None], tmp_path: Path
 ) -> None:
     """The user's, or trouble of a kind; the receiver's words are shown to nobody."""
     with receiving() as receiver:
@@ -272,7 +274,7 @@ def test_more_statuses_can_be_the_users_matter(tmp_path: Path) -> None:
         receiver.answer = lambda got: (503, {"why": "closed"})
         sink = http_sink(receiver.url, settings="  refuseOn: [503]\n  refused: The period is {{ response.why }}.\n")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw())
-    assert verdict == Verdict(Outcome.REFUSED, "The period is closed.")
+    assert verdict == Verdict(PostedTimeStatus.REFUSED, "The period is closed.")
 
 
 def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
@@ -280,7 +282,7 @@ def test_an_answer_that_is_no_json_is_still_a_success(tmp_path: Path) -> None:
     with receiving() as receiver:
         receiver.answer = lambda got: (200, None)
         (verdict,) = taking(delivering_with(tmp_path, http_sink(receiver.url)), raw())
-    assert verdict == Verdict(Outcome.SUCCESS, None, None)
+    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
 
 
 @pytest.mark.parametrize("before", [HEADERS, BODY], ids=["headers", "body"])
@@ -289,7 +291,7 @@ def test_an_answer_that_drips_is_trouble(before: bytes, tmp_path: Path) -> None:
     with dripping(before) as server:
         delivery = delivering_with(tmp_path, http_sink(server.url, ", timeout: 0.2s"))
         (verdict,) = taking(delivery, raw())
-    assert (verdict.outcome, delivery.troubles[0].kind) == (Outcome.TROUBLE, TroubleKind.UNREACHABLE)
+    assert (verdict.outcome, delivery.troubles[0].kind) == (PostedTimeStatus.TROUBLE, TroubleKind.UNREACHABLE)
 
 
 def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
@@ -298,7 +300,7 @@ def test_an_answer_that_is_too_large_is_still_a_success(tmp_path: Path) -> None:
     head = b"HTTP/1.1 201 Created\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n"
     with dripping(BODY, {b"/api/time/ACME-0042": head % len(packed) + packed}) as server:
         (verdict,) = taking(delivering_with(tmp_path, http_sink(server.url)), raw())
-    assert verdict == Verdict(Outcome.SUCCESS, None, None)
+    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, None)
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> None:
@@ -308,7 +310,7 @@ def test_a_lost_answer_is_asked_for_again_under_the_same_key(tmp_path: Path) -> 
         receiver.answer = lambda got: next(answers)
         delivery = delivering_with(tmp_path, http_sink(receiver.url))
         verdicts = taking(delivery, raw(), raw())
-    assert [v.outcome for v in verdicts] == [Outcome.TROUBLE, Outcome.SUCCESS]
+    assert [v.outcome for v in verdicts] == [PostedTimeStatus.TROUBLE, PostedTimeStatus.SUCCESS]
     assert verdicts[1].external_id == "9"
     assert [got.headers["idempotency-key"] for got in receiver.got] == ["g1/pms", "g1/pms"]
 
@@ -325,10 +327,10 @@ def test_nobody_listening_is_trouble_until_somebody_does(tmp_path: Path) -> None
         assert opened.troubles
         (down,) = await opened.check_sinks()
         assert (down.sink, down.kind, down.message) == ("pms", TroubleKind.UNREACHABLE, "pms cannot be reached.")
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
         with receiving(port):
             assert await opened.check_sinks() == ()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery, story)
 
@@ -389,7 +391,7 @@ def test_a_group_that_tries_a_sink_in_vain_is_kept_back_for_a_while(tmp_path: Pa
             assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a"]
             now += HOLD
             last = await tried(opened, "b")
-            assert (last.is_final, last.outcome) == (True, Outcome.TROUBLE)
+            assert (last.is_final, last.outcome) == (True, PostedTimeStatus.TROUBLE)
             assert [waiting.group_id for waiting in opened.inbox.waiting()] == ["a", "b"]
 
         run(delivering(tmp_path, http_sink(receiver.url), "", now=lambda: now), story)
@@ -402,13 +404,13 @@ def test_a_new_process_knows_which_sink_did_not_take_its_last_group(tmp_path: Pa
         sinks = JSONL + http_sink(receiver.url)
 
         async def first(opened: Delivery) -> None:
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
 
         async def second(opened: Delivery) -> None:
             await opened.recollect()
             assert ([trouble.sink for trouble in opened.troubles], opened.is_cautious) == (["pms"], True)
             receiver.answer = lambda got: (201, {"id": 1})
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
             assert not opened.is_cautious
 
         async def third(opened: Delivery) -> None:
@@ -448,7 +450,10 @@ def test_a_tag_cannot_lead_a_request_astray(path: str, name: str, tmp_path: Path
 
         async def story(opened: Delivery) -> None:
             verdict = await opened.take(raw(tags=[{"name": name}]), mechanism="fetch")
-            assert (verdict.outcome, "pms cannot take this time" in (verdict.message or "")) == (Outcome.REFUSED, True)
+            assert (verdict.outcome, "pms cannot take this time" in (verdict.message or "")) == (
+                PostedTimeStatus.REFUSED,
+                True,
+            )
             entry = opened.inbox.entry("g1")
             assert entry is not None
             assert "the path of pms came to" in (entry.note or "")
@@ -477,7 +482,10 @@ def test_a_value_is_one_segment_whatever_stands_in_it(name: str, sent: str, tmp_
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("{{ tag.name }}", "{{ tag.name }}/time")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": name}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [f"/api/time/{sent}/time"])
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (
+        PostedTimeStatus.SUCCESS,
+        [f"/api/time/{sent}/time"],
+    )
 
 
 PATHS = {
@@ -501,7 +509,7 @@ def test_a_path_is_as_the_project_writes_it_around_its_values(path: str, sent: s
     with receiving() as receiver:
         sink = http_sink(receiver.url).replace("'/time/{{ tag.name }}'", f'"{path}"')
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(tags=[{"name": "A?b#c&d/e"}]))
-    assert (verdict.outcome, [got.path for got in receiver.got]) == (Outcome.SUCCESS, [sent])
+    assert (verdict.outcome, [got.path for got in receiver.got]) == (PostedTimeStatus.SUCCESS, [sent])
 
 
 @pytest.mark.parametrize(
@@ -537,11 +545,11 @@ def test_a_secret_that_is_gone_is_a_matter_of_authentication(tmp_path: Path) -> 
 
         async def story(opened: Delivery) -> None:
             (tmp_path / "token").unlink()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
             assert [t.kind for t in await opened.check_sinks()] == [TroubleKind.AUTHENTICATION]
             (tmp_path / "token").write_text("two")
             assert await opened.check_sinks() == ()
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
         run(delivering_with(tmp_path, sink), story)
     assert [got.headers["authorization"] for got in receiver.got if got.method == "POST"] == ["two"]
@@ -596,11 +604,11 @@ def test_a_folder_that_cannot_be_made_is_trouble(tmp_path: Path) -> None:
     delivery = delivering(tmp_path, JSONL, "")
 
     async def story(opened: Delivery) -> None:
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
         assert [t.message for t in await opened.check_sinks()] == ["archive cannot be written."]
         (tmp_path / "out").unlink()
         assert await opened.check_sinks() == ()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
 
     run(delivery, story)
 
@@ -612,12 +620,12 @@ def test_a_full_disk_is_trouble_until_a_line_was_written(tmp_path: Path) -> None
 
     async def story(opened: Delivery) -> None:
         for reported in ([], ["archive cannot be written."]):
-            assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.TROUBLE
+            assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.TROUBLE
             assert [t.message for t in opened.troubles] == ["archive cannot be written."]
             assert [t.message for t in await opened.check_sinks()] == reported
         assert opened.troubles
         (tmp_path / "out/time.jsonl").unlink()
-        assert (await opened.take(raw(), mechanism="fetch")).outcome is Outcome.SUCCESS
+        assert (await opened.take(raw(), mechanism="fetch")).outcome is PostedTimeStatus.SUCCESS
         assert await opened.check_sinks() == ()
 
     run(delivering(tmp_path, JSONL, ""), story)
@@ -629,7 +637,9 @@ def test_all_kinds_of_sinks_share_one_delivery(tmp_path: Path) -> None:
     with receiving() as receiver:
         keep(receiver)
         deliver = JSONL + http_sink(receiver.url) + SQL_SINK
-        assert taking(delivering(tmp_path, deliver, LOOKUPS), raw()) == [Verdict(Outcome.SUCCESS, None, "4711")]
+        assert taking(delivering(tmp_path, deliver, LOOKUPS), raw()) == [
+            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
+        ]
         assert (len(lines(tmp_path)), len(receiver.kept), len(rows(tmp_path))) == (1, 1, 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.durations import duration_of
 from syncengine.posted_time.shares import DIVIDE, SAME_NAME, WHOLE, shares, suffixes, tag_of
 from syncengine.project.delivery_schema import DurationSection
@@ -77,7 +77,7 @@ def test_each_tag_is_delivered_with_its_share_lookup_and_narrative(tmp_path: Pat
     (tmp_path / "n.j2").write_text("{{ tag.name }} of {{ tags | length }}: {{ duration.hours }}")
     more = LOOKUPS + "narrative: {template: n.j2}\n"
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(B, A, totalDurationSecs=3601))
-    assert verdict == Verdict(Outcome.SUCCESS, None, "L-g1")
+    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "L-g1")
     found = rows(tmp_path, "SELECT id, matter, secs, note FROM time ORDER BY matter")
     assert found == [("g1", 7, 1801, "ACME-0042 of 2: 0.5003"), ("g1", 8, 1800, "ACME-0043 of 2: 0.5")]
     signed = rows(tmp_path, "SELECT group_id, sink, revision FROM syncengine_receipts ORDER BY sink")
@@ -114,7 +114,7 @@ def test_requests_for_each_tag_have_keys_of_their_own(tmp_path: Path) -> None:
         (f"g1/pms{SECOND}/2", "/api/time/ACME-0043", 50),
         ("g1/pms/2", "/api/time/ACME-0042", 50),
     ]
-    assert verdict == Verdict(Outcome.SUCCESS, None, "2")
+    assert verdict == Verdict(PostedTimeStatus.SUCCESS, None, "2")
 
 
 def test_lines_for_each_tag_say_which(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_lines_for_each_tag_say_which(tmp_path: Path) -> None:
 def test_a_lookup_that_misses_for_one_tag_refuses_the_group(tmp_path: Path) -> None:
     """Before anything is delivered for the others; and the sentence names the tag."""
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), several(A, C))
-    assert verdict == Verdict(Outcome.REFUSED, "Matter ACME-0044 is not in the ledger.")
+    assert verdict == Verdict(PostedTimeStatus.REFUSED, "Matter ACME-0044 is not in the ledger.")
     assert rows(tmp_path) == []
 
 
@@ -138,15 +138,15 @@ def test_a_rule_holds_for_each_tag(tmp_path: Path) -> None:
     more = LOOKUPS + "refuse:\n  - {when: tag.name == 'ACME-0043' and duration.seconds == 3600, message: Closed.}\n"
     for tags in ((A, B), (B, A)):
         (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH, more), several(*tags))
-        assert verdict == Verdict(Outcome.REFUSED, "Closed.")
+        assert verdict == Verdict(PostedTimeStatus.REFUSED, "Closed.")
 
 
 def test_an_unknown_strategy_is_refused_where_it_would_have_to_be_followed(tmp_path: Path) -> None:
     """Guessing is billing; a sink that is given the whole needs none."""
     sent = several(durationSplitStrategy="BY_WEIGHT")
     (verdict,) = taking(delivering(tmp_path, SQL_SINK + EACH), sent)
-    assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (Outcome.REFUSED, True)
-    assert taking(delivering(tmp_path, JSONL, ""), sent | {"groupId": "g2"})[0].outcome is Outcome.SUCCESS
+    assert (verdict.outcome, "BY_WEIGHT" in (verdict.message or "")) == (PostedTimeStatus.REFUSED, True)
+    assert taking(delivering(tmp_path, JSONL, ""), sent | {"groupId": "g2"})[0].outcome is PostedTimeStatus.SUCCESS
     assert rows(tmp_path) == []
 
 
@@ -154,7 +154,7 @@ def test_two_tags_of_one_name_are_one_or_none_can_be_chosen(tmp_path: Path) -> N
     """The same twice is once; two that differ in all but the name cannot be told apart by their keys."""
     twice, other = raw(tags=[A, A]), several(A, {**A, "externalId": "9"}, B)
     verdicts = taking(delivering(tmp_path, SQL_SINK + EACH), twice, other | {"groupId": "g2"})
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.SUCCESS, Outcome.REFUSED]
+    assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.SUCCESS, PostedTimeStatus.REFUSED]
     assert verdicts[1].message == SAME_NAME.format(name="ACME-0042")
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
@@ -166,7 +166,7 @@ def test_a_sink_of_one_tag_refuses_a_group_with_several(tmp_path: Path) -> None:
     """The first would get all, and the others nothing: its tag stands behind the lookup."""
     (verdict,) = taking(delivering(tmp_path), several())
     assert (verdict.outcome, "ledger takes time with one tag only" in (verdict.message or "")) == (
-        Outcome.REFUSED,
+        PostedTimeStatus.REFUSED,
         True,
     )
     assert rows(tmp_path) == []
@@ -184,19 +184,21 @@ def test_a_sink_that_uses_tags_is_given_the_whole_group(value: str, tmp_path: Pa
     """Once, with the whole duration, under its own key."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7").replace("{{ narrative }}", value)
     (verdict,) = taking(delivering(tmp_path, sink, ""), several())
-    assert verdict.outcome is Outcome.SUCCESS
+    assert verdict.outcome is PostedTimeStatus.SUCCESS
     assert rows(tmp_path, "SELECT id, secs, note FROM time") == [("g1", 3600, "ACME-0042, ACME-0043")]
 
 
 def test_a_sink_that_says_no_tag_is_given_the_whole_group(tmp_path: Path) -> None:
     """It tells nobody's tag, so that none is lost."""
     sink = SQL_SINK.replace("{{ lookup.matter.id }}", "7")
-    assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is Outcome.SUCCESS
+    assert taking(delivering(tmp_path, sink, ""), several())[0].outcome is PostedTimeStatus.SUCCESS
     assert rows(tmp_path) == [("g1", 7, 3600)]
 
 
-@pytest.mark.parametrize(("unmatched", "outcome"), [("refuse", Outcome.REFUSED), ("accept", Outcome.SUCCESS)])
-def test_a_tag_that_no_sink_takes(unmatched: str, outcome: Outcome, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("unmatched", "outcome"), [("refuse", PostedTimeStatus.REFUSED), ("accept", PostedTimeStatus.SUCCESS)]
+)
+def test_a_tag_that_no_sink_takes(unmatched: str, outcome: PostedTimeStatus, tmp_path: Path) -> None:
     """`when` is asked for each tag: one that goes nowhere is named, unless `unmatched` says otherwise."""
     sink = SQL_SINK + EACH + "  when: tag.name == 'ACME-0043'\n"
     (verdict,) = taking(delivering(tmp_path, sink, LOOKUPS + f"unmatched: {unmatched}\n"), several())
@@ -209,7 +211,7 @@ def test_tags_can_go_to_sinks_of_their_own(tmp_path: Path) -> None:
     """Together they have all of it; a third is given the whole."""
     one = SQL_SINK + EACH + "  when: tag.name == 'ACME-0042'\n"
     two = one.replace("name: ledger", "name: other").replace("== 'ACME-0042'", "!= 'ACME-0042'")
-    assert taking(delivering(tmp_path, one + two + JSONL), several())[0].outcome is Outcome.SUCCESS
+    assert taking(delivering(tmp_path, one + two + JSONL), several())[0].outcome is PostedTimeStatus.SUCCESS
     assert sorted(rows(tmp_path)) == [("g1", 7, 1800), ("g1", 8, 1800)]
     assert [line["seconds"] for line in lines(tmp_path)] == [3600]
 
@@ -227,7 +229,7 @@ def test_offered_again_in_another_order_each_tag_is_delivered_once(tmp_path: Pat
             taking(delivering(tmp_path, sink, ""), several(*tags, totalDurationSecs=101))[0].outcome
             for tags in ((A, B), (B, A), (A, B))
         ]
-    assert verdicts == [Outcome.TROUBLE, Outcome.SUCCESS, Outcome.SUCCESS]
+    assert verdicts == [PostedTimeStatus.TROUBLE, PostedTimeStatus.SUCCESS, PostedTimeStatus.SUCCESS]
     sent = [(got.headers["idempotency-key"], got.body["secs"]) for got in receiver.got]
     assert sent == [(f"g1/pms{SECOND}", 50), ("g1/pms", 51), ("g1/pms", 51)]
 
@@ -239,7 +241,7 @@ def test_another_set_of_tags_after_a_part_was_taken_is_a_conflict(tmp_path: Path
         receiver.answer = lambda got: (next(statuses), {"id": 1})
         delivery = delivering(tmp_path, http_sink(receiver.url) + EACH, "")
         verdicts = taking(delivery, several(A, B), several(A, C))
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.TROUBLE, Outcome.REFUSED]
+    assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.TROUBLE, PostedTimeStatus.REFUSED]
     assert "pms took it as it was then" in (verdicts[1].message or "")
     assert len(receiver.got) == 2
 

@@ -13,9 +13,9 @@ import pytest
 
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.delivery import UNREADABLE
-from syncengine.posted_time.events import Acknowledged, Event, Taken, Unusable, Waiting
+from syncengine.posted_time.events import Acknowledged, Event, RetryLater, Taken, Unusable
 from syncengine.posted_time.fetch import Fetching
-from syncengine.posted_time.verdict import Outcome
+from syncengine.posted_time.verdict import PostedTimeStatus
 from syncengine.service.client import Client, Conduct
 from syncengine.service.partial_json import id_in, items
 from syncengine.service.posted_time import fetch
@@ -55,7 +55,7 @@ def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[
     return asyncio.run(asyncio.wait_for(play(), 60))
 
 
-def outcomes(told: list[Event]) -> dict[str, Outcome]:
+def outcomes(told: list[Event]) -> dict[str, PostedTimeStatus]:
     return {event.group_id: event.verdict.outcome for event in told if isinstance(event, Taken)}
 
 
@@ -77,8 +77,8 @@ def test_an_odd_value_is_read_as_nothing_and_its_group_is_delivered(odd: bytes, 
     posted = line(tmp_path)
     body = listing(written("a"), written("odd").replace(b'"timeRows":[]', b'"timestamp":' + odd), written("b"))
     told, _ = fetched(posted, body, last="b")
-    assert outcomes(told) == dict.fromkeys(("a", "odd", "b"), Outcome.SUCCESS)
-    assert not any(isinstance(event, Waiting) for event in told)
+    assert outcomes(told) == dict.fromkeys(("a", "odd", "b"), PostedTimeStatus.SUCCESS)
+    assert not any(isinstance(event, RetryLater) for event in told)
 
 
 @pytest.mark.parametrize("levels", [100, 400, 900])
@@ -87,7 +87,7 @@ def test_what_lies_deeper_than_any_field_is_left_out(levels: int, tmp_path: Path
     posted = line(tmp_path)
     deep = written("deep").replace(b'"timeRows":[]', b'"x":' + b"[" * levels + b"]" * levels)
     told, _ = fetched(posted, listing(written("a"), deep, written("b")), last="b")
-    assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), Outcome.SUCCESS)
+    assert outcomes(told) == dict.fromkeys(("a", "deep", "b"), PostedTimeStatus.SUCCESS)
 
 
 @pytest.mark.parametrize("odd", [b"NaN", b"1" + b"0" * 400, b'"1h"', b"true"])
@@ -96,7 +96,11 @@ def test_a_duration_that_is_none_is_refused_and_nothing_else_is_posted_for_it(od
     posted = line(tmp_path)
     body = listing(written("a"), written("odd", totalDurationSecs=7).replace(b":7,", b":" + odd + b","), written("b"))
     told, _ = fetched(posted, body, last="b")
-    assert outcomes(told) == {"a": Outcome.SUCCESS, "odd": Outcome.REFUSED, "b": Outcome.SUCCESS}
+    assert outcomes(told) == {
+        "a": PostedTimeStatus.SUCCESS,
+        "odd": PostedTimeStatus.REFUSED,
+        "b": PostedTimeStatus.SUCCESS,
+    }
     assert posted.rows() == ["a", "b"]
 
 
@@ -118,10 +122,10 @@ def test_a_group_that_cannot_be_read_is_refused_and_seen_and_keeps_no_other(brok
     body = listing(written("a"), broken, written("b"))
     told, statuses = fetched(posted, body, listing(broken, written("c")), last="c")
     assert outcomes(told) == {
-        "a": Outcome.SUCCESS,
-        "bad": Outcome.REFUSED,
-        "b": Outcome.SUCCESS,
-        "c": Outcome.SUCCESS,
+        "a": PostedTimeStatus.SUCCESS,
+        "bad": PostedTimeStatus.REFUSED,
+        "b": PostedTimeStatus.SUCCESS,
+        "c": PostedTimeStatus.SUCCESS,
     }
     assert {"timeGroupId": "bad", "status": "FAILURE", "message": UNREADABLE} in statuses
     with open_inbox(posted.project().state, write=False) as inbox:
@@ -137,7 +141,7 @@ def test_once_it_can_be_read_it_is_delivered(tmp_path: Path) -> None:
     posted = line(tmp_path)
     fetched(posted, listing(b'{"groupId":"bad",,}', written("a")), last="a")
     told, _ = fetched(posted, listing(written("bad")), last="bad")
-    assert outcomes(told) == {"bad": Outcome.SUCCESS}
+    assert outcomes(told) == {"bad": PostedTimeStatus.SUCCESS}
     assert posted.rows() == ["a", "bad"]
 
 
@@ -150,8 +154,8 @@ def test_a_group_that_the_inbox_cannot_have_keeps_no_other(tmp_path: Path) -> No
             " BEGIN SELECT RAISE(ABORT, 'no'); END"
         )
     told, _ = fetched(posted, listing(written("odd"), written("a")), last="a")
-    assert outcomes(told) == {"a": Outcome.SUCCESS}
-    assert any(isinstance(event, Waiting) and event.what == "take" for event in told)
+    assert outcomes(told) == {"a": PostedTimeStatus.SUCCESS}
+    assert any(isinstance(event, RetryLater) and event.what == "take" for event in told)
 
 
 def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) 
     posted = line(tmp_path)
     fetched(posted, listing(written("a")), last="a")
     told, _ = fetched(posted, listing(b'{"groupId":"a",,}'), last="a")
-    assert outcomes(told) == {"a": Outcome.REFUSED}
+    assert outcomes(told) == {"a": PostedTimeStatus.REFUSED}
     assert posted.states() == {"a": "conflict"}
 
 
@@ -167,7 +171,7 @@ def test_what_a_sink_has_is_a_conflict_when_it_comes_unreadable(tmp_path: Path) 
 def test_what_nobody_can_answer_for_is_told_and_passed_over(item: bytes, tmp_path: Path) -> None:
     """It has no id."""
     told, _ = fetched(line(tmp_path), listing(item, written("a")), last="a")
-    assert outcomes(told) == {"a": Outcome.SUCCESS}
+    assert outcomes(told) == {"a": PostedTimeStatus.SUCCESS}
     assert any(isinstance(event, Unusable) for event in told)
 
 
@@ -198,7 +202,7 @@ def test_trouble_tells_kind_and_length_of_an_answer_and_none_of_its_text(answer:
         return told
 
     (waiting,) = asyncio.run(play())
-    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting, RetryLater)
     assert SECRET not in waiting.why
     assert f"{answer.status} (" in waiting.why
     assert f"{len(answer.body)} bytes" in waiting.why

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from syncengine.posted_time.delivery import Delivery, Outcome, Verdict
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.wire import CONTROL, MAX_MESSAGE, MAX_REFERENCE, NO_TEXT, TOO_LARGE, TOO_LONG
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, problems, rows
 from tests.posted_time.receiver import receiving
@@ -25,7 +25,7 @@ def refused(delivery: Delivery, group: dict[str, Any]) -> tuple[str, str]:
         verdict = await opened.take(group, mechanism="fetch")
         entry = opened.inbox.entry(group["groupId"])
         assert entry is not None
-        assert (verdict.outcome, entry.state, opened.troubles) == (Outcome.REFUSED, "refused", ())
+        assert (verdict.outcome, entry.state, opened.troubles) == (PostedTimeStatus.REFUSED, "refused", ())
         return verdict.message or "", entry.note or ""
 
     return run(delivery, story)
@@ -40,7 +40,7 @@ def test_a_header_that_is_not_ascii_is_sent_as_utf_8(name: str, tmp_path: Path) 
     with receiving() as receiver:
         sink = http_sink(receiver.url, ", headers: {X-User: '{{ user.name }}', X-Firm: Müller}")
         (verdict,) = taking(delivering_with(tmp_path, sink), raw(user={"name": name}))
-    assert verdict.outcome is Outcome.SUCCESS
+    assert verdict.outcome is PostedTimeStatus.SUCCESS
     (got,) = receiver.got
     sent = {header: got.headers[header].encode("latin-1").decode() for header in ("x-user", "x-firm")}
     assert sent == {"x-user": name, "x-firm": "Müller"}
@@ -75,7 +75,7 @@ def test_an_id_that_no_header_holds_refuses_the_group(id: str, tmp_path: Path) -
         told, note = refused(delivering_with(tmp_path, http_sink(receiver.url)), raw(id))
         assert (TOO_LONG in told, "Idempotency-Key" in note, receiver.got) == (True, True, [])
         assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [
-            Verdict(Outcome.SUCCESS, None, "4711")
+            Verdict(PostedTimeStatus.SUCCESS, None, "4711")
         ]
 
 
@@ -117,7 +117,10 @@ def test_what_is_no_text_is_no_json(tmp_path: Path) -> None:
         assert receiver.got == []
     line = f'- {{name: archive, jsonl: {{path: out/time.jsonl, json: {{x: "{HALF}"}}}}}}\n'
     assert NO_TEXT in refused(delivering(tmp_path, line, ""), raw("g2"))[0]
-    assert taking(delivering(tmp_path, JSONL, ""), raw("g3", description="\ud800\x00"))[0].outcome is Outcome.SUCCESS
+    assert (
+        taking(delivering(tmp_path, JSONL, ""), raw("g3", description="\ud800\x00"))[0].outcome
+        is PostedTimeStatus.SUCCESS
+    )
     assert [found["description"] for found in lines(tmp_path)] == ["\ufffd\ufffd"]
 
 
@@ -132,7 +135,7 @@ def test_a_reference_that_the_service_would_never_take_is_not_sent(tmp_path: Pat
     nothing."""
     with receiving() as receiver:
         receiver.answer = lambda got: (201, {"id": LONG})
-        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(Outcome.SUCCESS)]
+        assert taking(delivering_with(tmp_path, http_sink(receiver.url)), raw()) == [Verdict(PostedTimeStatus.SUCCESS)]
     sink = SQL_SINK.replace("L-{{ group.groupId }}", LONG)
     assert TOO_LONG in refused(delivering(tmp_path, sink), raw("g2"))[0]
     assert rows(tmp_path) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from syncengine.apply.report import CallError, Outcome, Report, Result, Session, Status, Totals
+from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals
 from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Note
 from syncengine.plan.calls import Call
@@ -316,7 +316,7 @@ def report_of(*results: Result, session: Session | None = None, diagnostics: tup
     troubled = len(results) - counts["applied"]
     return Report(
         plan="p-1",
-        status=Status.INCOMPLETE if troubled else Status.COMPLETE,
+        status=RunStatus.INCOMPLETE if troubled else RunStatus.COMPLETE,
         totals=Totals(**counts, requests=5, retries=1),
         session=session or Session(),
         results=results,

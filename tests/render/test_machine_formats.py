@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from syncengine.apply.report import RECORDED_EXITS, Outcome, Report, Status, status_after
+from syncengine.apply.report import RECORDED_EXITS, Outcome, Report, RunStatus, status_after
 from syncengine.apply.report_builder import Chronicle
 from syncengine.errors import (
     AuthFailed,
@@ -169,19 +169,19 @@ def test_json_keeps_hostile_text_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (GateTripped("no"), Status.REFUSED),
-        (StalePlan("no"), Status.REFUSED),
-        (LockHeld("no"), Status.REFUSED),
-        (WrongTeam("no"), Status.REFUSED),
-        (Usage("no"), Status.REFUSED),
-        (Problems(FOUND), Status.REFUSED),
-        (AuthFailed("no"), Status.FAILED),
-        (Unreachable("no"), Status.FAILED),
-        (Interrupted("no"), Status.FAILED),
-        (SyncengineError("no"), Status.FAILED),
+        (GateTripped("no"), RunStatus.REFUSED),
+        (StalePlan("no"), RunStatus.REFUSED),
+        (LockHeld("no"), RunStatus.REFUSED),
+        (WrongTeam("no"), RunStatus.REFUSED),
+        (Usage("no"), RunStatus.REFUSED),
+        (Problems(FOUND), RunStatus.REFUSED),
+        (AuthFailed("no"), RunStatus.FAILED),
+        (Unreachable("no"), RunStatus.FAILED),
+        (Interrupted("no"), RunStatus.FAILED),
+        (SyncengineError("no"), RunStatus.FAILED),
     ],
 )
-def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, status: Status) -> None:
+def test_an_apply_that_never_began_has_a_report_too(error: SyncengineError, status: RunStatus) -> None:
     """Machines get one document on every path."""
     report = report_of(error, plan="p-1")
     assert (report.status, report.plan, report.results) == (status, "p-1", ())
@@ -202,7 +202,7 @@ def refused(error: SyncengineError, count: int = 30) -> Report:
 @pytest.mark.parametrize("kind", [GateTripped, StalePlan, LockHeld, WrongTeam, Problems, Usage], ids=lambda k: k.code)
 def test_what_a_report_calls_refused_is_refused_in_the_history(kind: type[SyncengineError]) -> None:
     """One list beside `Status`. A command that was misspelt is no run, so that the history has none of it."""
-    assert status_after(kind([]) if kind is Problems else kind("no")) is Status.REFUSED
+    assert status_after(kind([]) if kind is Problems else kind("no")) is RunStatus.REFUSED
     assert (kind.exit_code in RECORDED_EXITS) is (kind is not Usage)
 
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 
-from syncengine.state.inbox_states import FIRST, TRANSITIONS, GroupState, Outcome, Transition
+from syncengine.state.inbox_states import FIRST, TRANSITIONS, GroupState, PostedTimeStatus, Transition
 
 Move = tuple[str | None, str]
 
@@ -15,7 +15,7 @@ def targets(transition: Transition) -> set[GroupState]:
     """Where it may lead to, with whichever verdict."""
     if isinstance(transition.target, GroupState):
         return {transition.target}
-    return {transition.target[outcome] for outcome in Outcome}
+    return {transition.target[outcome] for outcome in PostedTimeStatus}
 
 
 MOVES: set[Move] = {(None, FIRST)} | {

@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
 from syncengine.state import journal
-from syncengine.state.store import Failure, Intent, State
+from syncengine.state.store import CallFailure, Intent, State
 from syncengine.state.tables import JOURNAL, METADATA
 
 from .estate import applied, applying, category, tag, whole
@@ -46,7 +46,7 @@ def _everything(state: State) -> None:
     key = tag("a")
     applied(state, "c", whole(key, category="x"), whole(category("x")), a="1", x="2")
     state.intend([Intent("d", "addKeywords", (Effect(key=key, keywords=("k",)),))])
-    state.fail([Failure("d", (key,), "no")])
+    state.fail([CallFailure("d", (key,), "no")])
     state.end_attempts([], {"d": 1.0})
     assert [late.call for late in state.outstanding(60)] == ["d"]
     assert not state.outstanding(0.5)

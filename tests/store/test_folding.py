@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
-from syncengine.state.store import Failure, Intent, Settlement, State
+from syncengine.state.store import CallFailure, Intent, Settlement, State
 
 from .estate import applying, category, run, tag
 
@@ -124,7 +124,7 @@ class Life:
             self._fail(call, leaves[1:])
 
     def _fail(self, call: str, leaves: tuple[Effect, ...]) -> None:
-        self.state.fail([Failure(call, tuple(leave.key for leave in leaves), "no")])
+        self.state.fail([CallFailure(call, tuple(leave.key for leave in leaves), "no")])
         self.model.doubt({leave.key for leave in leaves})
 
     def _crash(self, _call: str, _leaves: tuple[Effect, ...]) -> None:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Source, Status
-from syncengine.state.store import Failure, Intent, Settlement, State, open_state
+from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
 from syncengine.state.tables import JOURNAL, RUNS
 
 from .estate import PLACE, applied, applying, run, tag, whole
@@ -29,7 +29,7 @@ def test_history_tells_field_by_field_what_happened(url: str) -> None:
     )
     with applying(url, run(2)) as state:
         state.intend([Intent("c2", "upsertTags", (update,))])
-        state.fail([Failure("c2", (A,), "no such category " * 100)])
+        state.fail([CallFailure("c2", (A,), "no such category " * 100)])
     with open_state(url, write=False) as state:
         created, updated = state.history(A)
     assert (created.outcome, created.run, created.commit, created.user) == ("settled", "run-1", "commit-1", "jo")
@@ -65,7 +65,7 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
     b, c = tag("b"), tag("c")
     with applying(url) as state:
         state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
-        state.fail([Failure("tags 1", (c,), "no")])
+        state.fail([CallFailure("tags 1", (c,), "no")])
         assert state.settled_calls("plan-1") == set()
         state.settle([Settlement("tags 1", (whole(A), whole(b)))])
         assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.holder import Holder
 from syncengine.state.inbox import Inbox, Offer, open_inbox
-from syncengine.state.inbox_entries import Status
-from syncengine.state.inbox_states import Outcome
+from syncengine.state.inbox_entries import DeliveryStatus
+from syncengine.state.inbox_states import PostedTimeStatus
 from syncengine.state.info import VERSION
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
@@ -27,13 +27,17 @@ OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe"
 HERE = Holder.here("serve", {})
 
 
-def delivered(inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: Outcome = Outcome.SUCCESS) -> None:
+def delivered(
+    inbox: Inbox, offer: Offer = OFFER, *sinks: str, outcome: PostedTimeStatus = PostedTimeStatus.SUCCESS
+) -> None:
     """A group that went all the way."""
     entry = inbox.receive(offer)
     for sink in sinks:
         inbox.begin(entry, sink)
-        inbox.ended(entry, sink, Status.ACCEPTED, external_id=f"{sink}-1")
-    inbox.decide(entry, outcome, "why" if outcome != Outcome.SUCCESS else None, waits=offer.mechanism == "fetch")
+        inbox.ended(entry, sink, DeliveryStatus.ACCEPTED, external_id=f"{sink}-1")
+    inbox.decide(
+        entry, outcome, "why" if outcome != PostedTimeStatus.SUCCESS else None, waits=offer.mechanism == "fetch"
+    )
 
 
 def test_an_offer_is_there_before_anything_else(url: str) -> None:
@@ -69,15 +73,15 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
         entry = inbox.receive(OFFER)
         for _ in range(2):
             inbox.begin(inbox.entry("g1") or entry, "ledger")
-            inbox.ended(entry, "ledger", Status.REFUSED, message="no")
+            inbox.ended(entry, "ledger", DeliveryStatus.REFUSED, message="no")
         entry = inbox.revise(replace(OFFER, digest="digest-2"))
         inbox.begin(entry, "ledger")
         inbox.remember(entry, "ledger", "memo")
         found = inbox.entry("g1")
     assert found is not None
     assert [(d.revision, d.status, d.attempts, d.memo) for d in found.deliveries] == [
-        (1, Status.REFUSED, 2, None),
-        (2, Status.ATTEMPTING, 1, "memo"),
+        (1, DeliveryStatus.REFUSED, 2, None),
+        (2, DeliveryStatus.ATTEMPTING, 1, "memo"),
     ]
     assert found.state == "delivering"
 
@@ -85,9 +89,9 @@ def test_there_is_a_row_for_each_group_revision_and_sink(url: str) -> None:
 @pytest.mark.parametrize(
     ("outcome", "state", "answered"),
     [
-        (Outcome.SUCCESS, "accepted", "acknowledged"),
-        (Outcome.REFUSED, "refused", "acknowledged"),
-        (Outcome.TROUBLE, "troubled", "troubled"),
+        (PostedTimeStatus.SUCCESS, "accepted", "acknowledged"),
+        (PostedTimeStatus.REFUSED, "refused", "acknowledged"),
+        (PostedTimeStatus.TROUBLE, "troubled", "troubled"),
     ],
 )
 def test_a_verdict_waits_until_the_service_accepted_it(outcome: str, state: str, answered: str, url: str) -> None:
@@ -112,7 +116,7 @@ def test_what_was_given_up_waits_no_more_and_stays_visible(url: str) -> None:
             False,
             [],
         )
-        inbox.acknowledged("nobody", Outcome.SUCCESS)
+        inbox.acknowledged("nobody", PostedTimeStatus.SUCCESS)
         inbox.given_up("nobody", "x")
 
 
@@ -145,7 +149,7 @@ def test_an_attempt_that_died_is_in_the_story(url: str) -> None:
         now = 2.0
         entry = inbox.receive(OFFER)
         inbox.begin(entry, "ledger")
-        inbox.ended(entry, "ledger", Status.ACCEPTED)
+        inbox.ended(entry, "ledger", DeliveryStatus.ACCEPTED)
         attempts = [(event.at, event.sink, event.outcome) for event in inbox.story("g1") if event.kind == "attempt"]
         assert attempts == [(1.0, "ledger", "unknown"), (2.0, "ledger", "accepted")]
         found = inbox.entry("g1")
@@ -158,12 +162,12 @@ def test_an_acceptance_of_an_older_verdict_ends_no_newer_ones_wait(url: str) -> 
     now = 1.0
     with open_inbox(url, write=True, now=lambda: now) as inbox:
         for words in ("Assign a tag.", "Matter X is closed."):
-            inbox.decide(inbox.receive(OFFER), Outcome.REFUSED, words, waits=True)
+            inbox.decide(inbox.receive(OFFER), PostedTimeStatus.REFUSED, words, waits=True)
             now += 1
-        inbox.acknowledged("g1", Outcome.REFUSED, decided=1.0)
+        inbox.acknowledged("g1", PostedTimeStatus.REFUSED, decided=1.0)
         (waiting,) = inbox.waiting()
         assert (waiting.message, waiting.decided) == ("Matter X is closed.", 2.0)
-        inbox.acknowledged("g1", Outcome.REFUSED, decided=waiting.decided)
+        inbox.acknowledged("g1", PostedTimeStatus.REFUSED, decided=waiting.decided)
         assert list(inbox.waiting()) == []
 
 
@@ -171,10 +175,10 @@ def test_a_group_that_failed_is_kept_as_it_came_last(url: str) -> None:
     """What tells no contents apart may be new all the same: a tag's number in the other system."""
     newer = replace(OFFER, body='{"groupId":"g1","new":1}', user_name="Jo Roe", user_keys=("Jo Roe",))
     with open_inbox(url, write=True) as inbox:
-        delivered(inbox, OFFER, outcome=Outcome.REFUSED)
+        delivered(inbox, OFFER, outcome=PostedTimeStatus.REFUSED)
         entry = inbox.receive(newer)
         assert (entry.raw(), entry.user_name, entry.user_keys) == ({"groupId": "g1", "new": 1}, "Jo Roe", ("Jo Roe",))
-        inbox.decide(entry, Outcome.SUCCESS, waits=True)
+        inbox.decide(entry, PostedTimeStatus.SUCCESS, waits=True)
         assert inbox.receive(OFFER).raw() == {"groupId": "g1", "new": 1}
 
 
@@ -207,7 +211,7 @@ def test_receipts_are_told_by_sink_and_time(url: str) -> None:
         now = 20.0
         delivered(inbox, replace(OFFER, group_id="g2"), "ledger")
         for id in ("g1", "g2"):
-            inbox.acknowledged(id, Outcome.SUCCESS)
+            inbox.acknowledged(id, PostedTimeStatus.SUCCESS)
         assert inbox.reduce(15.0) == 1
         assert [(r.group_id, r.at, r.external_id) for r in inbox.receipts("ledger", 0)] == [
             ("g1", 10.0, "ledger-1"),
@@ -225,11 +229,11 @@ def test_a_person_can_settle_a_conflict(url: str) -> None:
     with open_inbox(url, write=True) as inbox:
         delivered(inbox, OFFER, "ledger")
         entry = inbox.receive(OFFER)
-        inbox.decide(entry, Outcome.REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
-        inbox.acknowledged("g1", Outcome.REFUSED)
+        inbox.decide(entry, PostedTimeStatus.REFUSED, "other content", waits=True, note="conflict", is_conflict=True)
+        inbox.acknowledged("g1", PostedTimeStatus.REFUSED)
         assert [e.state for e in inbox.entries()] == ["conflict"]
         inbox.settle(["g1", "nobody"])
-        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(Outcome.SUCCESS, "ledger-1")]
+        assert [(w.status, w.external_id) for w in inbox.waiting()] == [(PostedTimeStatus.SUCCESS, "ledger-1")]
 
 
 # --- the lease
@@ -288,7 +292,7 @@ def test_who_lost_the_lease_writes_nothing(url: str) -> None:
             for write in (
                 lambda: first.receive(replace(OFFER, group_id="g2")),
                 lambda: first.begin(entry, "ledger"),
-                lambda: first.acknowledged("g1", Outcome.SUCCESS),
+                lambda: first.acknowledged("g1", PostedTimeStatus.SUCCESS),
             ):
                 with pytest.raises(LockLost):
                     write()
@@ -379,21 +383,21 @@ def test_what_is_settled_needs_nobodys_attention(url: str) -> None:
     """Delivered and told; not what waits, failed, was asked for in vain, or given up."""
     with open_inbox(url, write=True) as inbox:
         for id in ("settled", "waiting", "asked", "failed", "lost"):
-            outcome = Outcome.REFUSED if id == "failed" else Outcome.SUCCESS
+            outcome = PostedTimeStatus.REFUSED if id == "failed" else PostedTimeStatus.SUCCESS
             delivered(inbox, replace(OFFER, group_id=id), "ledger", outcome=outcome)
             if id != "waiting":
                 inbox.acknowledged(id, outcome)
         revised = replace(OFFER, group_id="revised")
         entry = inbox.receive(revised)
         inbox.begin(entry, "ledger")
-        inbox.ended(entry, "ledger", Status.REFUSED)
+        inbox.ended(entry, "ledger", DeliveryStatus.REFUSED)
         delivered(inbox, replace(revised, digest="digest-1"))
-        inbox.acknowledged("revised", Outcome.SUCCESS)
+        inbox.acknowledged("revised", PostedTimeStatus.SUCCESS)
         entry = inbox.revise(replace(revised, digest="digest-2"))
         inbox.begin(entry, "ledger")
-        inbox.ended(entry, "ledger", Status.ACCEPTED)
-        inbox.decide(entry, Outcome.SUCCESS, waits=True)
-        inbox.acknowledged("revised", Outcome.SUCCESS)
+        inbox.ended(entry, "ledger", DeliveryStatus.ACCEPTED)
+        inbox.decide(entry, PostedTimeStatus.SUCCESS, waits=True)
+        inbox.acknowledged("revised", PostedTimeStatus.SUCCESS)
         inbox.ask(["asked"], "ledger")
         inbox.given_up("lost", "unknown")
         found = {entry.group_id for entry in inbox.entries(unsettled=True)}

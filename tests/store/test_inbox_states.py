@@ -11,15 +11,24 @@ from pathlib import Path
 import pytest
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox import Entry, Inbox, Offer, open_inbox
-from syncengine.state.inbox_states import FINAL, FIRST, TRANSITIONS, UNDECIDED, GroupState, Outcome, Trigger, next_state
+from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
+from syncengine.state.inbox_states import (
+    FINAL,
+    FIRST,
+    TRANSITIONS,
+    UNDECIDED,
+    GroupState,
+    PostedTimeStatus,
+    Trigger,
+    next_state,
+)
 from tests.store.moves import MOVES, moves_of, targets
 
 OFFER = Offer("g1", "digest-1", "{}", "fetch")
 OTHER = replace(OFFER, digest="digest-2")
 PAGE = Path(__file__).parents[2] / "docs/posted-time.md"
 
-Act = Callable[[Inbox, Entry, Outcome], object]
+Act = Callable[[Inbox, InboxEntry, PostedTimeStatus], object]
 
 
 def _decide(*, waits: bool, is_conflict: bool = False) -> Act:
@@ -27,7 +36,7 @@ def _decide(*, waits: bool, is_conflict: bool = False) -> Act:
 
 
 def _settle(mechanism: str) -> Act:
-    def settle(inbox: Inbox, entry: Entry, outcome: Outcome) -> None:
+    def settle(inbox: Inbox, entry: InboxEntry, outcome: PostedTimeStatus) -> None:
         inbox.receive(replace(OFFER, mechanism=mechanism))
         inbox.settle([entry.group_id])
 
@@ -62,18 +71,18 @@ WAYS: Mapping[GroupState, tuple[Trigger, ...]] = {
 """How a group comes into a state, with a verdict where that state goes with it."""
 
 VERDICTS = {
-    GroupState.ACCEPTED: Outcome.SUCCESS,
-    GroupState.REFUSED: Outcome.REFUSED,
-    GroupState.TROUBLED: Outcome.TROUBLE,
+    GroupState.ACCEPTED: PostedTimeStatus.SUCCESS,
+    GroupState.REFUSED: PostedTimeStatus.REFUSED,
+    GroupState.TROUBLED: PostedTimeStatus.TROUBLE,
 }
 HAS_NO_VERDICT = {
     (GroupState.RECEIVED, trigger) for trigger in (Trigger.REPEAT, Trigger.REPEAT_AT_ONCE, Trigger.ACKNOWLEDGE)
 }
 
-NEVER = {(GroupState.ACKNOWLEDGED, Outcome.TROUBLE)}
+NEVER = {(GroupState.ACKNOWLEDGED, PostedTimeStatus.TROUBLE)}
 
 
-def entry_of(inbox: Inbox) -> Entry:
+def entry_of(inbox: Inbox) -> InboxEntry:
     entry = inbox.entry("g1")
     assert entry is not None
     return entry
@@ -82,7 +91,7 @@ def entry_of(inbox: Inbox) -> Entry:
 def test_every_trigger_and_every_verdict_has_its_place_in_the_table() -> None:
     """No state is one that nothing leads to, or that nothing leads out of."""
     assert set(TRANSITIONS) == set(ACTS) == set(Trigger)
-    for trigger, state, outcome in product(Trigger, GroupState, Outcome):
+    for trigger, state, outcome in product(Trigger, GroupState, PostedTimeStatus):
         assert next_state(state, trigger, outcome) in targets(TRANSITIONS[trigger]) | {state}
     assert {new for _, new in MOVES} == {old for old, new in MOVES if old and old != new} == set(GroupState)
     assert (FIRST in UNDECIDED, FINAL & set(UNDECIDED)) == (True, frozenset())
@@ -99,7 +108,7 @@ def test_the_inbox_does_what_the_table_says(trigger: Trigger, path: Path) -> Non
     """From every state, with every verdict: the row that is written, and the changes that the database saw."""
     with open_inbox(str(path), write=True) as inbox:
         moves = moves_of(str(path))
-        for state, outcome in product(GroupState, Outcome):
+        for state, outcome in product(GroupState, PostedTimeStatus):
             if (state, trigger) in HAS_NO_VERDICT or (state, outcome) in NEVER:
                 continue
             known = VERDICTS.get(state, outcome)
@@ -110,7 +119,7 @@ def test_the_inbox_does_what_the_table_says(trigger: Trigger, path: Path) -> Non
             assert before.state is state
             ACTS[trigger](inbox, before, (verdict := before.outcome or outcome))
             if trigger in (Trigger.SETTLE, Trigger.SETTLE_AT_ONCE):
-                verdict = Outcome.SUCCESS
+                verdict = PostedTimeStatus.SUCCESS
             assert entry_of(inbox).state is next_state(state, trigger, verdict)
         assert moves() <= MOVES
 

@@ -7,7 +7,7 @@ import pytest
 from syncengine.effects import Effect
 from syncengine.resource import Key, Kind, Recorded, Status
 from syncengine.state.lock import Holder, LockLost
-from syncengine.state.store import Failure, Intent, Settlement, open_state
+from syncengine.state.store import CallFailure, Intent, Settlement, open_state
 
 from .estate import applied, applying, category, run, tag, whole
 
@@ -53,7 +53,7 @@ def test_a_failed_item_keeps_what_it_may_hold_and_its_doubt(url: str) -> None:
     """A refusal does not say that nothing was written; and an orderly end changes nothing about it."""
     with applying(url) as state:
         state.intend([Intent("c", "upsertTags", (whole(A, description="x"),))])
-        state.fail([Failure("c", (A,), "no")])
+        state.fail([CallFailure("c", (A,), "no")])
         state.end_run("incomplete", {"failed": 1})
     assert _row(url, A).doubtful
     assert _row(url, A).body.fields == {"description": "x"}
@@ -239,7 +239,7 @@ def test_a_call_that_failed_and_then_settled_is_settled(url: str) -> None:
     with applying(url) as state:
         state.intend([Intent("c", "upsertTags", leaves), Intent("d", "upsertTags", leaves)])
         state.settle([Settlement("c", leaves)])
-        state.fail([Failure("d", (A, B), "no")])
+        state.fail([CallFailure("d", (A, B), "no")])
         assert state.settled_calls("plan-1") == {"c"}
     with applying(url, run(2, plan="plan-1")) as state:
         applied(state, "d", *leaves)

@@ -25,7 +25,7 @@ from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 
 
-class Built(NamedTuple):
+class PlainResource(NamedTuple):
     """A resource's values where they are boring; `node` makes it as if it had been written by hand."""
 
     kind: Kind
@@ -95,7 +95,7 @@ class Block:
         self._file = findings.file
         self._function = self._compiled.function()
 
-    def built(self, row: Record, found: list[Diagnostic]) -> Iterator[Built]:
+    def built(self, row: Record, found: list[Diagnostic]) -> Iterator[PlainResource]:
         """What a row comes to; OutOfBounds where no other row needs to be tried."""
         given = {**self._variables, self.row_name: row}
         try:
@@ -112,7 +112,7 @@ class Block:
                 values = made.fields.boring(results)
             except Uncertain:
                 values = None
-            yield Built(made.kind, row, made.at, values, partial(made.fields.node, results, made.node))
+            yield PlainResource(made.kind, row, made.at, values, partial(made.fields.node, results, made.node))
 
     def explain(self, row: Record, error: BaseException, found: list[Diagnostic]) -> None:
         """What is wrong with a row; OutOfBounds as of `built`."""

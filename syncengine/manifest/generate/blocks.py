@@ -22,7 +22,7 @@ from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
-from syncengine.manifest.generate.block import Block, Built
+from syncengine.manifest.generate.block import Block, PlainResource
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
@@ -145,7 +145,7 @@ class _Making:
         made = (self._resource(built, block, found) for built in block.built(row, found))
         return [resource for resource in made if resource is not None]
 
-    def _resource(self, built: Built, block: Block, found: list[Diagnostic]) -> Resource | None:
+    def _resource(self, built: PlainResource, block: Block, found: list[Diagnostic]) -> Resource | None:
         line, column = built.at
         defaults, source = self.defaults[built.kind], Source(self.findings.file, line, built.row.row)
         if built.values is not None:

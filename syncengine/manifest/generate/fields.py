@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 from jinja2 import Undefined
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.fast_reader import Shape
+from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
 from syncengine.manifest.generate.scalars import Compiled, settled
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
@@ -235,7 +235,7 @@ def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     return take
 
 
-_TAKES = {Shape.TEXT: _take_text, Shape.LIST: _take_list, Shape.MAP: _take_map}
+_TAKES = {PlainShape.TEXT: _take_text, PlainShape.LIST: _take_list, PlainShape.MAP: _take_map}
 
 
 # --- nodes

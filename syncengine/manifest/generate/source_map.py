@@ -19,7 +19,7 @@ class Origin(NamedTuple):
     data: Row | None = None
 
 
-class Mark(NamedTuple):
+class SourceMark(NamedTuple):
     """From this offset of the text on, it is `origin` that wrote."""
 
     offset: int
@@ -32,7 +32,7 @@ _VISIBLE = re.compile(r"\S")
 class Places:
     """What wrote each character of `text`: `marks` in their order, the first of them at its beginning."""
 
-    def __init__(self, text: str, marks: Sequence[Mark]) -> None:
+    def __init__(self, text: str, marks: Sequence[SourceMark]) -> None:
         self.marks = marks
         self._text = text
         self._offsets = [mark.offset for mark in marks]
@@ -69,9 +69,9 @@ def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Seque
     return said, Places(said, list(_marks(pieces, files, rows)))
 
 
-def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[Mark]:
+def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[SourceMark]:
     """One where text by another line or row begins."""
-    last, offset = Mark(0, Origin(files[0], 1)), len(pieces[0])
+    last, offset = SourceMark(0, Origin(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):
         row, file, line, said = pieces[n : n + 4]
         if said:
@@ -79,6 +79,6 @@ def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> 
             if origin != last.origin:
                 if offset:
                     yield last
-                last = Mark(offset, origin)
+                last = SourceMark(offset, origin)
             offset += len(said)
     yield last

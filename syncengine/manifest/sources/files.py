@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.nodes import Mapping, Node, Refused, Scalar, Sequence, place, quoted
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
 from syncengine.document.reader import read
 from syncengine.manifest.sources.records import SourceTrouble, kind_of
 from syncengine.templating.values import undivided
@@ -295,7 +295,7 @@ def plain_value(node: Node) -> Any:
             return {key.text: plain_value(value) for key, value in zip(node.keys, node.values, strict=True)}
         case Sequence():
             return [plain_value(item) for item in node.items]
-        case Refused():
+        case RefusedNode():
             return None
         case Scalar() if node.style:
             return node.text

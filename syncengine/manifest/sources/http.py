@@ -31,7 +31,7 @@ DECODED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class HttpQuery:
     """What is asked. `items` and `next` are paths of names into the answer; `page` is a parameter that counts."""
 
     path: str = ""
@@ -55,7 +55,7 @@ def http_rows(
     url: str,
     headers: Mapping[str, str],
     timeout: float,
-    question: Question,
+    question: HttpQuery,
     seconds: float = MAX_SECONDS,
     most: int = MAX_MEMORY,
     pages: int = MAX_PAGES,
@@ -120,7 +120,7 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(asked: Asked, name: str, base: str, question: Question, until: Until) -> Iterator[list[Any]]:
+def _pages(asked: Asked, name: str, base: str, question: HttpQuery, until: Until) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
     page, size = question.first, 0
     met, last = set[str](), None
@@ -151,7 +151,7 @@ def _pages(asked: Asked, name: str, base: str, question: Question, until: Until)
     raise SourceTrouble(f"{name}: there are more than {until.pages:,} pages")
 
 
-def _next(answer: Any, question: Question, base: str, address: str, name: str) -> str | None:
+def _next(answer: Any, question: HttpQuery, base: str, address: str, name: str) -> str | None:
     if not question.next:
         return None
     found: Any = answer

@@ -140,7 +140,7 @@ def _sql(given: LoadContext, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
 
 
 def _http(given: LoadContext, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
-    from syncengine.manifest.sources.http import Question, http_rows
+    from syncengine.manifest.sources.http import HttpQuery, http_rows
 
     source, name = _named(given, asked.source, "http"), asked.source.text
     found = _connections(given).http(
@@ -155,7 +155,7 @@ def _http(given: LoadContext, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceTrouble(f"{name}: a header holds characters that cannot be sent")
     paging = asked.paging
-    question = Question(
+    question = HttpQuery(
         path=asked.path.text if asked.path else "",
         query={n: v.text if isinstance(v, Written) else str(v) for n, v in (asked.query or {}).items()},
         items=_steps(asked.items),

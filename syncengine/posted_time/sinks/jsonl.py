@@ -38,7 +38,7 @@ _TAIL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinePlace:
     """Where a line is to stand: its first byte, how many there are, and their hash."""
 
     offset: int
@@ -46,7 +46,7 @@ class Line:
     hash: str
 
     @classmethod
-    def of(cls, memo: str | None) -> Line | None:
+    def of(cls, memo: str | None) -> LinePlace | None:
         return cls(**orjson.loads(memo)) if memo else None
 
 
@@ -80,14 +80,14 @@ class JsonlSink:
     async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
         external_id = reference(self._words.external_id, parcel.variables)
         try:
-            await asyncio.to_thread(self._append, parcel.content, Line.of(memo), note)
+            await asyncio.to_thread(self._append, parcel.content, LinePlace.of(memo), note)
         except OSError as error:
             kind = _kind(error)
             return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
         return Took(external_id)
 
     async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
-        line = Line.of(memo)
+        line = LinePlace.of(memo)
         if line is None:
             return False
         try:
@@ -109,19 +109,19 @@ class JsonlSink:
         with _locked(self._path, self._patience):
             pass
 
-    def _stands(self, line: Line) -> bool:
+    def _stands(self, line: LinePlace) -> bool:
         with _locked(self._path, self._patience) as file:
             _mend(file)
             return _is_there(file, line)
 
-    def _append(self, content: bytes, earlier: Line | None, note: Note) -> None:
+    def _append(self, content: bytes, earlier: LinePlace | None, note: Note) -> None:
         with _locked(self._path, self._patience) as file:
             _mend(file)
             if earlier is not None and _is_there(file, earlier):
                 os.fsync(file)
                 return
             offset = os.fstat(file).st_size
-            line = Line(offset, len(content), sha256_of(content))
+            line = LinePlace(offset, len(content), sha256_of(content))
             note(orjson.dumps(asdict(line)).decode())
             left = memoryview(content)
             while left:
@@ -152,7 +152,7 @@ def _hold(file: int, patience: float) -> None:
             time.sleep(BREATH)
 
 
-def _is_there(file: int, line: Line) -> bool:
+def _is_there(file: int, line: LinePlace) -> bool:
     found = os.pread(file, line.length, line.offset)
     return sha256_of(found) == line.hash
 

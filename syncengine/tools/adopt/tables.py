@@ -45,7 +45,7 @@ class At:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RowStart:
     """The line that a row starts in, from 0, and where its cells start; those behind a line break have the row's."""
 
     number: int
@@ -70,7 +70,7 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
         if not _header_is_good(header, starts_of(head, delimiter), findings):
             return None
         for line, row in _records(rows):
-            _take(header, row, Line(line, starts_of(lines[line], delimiter)), items, findings)
+            _take(header, row, RowStart(line, starts_of(lines[line], delimiter)), items, findings)
     except csv.Error as error:
         findings.at("csv-syntax", rows.line_num, 1, f"the row cannot be read: {error}")
         return None
@@ -107,7 +107,7 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Coll
 
 
 def _take(
-    header: Sequence[str], row: Sequence[str], line: Line, items: dict[str, list[Node]], findings: Collector
+    header: Sequence[str], row: Sequence[str], line: RowStart, items: dict[str, list[Node]], findings: Collector
 ) -> None:
     if len(row) != len(header):
         values = "one value" if len(row) == 1 else f"{len(row)} values"

@@ -52,7 +52,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
 
-class Table(NamedTuple):
+class CsvTable(NamedTuple):
     """What a CSV file tells: `rows` by the lines that they start in."""
 
     delimiter: str
@@ -88,7 +88,7 @@ def repeats_of(file: Path, name: str) -> list[str]:
     ]
 
 
-def table_of(file: Path, name: str) -> Table:
+def table_of(file: Path, name: str) -> CsvTable:
     """Delimiter, encoding, columns and rows. Problems, with their places, for what no plan would take."""
     data = content_of(file, name)
     try:
@@ -97,7 +97,7 @@ def table_of(file: Path, name: str) -> Table:
         head = _QUOTED.sub("", text[:LONGEST_HEADER]).splitlines()
         delimiter = max(DELIMITERS, key=head[0].count) if head else ","
         columns = _header(text, name, delimiter, data.count(b"\n", 0, len(data) - len(data.lstrip(b"\r\n"))) + 1)
-        return Table(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
+        return CsvTable(delimiter, encoding, columns, list(csv_rows(data, name, Form(encoding, delimiter))))
     except SourceTrouble as trouble:
         raise Problems([_problem(name, trouble.message, trouble.line or 1)]) from None
 
@@ -135,7 +135,7 @@ def _problem(name: str, message: str, line: int, column: int = 1) -> Diagnostic:
     return Diagnostic(severity=Severity.ERROR, code="bad-source", message=message, file=name, line=line, column=column)
 
 
-def manifest_of(table: Table, path: str) -> str:
+def manifest_of(table: CsvTable, path: str) -> str:
     """A manifest with one block; what its columns mean is guessed from their names, for a person to correct."""
     columns = table.columns
     name = _called(columns, NAMES) or columns[0]
@@ -168,7 +168,7 @@ def manifest_of(table: Table, path: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _for_each(table: Table, path: str, name: str) -> Iterable[str]:
+def _for_each(table: CsvTable, path: str, name: str) -> Iterable[str]:
     yield f"csv: {_quoted(path)}"
     if table.delimiter != ",":
         yield f"delimiter: {_quoted(table.delimiter) if table.delimiter != chr(9) else 'tab'}"
