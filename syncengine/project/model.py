@@ -34,7 +34,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointOverride:
+class MovedEndpoint:
     """Where an operation is; None: at its usual place."""
 
     path: str | None = None
@@ -60,7 +60,7 @@ class Service:
     base_url: str | None = None
     api_key: Secret | None = None
     team: str | None = None
-    endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
+    endpoints: Mapping[str, MovedEndpoint] = field(default_factory=dict)
     timeout: float = 30.0
     landing: float = LANDING_SECONDS
     concurrency: int = 8
