@@ -253,7 +253,7 @@ class State:
                 self._shared = None
 
     def record(self, leaves: Sequence[Effect]) -> None:
-        """Write what needs no request; a leave whose key is not recorded is passed over."""
+        """Write what needs no request; an effect whose key is not recorded is passed over."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), leaves)
 
