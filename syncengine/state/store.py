@@ -28,7 +28,7 @@ from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_i
 from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
-__all__ = ["CallFailure", "Facts", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
+__all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
