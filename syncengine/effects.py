@@ -1,6 +1,6 @@
 """The effects of calls on resources: what an acknowledged call makes true, folded into recorded rows.
 
-recorded, Leave → recorded; pure. `intended` writes what a call adds before it is sent, `settled` writes what it
+recorded, Effect → recorded; pure. `intended` writes what a call adds before it is sent, `settled` writes what it
 removes once it is acknowledged: a recorded row is a superset of what the service may hold at every instant.
 """
 

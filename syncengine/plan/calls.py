@@ -1,4 +1,4 @@
-"""one difference → the calls this service needs, and what each leaves; pure."""
+"""one difference → the calls this service needs, each with its effects; pure."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _activity_type(difference: Difference) -> list[Needed]:
 
 
 def whole(difference: Difference, former: Key | None = None) -> Effect:
-    """The leave of an upsert that carries all that is desired."""
+    """The effect of an upsert that carries all that is desired."""
     resource = _resource(difference)
     held = difference.row.body.fields if difference.row else {}
     return Effect(

@@ -34,7 +34,7 @@ from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
 from syncengine.state.inbox_states import FETCH, UNDECIDED
 
-__all__ = ["Delivery", "PostedTimeStatus", "SinkTrouble", "TroubleKind", "Verdict"]
+__all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
 T = TypeVar("T")
 KEEP = 60 * 86400.0

@@ -25,7 +25,7 @@ from syncengine.service.attempt import Attempts, Request
 from syncengine.service.client_options import ATTEMPTS, Conduct, Endpoint, KeySource
 from syncengine.service.operations import TEAM_INFO, Operation
 
-__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "KeySource", "Traffic", "retry_after"]
+__all__ = ["ATTEMPTS", "Answer", "Client", "Conduct", "Endpoint", "Traffic", "retry_after"]
 
 LONGEST_WAIT = 30.0
 

@@ -19,7 +19,6 @@ from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.errors import BUSY
 from syncengine.state.inbox_entries import (
     Acknowledgement,
-    Delivered,
     DeliveryStatus,
     Event,
     InboxEntry,
@@ -43,7 +42,6 @@ from syncengine.state.tables import INBOX_LOCK, LOCK
 
 __all__ = [
     "Acknowledgement",
-    "Delivered",
     "Event",
     "Holder",
     "Inbox",

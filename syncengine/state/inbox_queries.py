@@ -36,7 +36,7 @@ _TROUBLED = sa.exists().where(
 _MAY_BE_UNSETTLED = sa.or_(
     GROUPS.c.state.not_in(FINAL), GROUPS.c.outcome != PostedTimeStatus.SUCCESS, GROUPS.c.waiting, _TROUBLED
 )
-"""Few of many: what `Entry.is_settled` then looks at."""
+"""Few of many: what `InboxEntry.is_settled` then looks at."""
 
 
 class InboxQueries:

@@ -69,7 +69,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What a 2xx acknowledged of a call: all of its leaves, or some; and the ids that the service gave."""
+    """What a 2xx acknowledged of a call: all of its effects, or some; and the ids that the service gave."""
 
     call: str
     leaves: tuple[Effect, ...]

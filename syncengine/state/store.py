@@ -17,8 +17,7 @@ from syncengine.document.clock import machine_seconds
 from syncengine.effects import Effect
 from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state import attempts, history, journal, queries, tables
-from syncengine.state import info as facts
+from syncengine.state import attempts, history, info, journal, queries, tables
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
@@ -29,7 +28,7 @@ from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_i
 from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
-__all__ = ["CallFailure", "Facts", "HistoryEntry", "Intent", "Run", "Settlement", "State", "open_state"]
+__all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
 
 LEASE_SECONDS = 60.0
 REQUEST_SECONDS = 30.0
@@ -84,7 +83,7 @@ class State:
         with self.database.transaction() as connection:
             version = tables.version(connection)
             columns: list[sa.ColumnElement[Any]] = [
-                FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in facts.FACTS
+                FACTS.c[name] if version >= ARRIVED.get(name, 0) else sa.null().label(name) for name in info.FACTS
             ]
             return facts_of(connection.execute(sa.select(*columns)).one())
 
@@ -160,7 +159,7 @@ class State:
         sleep: Callable[[float], None] = time.sleep,
         lease_seconds: float = LEASE_SECONDS,
         new_id: Callable[[], str] = short_id,
-        on_wait: Callable[[LockInfo], None] = lambda info: None,
+        on_wait: Callable[[LockInfo], None] = lambda lock: None,
     ) -> Lease:
         """Take the lock, so that the verbs below may write; LockHeld names who has it after `wait` seconds."""
         self.lease = self._locks.acquire(
@@ -253,7 +252,7 @@ class State:
                 self._shared = None
 
     def record(self, leaves: Sequence[Effect]) -> None:
-        """Write what needs no request; a leave whose key is not recorded is passed over."""
+        """Write what needs no request; an effect whose key is not recorded is passed over."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), leaves)
 

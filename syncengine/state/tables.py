@@ -17,7 +17,7 @@ from syncengine.state.columns import METADATA, NAME, SERIAL
 from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
 from syncengine.state.info import VERSION
 
-__all__ = ["METADATA", "NAME", "SERIAL"]
+__all__ = ["METADATA", "NAME"]
 
 FACTS = sa.Table(
     "state_facts",

@@ -1,4 +1,4 @@
-"""The tables hold what the pure fold of leaves says, whatever happens in whatever order."""
+"""The tables hold what the pure fold of effects says, whatever happens in whatever order."""
 
 from __future__ import annotations
 

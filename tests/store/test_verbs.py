@@ -37,7 +37,7 @@ def test_a_settled_call_leaves_a_certain_row_with_its_writers(url: str) -> None:
 
 
 def test_a_call_may_settle_partly(url: str) -> None:
-    """Only the leaves that were acknowledged are certain; the rest is under way still."""
+    """Only the effects that were acknowledged are certain; the rest is under way still."""
     with applying(url) as state:
         leaves = whole(A), whole(B)
         state.intend([Intent("c", "upsertTags", leaves)])

@@ -51,7 +51,6 @@ class Block:
         self,
         asked: Generate,
         node: MappingNode,
-        defaults: Mapping[Kind, Mapping[str, Any]],
         findings: Collector,
         clock: Callable[[], float],
     ) -> None:

@@ -29,7 +29,7 @@ from syncengine.manifest.generate_schema import KINDS, Generate
 from syncengine.manifest.repeated_findings import Alike
 from syncengine.manifest.resources import plain_resource, resource_of
 from syncengine.manifest.sources.read import distinct, read_source, variables_of
-from syncengine.manifest.sources.records import Records, SourceTrouble, SourceUse
+from syncengine.manifest.sources.records import SourceTrouble, SourceUse
 from syncengine.resource import Kind, Resource, Source
 from syncengine.templating.budget import OutOfBounds
 from syncengine.templating.troubles import SURPRISES
@@ -93,7 +93,7 @@ class _Making:
         if missing or INVALID in values.values() or not is_whole(node):
             return None
         asked: Generate = constructed(Generate, values)
-        block = Block(asked, node, self.defaults, findings, self.given.allowance.clock)
+        block = Block(asked, node, findings, self.given.allowance.clock)
         if len(findings.found) > before:
             return None
         try:
@@ -104,7 +104,7 @@ class _Making:
             return None
         try:
             with self.given.allowance.spend(len(rows)) as deadline:
-                resources, made = self._of_rows(block, source, rows, deadline)
+                resources, made = self._of_rows(block, rows, deadline)
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
@@ -113,9 +113,7 @@ class _Making:
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
         return Generated(tuple(resources), (use,), block.whole, (made,))
 
-    def _of_rows(
-        self, block: Block, source: Records, rows: list[Record], deadline: float
-    ) -> tuple[list[Resource], BlockRows]:
+    def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
         """What is made of every row; a mistake that many rows have is one finding."""
         block.begin(variables_of(self.given), len(rows), deadline, self.findings)
         resources: list[Resource] = []

@@ -21,7 +21,6 @@ from .estate import applied, applying, category, run, tag, whole
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 FIELDS = st.dictionaries(st.sampled_from(["category", "path", "label"]), NAMES, max_size=3)
-LINES = st.integers(1, 9999)
 
 ROWS = st.builds(
     Recorded,
