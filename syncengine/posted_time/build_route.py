@@ -24,10 +24,10 @@ from syncengine.posted_time.databases import Database, Databases, Statement
 from syncengine.posted_time.lookups import Lookup
 from syncengine.posted_time.narrative import TEMPLATE, Narrative
 from syncengine.posted_time.route import Route, RouteSettings, Rule, SinkRule
-from syncengine.posted_time.sinks.contract import Sink
+from syncengine.posted_time.sinks.contract import Sink, Words
 from syncengine.posted_time.sinks.http import Address, HttpSink, is_sendable
 from syncengine.posted_time.sinks.jsonl import JsonlSink
-from syncengine.posted_time.sinks.sql import SqlSink, Words
+from syncengine.posted_time.sinks.sql import SqlSink
 from syncengine.posted_time.templates import Compiler, Json, Text
 from syncengine.posted_time.wire import objection
 from syncengine.project import delivery_schema as file

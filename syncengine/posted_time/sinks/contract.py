@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.templates import Variables
+from syncengine.posted_time.templates import Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is said of a delivery: its reference, and the sentence of a refusal."""
+
+    external_id: Text | None
+    refused: Text | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took
-from syncengine.posted_time.sinks.sql import Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble

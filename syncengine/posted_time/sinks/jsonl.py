@@ -21,8 +21,7 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, RenderedGroup, Took
-from syncengine.posted_time.sinks.sql import Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Note, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import document, reference

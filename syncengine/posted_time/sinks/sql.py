@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,18 +17,10 @@ from syncengine.database.errors import FAILURES, USER, Silent, cause, is_down, m
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
 from syncengine.posted_time.databases import Database, Statement, bound
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Refused, RenderedGroup, Took
-from syncengine.posted_time.templates import Json, Text, Variables, plain
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import reference
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """What is said of a delivery: its reference, and the sentence of a refusal."""
-
-    external_id: Text | None
-    refused: Text | None
 
 
 class _Signed(Exception):
