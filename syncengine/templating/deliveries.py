@@ -109,6 +109,8 @@ class DeliverySandbox(TemplateSandbox):
             return self.getattr(obj, argument)
         if hasattr(type(obj), "__missing__"):
             return obj[argument]
+        if isinstance(obj, bytes) and isinstance(argument, int) and -len(obj) <= argument < len(obj):
+            return obj[argument]
         return super().getitem(obj, argument)
 
     def _attribute(self, obj: Any, name: str) -> Any:
@@ -126,6 +128,9 @@ class DeliverySandbox(TemplateSandbox):
     def text(self, value: Any) -> str:
         spent().weigh(value)
         return str(value)
+
+    def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        return value[start:stop:step] if isinstance(value, bytes) else super()._slice(value, start, stop, step)
 
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
         return () if items is None else super()._turns(items, characters)

@@ -197,6 +197,20 @@ HIDDEN = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "{{ lookup.matter.key[0] }}": 97,
+        "{{ lookup.matter.key[1:] }}": b"bc",
+        "{{ lookup.matter.key[:2].hex() }}": "6162",
+    }.items(),
+)
+def test_bytes_of_a_lookup_have_parts(text: str, expected: object) -> None:
+    compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
+    assert compiled is not None
+    assert compiled.value({"lookup": {"matter": {"key": b"abc"}}}) == expected
+
+
 @pytest.mark.parametrize("text", HIDDEN)
 def test_what_is_only_seen_when_it_is_rendered_stays_in_the_sandbox(text: str) -> None:
     """It fails there."""
