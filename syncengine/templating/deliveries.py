@@ -21,7 +21,7 @@ from jinja2 import Undefined, pass_eval_context
 from jinja2.filters import _GroupTuple
 from jinja2.loaders import BaseLoader
 from jinja2.nodes import EvalContext
-from jinja2.runtime import markup_join
+from jinja2.runtime import Macro, TemplateReference, markup_join
 from jinja2.sandbox import modifies_known_mutable
 from jinja2.utils import Joiner
 from markupsafe import Markup
@@ -43,6 +43,7 @@ _VALUES: tuple[Any, ...] = (
     *(UTC, ZoneInfo("UTC"), _GroupTuple(None, [])),
 )
 """One of each type that a group, a row or a configuration may hold, or that comes of them."""
+_MACRO = frozenset({"name", "arguments", "catch_kwargs", "catch_varargs", "caller"})
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
@@ -83,7 +84,10 @@ def _public(value: Any) -> frozenset[str]:
 class DeliverySandbox(TemplateSandbox):
     """Fields by the interface's names; what is none has every field, and it is none."""
 
-    attributes: ClassVar[Mapping[type, frozenset[str]]] = {type(value): _public(value) for value in _VALUES}
+    attributes: ClassVar[Mapping[type, frozenset[str]]] = {
+        **{type(value): _public(value) for value in _VALUES},
+        Macro: _MACRO,
+    }
     max_sought = MAX_TEXT
 
     def __init__(self, names: Names, filters: Mapping[str, Filter], loader: BaseLoader) -> None:
@@ -105,9 +109,16 @@ class DeliverySandbox(TemplateSandbox):
             return self.getattr(obj, argument)
         if hasattr(type(obj), "__missing__"):
             return obj[argument]
+        if isinstance(obj, bytes) and isinstance(argument, int) and -len(obj) <= argument < len(obj):
+            return obj[argument]
         return super().getitem(obj, argument)
 
     def _attribute(self, obj: Any, name: str) -> Any:
+        if isinstance(obj, TemplateReference) and not name.startswith("_"):
+            try:
+                return obj[name]
+            except LookupError:
+                return self.undefined(obj=obj, name=name)
         has_any = hasattr(type(obj), "__missing__") and not self.is_safe_attribute(obj, name)
         return obj[name] if has_any else super()._attribute(obj, name)
 
@@ -117,6 +128,9 @@ class DeliverySandbox(TemplateSandbox):
     def text(self, value: Any) -> str:
         spent().weigh(value)
         return str(value)
+
+    def _slice(self, value: Any, start: Any, stop: Any, step: Any) -> Any:
+        return value[start:stop:step] if isinstance(value, bytes) else super()._slice(value, start, stop, step)
 
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:
         return () if items is None else super()._turns(items, characters)

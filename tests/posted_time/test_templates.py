@@ -61,6 +61,8 @@ VALUES = {
     "{{ 'abcdef' | cut(4) }}": "abc…",
     "{{ '@_Name_@' | unwrap }}": "Name",
     "{{ connectorConfiguration.ADD_SUMMARY_TO_NARRATIVE }}": None,
+    "{% block of %}{{ tag.name }}{% endblock %}, {{ self.of() }}, {{ self['of']() }}": ", ".join(3 * ["ACME-0042"]),
+    "{% macro m(a) %}{% endmacro %}{{ m.name }}{{ m.arguments }}": "m('a',)",
 }
 
 
@@ -188,8 +190,25 @@ HIDDEN = [
     "{{ '' | attr('__cla' ~ 'ss__') }}",
     "{{ ['x'] | map(attribute='__cla' ~ 'ss__') | join }}",
     "{{ '{0.__class__}'.format(tag) }}",
+    "{{ self['_TemplateReference' ~ '__context'] | list }}",
+    "{{ self.nothing() }}",
+    "{% macro m() %}{% endmacro %}{{ m['_en' ~ 'vironment'] }}",
     "{{ '{0.__init__.__globals__}' | format(1) ~ ('{0.__class__}'.format)(tag) }}",
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "{{ lookup.matter.key[0] }}": 97,
+        "{{ lookup.matter.key[1:] }}": b"bc",
+        "{{ lookup.matter.key[:2].hex() }}": "6162",
+    }.items(),
+)
+def test_bytes_of_a_lookup_have_parts(text: str, expected: object) -> None:
+    compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
+    assert compiled is not None
+    assert compiled.value({"lookup": {"matter": {"key": b"abc"}}}) == expected
 
 
 @pytest.mark.parametrize("text", HIDDEN)
