@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_interface
 from typing import Any, ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -41,6 +42,7 @@ _VALUES: tuple[Any, ...] = (
     *("", b"", True, 0, 0.0, {}, [], (), range(0), Markup(), Decimal(), Decimal().as_tuple(), UUID(int=0)),
     *(_MOMENT, date.min, time.min, timedelta(), _MOMENT.timetuple(), date.min.isocalendar()),
     *(UTC, ZoneInfo("UTC"), _GroupTuple(None, [])),
+    *(IPv4Address(0), IPv6Address(0), IPv4Network(0), IPv6Network(0), ip_interface("0.0.0.0"), ip_interface("::")),  # noqa: S104 - no address that anything binds
 )
 """One of each type that a group, a row or a configuration may hold, or that comes of them."""
 _MACRO = frozenset({"name", "arguments", "catch_kwargs", "catch_varargs", "caller"})
@@ -79,6 +81,11 @@ def deliverable(value: Any) -> Any:
 
 def _public(value: Any) -> frozenset[str]:
     return frozenset(n for n in dir(value) if not n.startswith("_") and not modifies_known_mutable(value, n))
+
+
+def _is_of_driver(value: Any) -> bool:
+    """Whether it is a value that only a database's driver has, as a range of dates."""
+    return type(value).__module__.startswith("psycopg.types.")
 
 
 class DeliverySandbox(TemplateSandbox):
@@ -121,6 +128,9 @@ class DeliverySandbox(TemplateSandbox):
                 return self.undefined(obj=obj, name=name)
         has_any = hasattr(type(obj), "__missing__") and not self.is_safe_attribute(obj, name)
         return obj[name] if has_any else super()._attribute(obj, name)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any = None) -> bool:
+        return super().is_safe_attribute(obj, attr) or (_is_of_driver(obj) and attr in _public(obj))
 
     def finalized(self, value: Any) -> Any:
         return "" if value is None else deliverable(value)

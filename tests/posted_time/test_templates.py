@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.types.range import Range
 
 from syncengine.document.template_types import Written
 from syncengine.posted_time.narrative import Narrative
@@ -209,6 +211,23 @@ def test_bytes_of_a_lookup_have_parts(text: str, expected: object) -> None:
     compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
     assert compiled is not None
     assert compiled.value({"lookup": {"matter": {"key": b"abc"}}}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "{{ lookup.matter.period.lower }}": 1,
+        "{{ lookup.matter.period.isempty }}": False,
+        "{{ lookup.matter.address.version }}": 6,
+        "{{ lookup.matter.network.prefixlen }}": 24,
+    }.items(),
+)
+def test_values_that_databases_have_of_their_own_have_their_parts(text: str, expected: object) -> None:
+    """PostgreSQL's ranges and addresses, as its driver makes them."""
+    matter = {"period": Range(1, 5), "address": ip_address("::1"), "network": ip_network("192.0.2.0/24")}
+    compiled = compiler().text(Written(text, 3, 5), {"lookup": None})
+    assert compiled is not None
+    assert compiled.value({"lookup": {"matter": matter}}) == expected
 
 
 @pytest.mark.parametrize("text", HIDDEN)
