@@ -26,6 +26,7 @@ from syncengine.state.inbox_states import EventKind, GroupState, PostedTimeStatu
 PREVIEW_FORMAT = "syncengine.preview/v1"
 _ROOM = 40
 _WIDTH = 80
+_MOST_CHANGES = 20
 
 
 def entries_document(entries: Sequence[InboxEntry]) -> Document:
@@ -194,11 +195,13 @@ def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
 
 
 def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
-    """What differs between two contents, in lines of 80 columns."""
-    for change in changes:
+    """What differs between two contents, in lines of 80 columns; JSON has all of it."""
+    for change in changes[:_MOST_CHANGES]:
         before, after = excerpts(_content_value(change.before), _content_value(change.after))
         first, *rest = wrapped(f"{change.field}: {before} → {after}", _WIDTH - 6)
         yield from (f"    {first}", *(f"      {line}" for line in rest))
+    if (more := len(changes) - _MOST_CHANGES) > 0:
+        yield f"    … and {more:,} more; `syncengine time show --format json` has all of them"
 
 
 def _content_value(value: object) -> str:
