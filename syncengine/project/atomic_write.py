@@ -22,7 +22,7 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | 
     A link is refused, and so is a folder of the project that is one. What is no regular file (a pipe, a stream) is
     written to as it is. `mode`: the rights that the file gets; None: those that it had, or the usual ones.
     """
-    place = Path(os.path.abspath(path))  # noqa: PTH100 - as it is written: to resolve it would be to follow links
+    place = _as_written(path)
     if place.as_posix().startswith(STREAMS) or (not place.is_symlink() and place.exists() and not place.is_file()):
         with place.open("wb") as file:
             file.writelines(parts)
@@ -47,11 +47,15 @@ def replace_whole(place: Path, parts: Iterable[bytes | memoryview], *, mode: int
 
 def refuse_links(path: Path) -> None:
     """OSError if `path` is a link, or below a link in the current folder or in the project that it is in."""
-    place, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100
+    place, here = _as_written(path), Path.cwd()
     around = (each for each in place.parents if not each.is_symlink() and any((each / n).exists() for n in ROOTS))
     base = here if place.is_relative_to(here) else next(around, place.parent)
     if any(each.is_symlink() for each in (place, *place.parents) if each != base and each.is_relative_to(base)):
         raise OSError(errno.ELOOP, LINKED, str(path))
+
+
+def _as_written(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - to resolve it would be to follow links
 
 
 def _rights(place: Path) -> int:
