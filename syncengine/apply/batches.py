@@ -229,15 +229,16 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) ->
     Deleting the old one would take along whatever others put there, which no plan has announced.
     """
     own, *others = item.leaves
-    # Whole: what an earlier try of the rename left in doubt is known now, and no plan need ask for it again.
-    kept = tuple(Effect(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
-    run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
-    _stay_behind(run, item)
     message = (
         f"the service made a new category ({server_id}) instead of renaming {own.former}, which stays there,"
         " without the tags of this project: delete it in the console once nobody needs it"
     )
+    # Before it is recorded: a run that is killed in between says it again in the next, and never is it unsaid.
     run.remark("category-not-renamed", message)
+    # Whole: what an earlier try of the rename left in doubt is known now, and no plan need ask for it again.
+    kept = tuple(Effect(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
+    run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
+    _stay_behind(run, item)
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 
 

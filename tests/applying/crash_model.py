@@ -8,15 +8,18 @@ instant within the bound, also after other calls; time passes only where a run w
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 import orjson
 
 from syncengine.apply import applier, report
+from syncengine.apply.events import Event, Remark
 from syncengine.apply.guards import refuse_inconsistent, refuse_stale
 from syncengine.apply.landing import Patience
 from syncengine.apply.report_builder import Chronicle
@@ -27,7 +30,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.project.schema import Limit
-from syncengine.resource import Key, Kind, Removed, Resource
+from syncengine.resource import Key, Kind, Removed, Resource, Status
 from syncengine.sandbox import activity_types
 from syncengine.sandbox.request import RuleRequest
 from syncengine.sandbox.rules import RULES, decide
@@ -42,6 +45,7 @@ URL = "http://memory"
 THEIR_KEYWORD = "theirs"
 THEIR_TYPE = "Z9"
 BOUND = 60.0
+NOT_RENAMED = re.compile("instead of renaming category/(?P<name>[^ ,]+), which stays there")
 
 
 class Died(BaseException):
@@ -245,6 +249,8 @@ class House:
         self.state = state
         self.others = Others()
         self.violations: list[str] = []
+        self.let_go: set[Key] = set()
+        """Categories of which a run said that they stay, and which are not ours again since."""
         self.in_flight: list[InFlight] = []
         self.waits = 0
         self._time = time
@@ -321,7 +327,7 @@ class House:
     # What other people do.
 
     def others_act(self, act: str, name: str) -> None:
-        """Put a keyword on a tag, make a tag in a category, or an activity type."""
+        """Put a keyword on a tag, make a tag in a category, a category of that name, or an activity type."""
         asked = RuleRequest({}, next(self._times), lambda: f"id-{next(self._ids)}")
         if act == "keyword" and name in self.world.tags and name not in self.others.tags:
             self.others.keywords[name].add(THEIR_KEYWORD)
@@ -332,6 +338,9 @@ class House:
             category = self.world.category_ids.get(name, "")
             body = {"name": f"X-{name}", "tagCategoryId": category}
             self.world.apply(decide(self.world, RULES["upsertTag"], replace(asked, body=body))[1])
+        elif act == "category":
+            body = {"tagCategories": [{"externalId": name, "label": "Theirs"}]}
+            self.world.apply(decide(self.world, RULES["upsertTagCategories"], replace(asked, body=body))[1])
         elif act == "type":
             self.others.types.add(THEIR_TYPE)
             upload = {
@@ -381,7 +390,7 @@ class House:
         run = ApplyRun(
             ServiceInMemory(self, clockwork),
             ledger,
-            chronicle.hear,
+            partial(self._hear, chronicle),
             asyncio.Event(),
             concurrency=3,
             patience=Patience(BOUND, seconds=self._time.seconds, pause=self.pause),
@@ -391,5 +400,15 @@ class House:
             asyncio.run(applier.perform(run, planned))
         except Died:
             return Ending(planned, died=True, troubles=tuple(clockwork.met))
+        finally:
+            self.let_go &= {row.key for row in self.state.rows() if row.status is Status.RELEASED}
         self.state.end_run(chronicle.status.value, {})
         return Ending(planned, chronicle.status, troubles=tuple(clockwork.met))
+
+    def _hear(self, chronicle: Chronicle, event: Event) -> None:
+        match event:
+            case Remark("category-not-renamed", message):
+                named = NOT_RENAMED.search(message)
+                assert named is not None, message
+                self.let_go.add(Key(Kind.CATEGORY, named["name"]))
+        chronicle.hear(event)

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -158,14 +156,6 @@ def house() -> Iterator[House]:
     with open_state(str(path), write=True, seconds=time.seconds) as state:
         state.lock(Holder.here("test", {}), wait=5, request_timeout=0)
         yield House(state, time)
-
-
-STRIDE = int(os.environ.get("SYNCENGINE_TEST_STRIDE", "3"))
-
-
-def instants(label: str) -> Iterator[int]:
-    """Every third instant of a run, beginning with another one for each label; with a stride of 1 all of them."""
-    return count(crc32(label.encode()) % STRIDE, STRIDE)
 
 
 STATISTICS: Counter[str] = Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from syncengine.plan.aim import Rules
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
 from .crash_model import DEATHS, Ending, House, Manifest, Trouble
-from .test_crashes import house, instants
+from .test_crashes import house
 from .truths import beyond_recorded, troubles_of
 
 PLACE = Source("manifests/all.yaml", 1)
@@ -86,9 +87,9 @@ def died(home: House, instant: int, how: str) -> Ending:
     return ending
 
 
-def deaths(how: str, label: str) -> Iterator[tuple[int, House, Ending]]:
-    """A run for each of the `instants`, dead at that instant."""
-    for instant in instants(how + label):
+def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
+    """A run for each instant that there is, dead at that instant."""
+    for instant in count():
         with house() as home:
             begun(home)
             ending = died(home, instant, how)
@@ -108,7 +109,7 @@ def assert_ended(home: House, instant: int) -> None:
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
     """Planned anew from what is recorded."""
-    for instant, home, _ in deaths(how, "anew"):
+    for instant, home, _ in deaths(how):
         assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after death at instant {instant}"
         assert_ended(home, instant)
 
@@ -116,7 +117,7 @@ def test_wherever_a_run_dies_one_more_apply_ends_it(how: str) -> None:
 @pytest.mark.parametrize("how", DEATHS)
 def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> None:
     """It is not stale, sends what was not acknowledged, and reports all changes as applied (docs/planning.md 6)."""
-    for instant, home, ending in deaths(how, "saved"):
+    for instant, home, ending in deaths(how):
         resumed = home.resume(ending)
         assert resumed is not None, f"stale after death at instant {instant}"
         assert resumed.status is RunStatus.COMPLETE, f"after death at instant {instant}"
@@ -128,7 +129,24 @@ def test_wherever_a_run_of_a_saved_plan_dies_the_same_plan_ends_it(how: str) -> 
 @pytest.mark.parametrize("how", DEATHS)
 def test_a_second_death_at_any_instant_changes_nothing(how: str) -> None:
     """The run that mends may die as well."""
-    for instant, home, _ in deaths(how, "twice"):
+    for instant, home, _ in deaths(how):
         home.apply(AFTER, [Trouble(instant // 2, how)])
         assert home.apply(AFTER).status is RunStatus.COMPLETE, f"after deaths at instants {instant} and {instant // 2}"
         assert_ended(home, instant)
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
+    """Where a rename meets another category of that name, some run names the one that is kept, whenever one died."""
+    old, new = manifest(category("old")), manifest(category("new", was="old"))
+    for instant in count():
+        with house() as home:
+            assert home.apply(old).status is RunStatus.COMPLETE
+            home.others_act("category", "new")
+            died = home.apply(new, [Trouble(instant, how)]).died
+            assert home.apply(new).status is RunStatus.COMPLETE
+            assert home.let_go == {Key(Kind.CATEGORY, "old")}, f"after death at instant {instant}"
+            assert troubles_of(home, new) == [], f"after death at instant {instant}"
+            if not died:
+                assert instant > 5, "the rename and what is recorded of it"
+                return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 
@@ -10,7 +11,7 @@ from syncengine.apply.report import RunStatus
 from syncengine.resource import Removal
 
 from .crash_model import House, Manifest, Trouble
-from .test_crashes import house, instants
+from .test_crashes import house
 from .test_instants import activity_type, category, manifest, tag
 from .truths import beyond_recorded, troubles_of
 
@@ -56,9 +57,9 @@ BACK = manifest(
 )
 
 
-def interrupted(how: str, label: str) -> Iterator[tuple[int, House]]:
-    """The way from ONE to OTHER, with trouble at each of the `instants`, as long as a call is in flight then."""
-    for instant in instants(how + label):
+def interrupted(how: str) -> Iterator[tuple[int, House]]:
+    """The way from ONE to OTHER, with trouble at each instant of it in turn, as long as a call is in flight then."""
+    for instant in count():
         with house() as home:
             assert home.apply(ONE).status is RunStatus.COMPLETE
             ending = home.apply(OTHER, [Trouble(instant, how)])
@@ -82,7 +83,7 @@ def ended(home: House, last: Manifest, instant: int) -> None:
 @pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
     """Whatever the call was, and whether the files were put back or the run is repeated."""
-    for instant, home in interrupted(how, "after" if last is BACK else "after, again"):
+    for instant, home in interrupted(how):
         assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
         ended(home, last, instant)
 
@@ -90,8 +91,8 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
 @pytest.mark.parametrize("how", ["dies before", "dies after", "unavailable", "refused"])
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
     """As they were, or without the rename: what was renamed is deleted then, and no tag goes with it unsaid."""
-    for label, last in (("back", BACK), ("without", ONE)):
-        for instant in instants(how + label):
+    for last in (BACK, ONE):
+        for instant in count():
             with house() as home:
                 assert home.apply(ONE).status is RunStatus.COMPLETE
                 if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
@@ -105,7 +106,7 @@ def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(h
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late"])
 def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
     """Between any two of its calls."""
-    for instant, home in interrupted(how, "between"):
+    for instant, home in interrupted(how):
         home.apply(BACK, [Trouble(instant // 2, "lands")])
         ended(home, BACK, instant)
 
@@ -115,7 +116,7 @@ def test_a_repeat_does_not_wait() -> None:
 
     Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one.
     """
-    for instant, home in interrupted("dies and lands late", "repeat"):
+    for instant, home in interrupted("dies and lands late"):
         is_variant = home.in_flight[0].body.get("keyword") == "Cased"
         home.apply(OTHER)
         assert home.waits == is_variant, f"trouble at instant {instant}"
@@ -123,7 +124,7 @@ def test_a_repeat_does_not_wait() -> None:
 
 def test_what_differs_waits_once_and_last() -> None:
     """All that is not in question is sent before."""
-    for _, home in interrupted("dies and lands late", "waits"):
+    for _, home in interrupted("dies and lands late"):
         home.apply(BACK)
         assert home.waits <= 1
         assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []

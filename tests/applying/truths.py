@@ -20,7 +20,7 @@ def troubles_of(house: House, manifest: Manifest) -> list[str]:
     return [
         *house.violations,
         *_tags_not_as_desired(house, manifest),
-        *_categories_not_as_desired(house.world, manifest, rows),
+        *_categories_not_as_desired(house, manifest),
         *_types_not_as_desired(house, manifest),
         *_rows_not_as_held(house, rows),
         *beyond_recorded(house, rows),
@@ -61,23 +61,19 @@ def _fields_on_the_wire(world: World, resource: Resource) -> dict[str, Any]:
     return wanted
 
 
-def _categories_not_as_desired(world: World, manifest: Manifest, rows: Mapping[Key, Recorded]) -> Iterator[str]:
-    """Besides those that were let go, since the service made another category instead of renaming them."""
+def _categories_not_as_desired(house: House, manifest: Manifest) -> Iterator[str]:
+    """Besides those of which a run said that they stay, since the service made another instead of renaming them."""
     wanted = {
         resource.key.name: {n: _listed(v) for n, v in resource.body.fields.items() if v not in ("", ())}
         for resource in manifest.of(Kind.CATEGORY)
     }
     held = {
         category.external_id: dict(category.fields)
-        for category in world.categories.values()
-        if not _is_let_go(rows.get(Key(Kind.CATEGORY, category.external_id)))
+        for category in house.world.categories.values()
+        if Key(Kind.CATEGORY, category.external_id) not in house.let_go
     }
     if wanted != held:
         yield f"categories are {held}, not {wanted}"
-
-
-def _is_let_go(row: Recorded | None) -> bool:
-    return row is not None and row.status is Status.RELEASED and not row.doubtful
 
 
 def _listed(value: Any) -> Any:
