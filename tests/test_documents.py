@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from jsonschema import Draft202012Validator
 from syncengine.cli.command_table import COMMANDS
 from syncengine.errors import ExitCode
 from syncengine.service.operations import OPERATIONS, Operation
+from tests.support import warm
 
 THIS = Path(__file__)
 ROOT = THIS.parent.parent
@@ -227,11 +226,6 @@ def test_an_example_of_a_file_is_valid(example: str, tmp_path: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", "validate", "-C", str(tmp_path)],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (done.returncode, done.stdout.splitlines()[:1], done.stderr) == (0, ["No problems found."], "")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = warm.run(["validate", "-C", str(tmp_path)], folder=tmp_path, environ=environ)
+    assert (done.code, done.out.splitlines()[:1], done.err) == (0, ["No problems found."], "")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from syncengine.cli.command_table import COMMANDS
 from syncengine.errors import ExitCode
 from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from tests.support import warm
 
 README = Path(__file__).parent.parent / "README.md"
 BLOCK = re.compile(r"^```(yaml|console)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
@@ -44,16 +43,9 @@ def _walk(block: re.Match[str], folder: Path) -> str:
 
 
 def _output(arguments: list[str], folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", *arguments],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONIOENCODING": "utf-8"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    return done.stdout
+    done = warm.run(arguments, folder=folder, environ={"PATH": os.environ["PATH"], "HOME": str(folder)})
+    assert done.code == 0, done.err
+    return done.out
 
 
 def test_there_are_five_commands_with_output() -> None:

@@ -18,6 +18,7 @@ from syncengine.project.load import load_project
 from syncengine.project.model import Project as Settings
 from syncengine.resource import Recorded
 from syncengine.state.store import open_state
+from tests.support import warm
 
 from .service import KEY, Json
 
@@ -103,7 +104,11 @@ class Project:
         )
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None, **more: Any) -> Ended:
-        return ended(self.start(*arguments, environ=environ, **more))
+        """Run it to its end. `more`: as `subprocess.Popen` has it."""
+        if more:
+            return ended(self.start(*arguments, environ=environ, **more))
+        done = warm.run(arguments, folder=self.folder, environ=self.surroundings(environ), seconds=TIMEOUT_SECONDS)
+        return _checked(Ended(*done))
 
     def apply(self, *arguments: str, environ: Mapping[str, str] | None = None) -> Ended:
         """Apply, with JSON as output, and with the removals approved that the gate would ask about."""
@@ -158,10 +163,13 @@ def _recorded(row: Recorded) -> Json:
 def ended(process: subprocess.Popen[str]) -> Ended:
     """Wait for the process. No traceback and no key is ever seen, whatever the test is about."""
     out, err = process.communicate(timeout=TIMEOUT_SECONDS)
-    out, err = out or "", err or ""
-    assert "Traceback" not in out + err, err
-    assert KEY not in out + err
-    return Ended(process.returncode, out, err)
+    return _checked(Ended(process.returncode, out or "", err or ""))
+
+
+def _checked(done: Ended) -> Ended:
+    assert "Traceback" not in done.out + done.err, done.err
+    assert KEY not in done.out + done.err
+    return done
 
 
 def tag(name: str, **given: Any) -> Json:

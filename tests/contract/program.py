@@ -15,6 +15,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support import warm
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PROJECT, TODAY = HERE / "project", HERE / "today"
@@ -62,10 +64,9 @@ def start(folder: Path, *arguments: str, **environ: str) -> subprocess.Popen[str
 
 def run(folder: Path, *arguments: str, **environ: str) -> Ended:
     """Run the program to its end; no traceback is ever seen."""
-    process = start(folder, *arguments, **environ)
-    out, err = process.communicate(timeout=120)
-    assert "Traceback" not in out + err, err
-    return Ended(process.returncode, out, err)
+    done = Ended(*warm.run(arguments, folder=folder, environ=surroundings(folder, **environ), seconds=120))
+    assert "Traceback" not in done.out + done.err, done.err
+    return done
 
 
 def run_many(calls: Sequence[tuple[Path, Sequence[str]]]) -> list[Ended]:

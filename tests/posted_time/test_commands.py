@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from tests.posted_time.samples import raw
 from tests.posted_time.test_delivery import rows_of_matter
 from tests.posted_time.test_sinks import JSONL, lines, run
 from tests.settings.test_schema import judge
+from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 SECRET = "s3cr3t-V4lue"
@@ -44,13 +43,10 @@ class Ended:
 
 def program(folder: Path, *words: str, stdin: str = "", **environ: str) -> Ended:
     """`syncengine time …` in that folder."""
-    command = [sys.executable, "-m", "syncengine", "-C", str(folder), "time", *words]
     environment = {**os.environ, "NO_COLOR": "1", **environ}
-    ended = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=60, check=False
-    )
-    assert "Traceback" not in ended.stderr
-    return Ended(ended.returncode, ended.stdout, ended.stderr)
+    done = warm.run(["-C", str(folder), "time", *words], folder=ROOT, environ=environment, text=stdin)
+    assert "Traceback" not in done.err
+    return Ended(*done)
 
 
 def filled(folder: Path) -> None:

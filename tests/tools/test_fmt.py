@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from syncengine.document.diagnostics import Collector
 from syncengine.tools.fmt.layout import laid_out
 from syncengine.tools.fmt.lines import comments_of
+from tests.support import warm
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 
@@ -90,11 +90,9 @@ def lay(text: str) -> str:
 
 
 def fmt(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", "fmt", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
+    done = warm.run(["fmt", *arguments], folder=folder, environ=os.environ)
+    assert "Traceback" not in done.err
+    return done
 
 
 def project(folder: Path, text: str = MESSY, name: str = "m.yaml") -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jsonschema
@@ -15,38 +13,31 @@ import yaml
 
 from syncengine.document.diagnostics import Collector
 from syncengine.tools.fmt.layout import laid_out
+from tests.support import warm
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, "-m", "syncengine", *arguments],
-        cwd=folder,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert "Traceback" not in done.stderr
+def run(folder: Path, *arguments: str) -> warm.Ended:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    done = warm.run(arguments, folder=folder, environ=environ)
+    assert "Traceback" not in done.err
     return done
 
 
 def test_a_new_project_validates_plans_and_applies(tmp_path: Path) -> None:
     """Against the sandbox, without a flag, and after that there is nothing left to do."""
-    assert run(tmp_path, "init").returncode == 0
+    assert run(tmp_path, "init").code == 0
     valid = run(tmp_path, "validate", "--format", "json")
-    assert (valid.returncode, json.loads(valid.stdout)["diagnostics"]) == (0, [])
-    planned = json.loads(run(tmp_path, "plan", "--format", "json").stdout)
+    assert (valid.code, json.loads(valid.out)["diagnostics"]) == (0, [])
+    planned = json.loads(run(tmp_path, "plan", "--format", "json").out)
     assert planned["summary"]["create"] == 5
-    assert run(tmp_path, "apply", "-y").returncode == 0
-    assert run(tmp_path, "plan", "--detailed-exitcode").returncode == 0
+    assert run(tmp_path, "apply", "-y").code == 0
+    assert run(tmp_path, "plan", "--detailed-exitcode").code == 0
 
 
 def test_a_new_project_may_have_a_folder_of_its_own(tmp_path: Path) -> None:
     """DIR is made; JSON tells what was written."""
     done = run(tmp_path, "init", "a/b", "--format", "json")
-    written = json.loads(done.stdout)["written"]
+    written = json.loads(done.out)["written"]
     assert "syncengine.yaml" in written
     assert sorted(written) == sorted(p.relative_to(tmp_path / "a/b").as_posix() for p in _files(tmp_path / "a/b"))
 
@@ -56,11 +47,11 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/matters.yaml").write_text("tags: []\n")
     (tmp_path / ".gitignore").write_text("mine")
-    assert "is kept" in run(tmp_path, "init").stderr
+    assert "is kept" in run(tmp_path, "init").err
     assert (tmp_path / "manifests/matters.yaml").read_text() == "tags: []\n"
     assert (tmp_path / ".gitignore").read_text() == "mine\n.syncengine/\nplan.json\n"
     again = run(tmp_path, "init", "--format", "json")
-    assert (again.returncode, json.loads(again.stdout)["diagnostics"][0]["code"]) == (1, "project-exists")
+    assert (again.code, json.loads(again.out)["diagnostics"][0]["code"]) == (1, "project-exists")
 
 
 def test_what_is_written_is_as_we_ask_for(tmp_path: Path) -> None:
@@ -80,7 +71,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """In words, not in a traceback."""
     (tmp_path / "shut").mkdir(mode=0o500)
     done = run(tmp_path, "init", "shut")
-    assert (done.returncode, "cannot be written" in done.stderr) == (1, True)
+    assert (done.code, "cannot be written" in done.err) == (1, True)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -99,16 +90,16 @@ def test_a_project_begins_with_the_users_own_data(tmp_path: Path, encoding: str,
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(HOSTILE.replace("Smith", "Müller").encode(encoding))
     done = run(tmp_path, "init", "project", "--from-csv", str(file))
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     planned = run(folder, "plan", "--format", "json")
-    assert planned.returncode == 0, planned.stdout
-    tags = {c["address"]: c for c in json.loads(planned.stdout)["changes"] if c["kind"] == "tag"}
+    assert planned.code == 0, planned.out
+    tags = {c["address"]: c for c in json.loads(planned.out)["changes"] if c["kind"] == "tag"}
     assert list(tags) == ["tag/0123", "tag/0124"]
     first, second = tags.values()
     assert first["metadata"]["set"] == {"Client": "Müller, Jones & Co", 'Class\'s "x"': "a: b # c"}
     assert [f["after"] for f in second["fields"] if f["name"] == "description"] == ["{{ 7 }}"]
     assert first["source"]["data"] == {"file": "data/matters.csv", "row": 2}
-    assert run(folder, "apply", "-y").returncode == 0
+    assert run(folder, "apply", "-y").code == 0
     text = (folder / "manifests/matters.yaml").read_text(encoding="utf-8")
     assert laid_out(text.encode(), Collector("m")) == text
 
@@ -128,10 +119,10 @@ STRANGE = {
 def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, encoding: str) -> None:
     """Names of columns arrive as they are written, and none of them is code."""
     (tmp_path / "m.csv").write_bytes(text.encode(encoding))
-    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     done = run(tmp_path, "render", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    (made,) = json.loads(done.stdout)["tags"]
+    assert done.code == 0, done.err
+    (made,) = json.loads(done.out)["tags"]
     names = [name.strip() for name in next(csv.reader([text.partition("\n")[0]]))]
     assert made["name"] == "A-0001"
     metadata = made.get("metadata", {})
@@ -143,9 +134,9 @@ def test_any_header_makes_a_project_that_applies(tmp_path: Path, text: str, enco
 def test_what_stands_in_quotes_separates_nothing(tmp_path: Path, header: str) -> None:
     """Nor does a line that ends in them."""
     (tmp_path / "m.csv").write_text(f"{header}\nA-0001;b;c\n")
-    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
     assert "delimiter: ';'" in (tmp_path / "manifests/matters.yaml").read_text().replace('"', "'")
-    (made,) = json.loads(run(tmp_path, "render", "--format", "json").stdout)["tags"]
+    (made,) = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
     assert made["name"] == "A-0001"
 
 
@@ -171,9 +162,9 @@ def test_a_table_that_no_plan_would_take_is_refused(tmp_path: Path, content: byt
     (tmp_path / "in").mkdir()
     (tmp_path / "in/m.csv").write_bytes(content)
     done = run(tmp_path, "init", "new", "--from-csv", "in/m.csv")
-    assert done.returncode == 8
-    assert done.stderr.startswith(f"in/m.csv:{place}: error[bad-source]: ")
-    assert words in done.stderr
+    assert done.code == 8
+    assert done.err.startswith(f"in/m.csv:{place}: error[bad-source]: ")
+    assert words in done.err
     assert not (tmp_path / "new").exists()
 
 
@@ -181,7 +172,7 @@ def test_all_that_is_wrong_with_a_header_is_said_at_once(tmp_path: Path) -> None
     """Each at its column."""
     (tmp_path / "m.csv").write_text("a,a,,c\n")
     done = run(tmp_path, "init", "--from-csv", "m.csv", "--format", "json")
-    assert [d["column"] for d in json.loads(done.stdout)["diagnostics"]] == [3, 5]
+    assert [d["column"] for d in json.loads(done.out)["diagnostics"]] == [3, 5]
 
 
 @pytest.mark.parametrize(
@@ -191,18 +182,18 @@ def test_data_is_copied_as_it_is(tmp_path: Path, encoding: str, written: str) ->
     """In its own encoding, which the block names: so that the next export can be laid over the copy."""
     content = "Aktenzeichen;Bezeichnung\r\nA-1;Müller\r\n".encode(encoding)
     (tmp_path / "m.csv").write_bytes(content)
-    assert run(tmp_path, "init", "new", "--from-csv", "m.csv").returncode == 0
+    assert run(tmp_path, "init", "new", "--from-csv", "m.csv").code == 0
     assert (tmp_path / "new/data/m.csv").read_bytes() == content
     assert f"encoding: {written}" in (tmp_path / "new/manifests/matters.yaml").read_text()
-    (made,) = json.loads(run(tmp_path / "new", "render", "--format", "json").stdout)["tags"]
+    (made,) = json.loads(run(tmp_path / "new", "render", "--format", "json").out)["tags"]
     assert (made["name"], made["description"]) == ("A-1", "Müller")
 
 
 def test_german_columns_are_known(tmp_path: Path) -> None:
     """As software for law firms exports them."""
     (tmp_path / "m.csv").write_text("Mandant;Bezeichnung;Aktenzeichen;Schlagwörter\nM;B;A-1;x, y\n")
-    assert run(tmp_path, "init", "--from-csv", "m.csv").returncode == 0
-    (made,) = json.loads(run(tmp_path, "render", "--format", "json").stdout)["tags"]
+    assert run(tmp_path, "init", "--from-csv", "m.csv").code == 0
+    (made,) = json.loads(run(tmp_path, "render", "--format", "json").out)["tags"]
     assert (made["name"], made["description"], made["keywords"]) == ("A-1", "B", ["x", "y"])
     assert made["metadata"] == {"Mandant": "M"}
 
@@ -210,7 +201,7 @@ def test_german_columns_are_known(tmp_path: Path) -> None:
 def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
     """In quotes where the shell needs them, and on a line of its own."""
     done = run(tmp_path, "init", "my proj")
-    assert done.stderr.splitlines()[-2:] == [
+    assert done.err.splitlines()[-2:] == [
         "Next: `syncengine -C 'my proj' plan`, `syncengine -C 'my proj' apply`.",
         "my proj/syncengine.yaml says how to go on.",
     ]
@@ -221,9 +212,9 @@ def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
     rows = "Number,Title\nEP-1,one\n\nEP-2,two\nEP-1,three\n" + "".join(f"N{n},x\nN{n},y\n" for n in range(11))
     (tmp_path / "m.csv").write_text(rows)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
-    assert done.returncode == 0
-    assert 'm.csv: Number "EP-1" is in lines 2, 5, of which the first counts (`distinct`)' in done.stderr
-    assert 'Number "N8"' in done.stderr
-    assert "m.csv: 2 more are in several lines" in done.stderr
+    assert done.code == 0
+    assert 'm.csv: Number "EP-1" is in lines 2, 5, of which the first counts (`distinct`)' in done.err
+    assert 'Number "N8"' in done.err
+    assert "m.csv: 2 more are in several lines" in done.err
     (tmp_path / "n.csv").write_text("Number,Title\nEP-1,one\nEP-2,two\n")
-    assert "in lines" not in run(tmp_path, "init", "other", "--from-csv", "n.csv").stderr
+    assert "in lines" not in run(tmp_path, "init", "other", "--from-csv", "n.csv").err

@@ -1,0 +1,16 @@
+"""Import the whole program, so that a process that is forked from this one has it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import pkgutil
+
+import syncengine
+
+for _module in pkgutil.walk_packages(syncengine.__path__, "syncengine."):
+    if not _module.name.endswith("__main__"):
+        importlib.import_module(_module.name)
+
+gc.collect()
+gc.freeze()

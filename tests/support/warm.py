@@ -1,0 +1,85 @@
+"""The program in a process of its own, forked from one that has imported it: real in all but how it starts.
+
+To import the program costs half a second of processor time, and the suite runs it some thousand times. Where the start
+is the subject (imports, locales, terminals, signals, pipes), tests start it themselves.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from syncengine.cli import main
+
+REPOSITORY = Path(__file__).parents[2]
+READ_AT_START = ("LANG", "LC_", "PYTHON")
+"""Variables that the interpreter reads as it starts."""
+USUAL = {"LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
+
+WRITES = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+
+_context = (
+    multiprocessing.get_context("forkserver") if "forkserver" in multiprocessing.get_all_start_methods() else None
+)
+if _context:
+    _context.set_forkserver_preload(["tests.support.imported"])
+
+
+class Ended(NamedTuple):
+    """The exit code of a process, negative for a signal, and all that it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run(
+    arguments: Sequence[str], *, folder: Path, environ: Mapping[str, str], text: str = "", seconds: float = 60.0
+) -> Ended:
+    """Run the program to its end, with `text` on its standard input; TimeoutError after so many `seconds`."""
+    read = {name: value for name, value in environ.items() if name.startswith(READ_AT_START)}
+    if _context is None or not read.items() <= USUAL.items():
+        return _run_anew(arguments, folder, environ, text, seconds)
+    with tempfile.TemporaryDirectory(prefix="syncengine-test-") as streams:
+        Path(streams, "in").write_text(text, encoding="utf-8")
+        process = _context.Process(target=_become, args=(list(arguments), folder, dict(environ), Path(streams)))
+        process.start()
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise TimeoutError(f"syncengine {' '.join(arguments)} took more than {seconds:g} s")
+        written = (Path(streams, name) for name in ("out", "err"))
+        return Ended(process.exitcode, *(file.read_bytes().decode() if file.exists() else "" for file in written))
+
+
+def _run_anew(arguments: Sequence[str], folder: Path, environ: Mapping[str, str], text: str, seconds: float) -> Ended:
+    command = [sys.executable, "-m", "syncengine", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environ, input=text.encode(), capture_output=True, timeout=seconds, check=False
+    )
+    return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _become(arguments: list[str], folder: Path, environ: dict[str, str], streams: Path) -> None:
+    """Be the program, as the interpreter starts it where its streams are files."""
+    for number, (name, flags) in enumerate((("in", os.O_RDONLY), ("out", WRITES), ("err", WRITES))):
+        handle = os.open(streams / name, flags, 0o600)
+        os.dup2(handle, number)
+        os.close(handle)
+    sys.stdin = os.fdopen(0, "r", encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    time.tzset()
+    sys.argv = ["syncengine", *arguments]
+    main(arguments)
