@@ -11,6 +11,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -234,8 +235,8 @@ class InFlight(NamedTuple):
 class Time:
     """A time that passes when a run waits."""
 
-    def __init__(self) -> None:
-        self.at = 1000.0
+    def __init__(self, at: float = 1000.0) -> None:
+        self.at = at
 
     def seconds(self) -> float:
         return self.at
@@ -244,7 +245,7 @@ class Time:
 class House:
     """One team on the service, and the state of the project that keeps it."""
 
-    def __init__(self, state: State, time: Time) -> None:
+    def __init__(self, state: State, time: Time, numbers: int = 1) -> None:
         self.world = World()
         self.state = state
         self.others = Others()
@@ -254,9 +255,18 @@ class House:
         self.in_flight: list[InFlight] = []
         self.waits = 0
         self._time = time
-        self._times, self._ids, self._runs = count(1), count(1), count(1)
+        self._numbers = numbers
+        self._times, self._ids, self._runs = count(numbers), count(numbers), count(numbers)
         self._plan: Plan | None = None
         self._manifest = Manifest()
+
+    def twin(self, state: State, time: Time) -> House:
+        """A house where all is as here, with a copy of this one's state."""
+        twin = House(state, time, self._numbers + 10_000)
+        twin.world, twin.others = deepcopy(self.world), deepcopy(self.others)
+        twin.violations, twin.in_flight, twin.let_go = [*self.violations], [*self.in_flight], {*self.let_go}
+        twin._plan, twin._manifest = self._plan, self._manifest
+        return twin
 
     @property
     def at(self) -> float:
@@ -339,8 +349,8 @@ class House:
             body = {"name": f"X-{name}", "tagCategoryId": category}
             self.world.apply(decide(self.world, RULES["upsertTag"], replace(asked, body=body))[1])
         elif act == "category":
-            body = {"tagCategories": [{"externalId": name, "label": "Theirs"}]}
-            self.world.apply(decide(self.world, RULES["upsertTagCategories"], replace(asked, body=body))[1])
+            theirs = {"tagCategories": [{"externalId": name, "label": "Theirs"}]}
+            self.world.apply(decide(self.world, RULES["upsertTagCategories"], replace(asked, body=theirs))[1])
         elif act == "type":
             self.others.types.add(THEIR_TYPE)
             upload = {

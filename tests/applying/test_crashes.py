@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import shutil
+import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -147,15 +147,33 @@ def _memory() -> Path:
 _KEPT: list[tempfile.TemporaryDirectory[str]] = []
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A house as it was at one time, and its state's database."""
+
+    house: House
+    database: bytes
+
+
 @contextmanager
-def house() -> Iterator[House]:
-    """A team that holds nothing, and a locked state that records nothing."""
+def house(begin: Snapshot | None = None) -> Iterator[House]:
+    """A team that holds nothing, and a locked state that records nothing; or another that is as one was before."""
     path = _empty_state().with_name("history.db")
-    shutil.copyfile(_empty_state(), path)
-    time = Time()
-    with open_state(str(path), write=True, seconds=time.seconds) as state:
-        state.lock(Holder.here("test", {}), wait=5, request_timeout=0)
-        yield House(state, time)
+    path.write_bytes(begin.database if begin else _empty_state().read_bytes())
+    time = Time(begin.house.at) if begin else Time()
+    with (
+        open_state(str(path), write=True, seconds=time.seconds) as state,
+        state.lock(Holder.here("test", {}), wait=5, request_timeout=0),
+    ):
+        yield begin.house.twin(state, time) if begin else House(state, time)
+
+
+def snapshot(home: House) -> Snapshot:
+    """Keep what there is; the house itself is not to be used any more."""
+    assert home.state.lease is not None
+    home.state.lease.release()
+    with closing(sqlite3.connect(_empty_state().with_name("history.db"))) as database:
+        return Snapshot(home, database.serialize())
 
 
 STATISTICS: Counter[str] = Counter()

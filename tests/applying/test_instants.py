@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -13,7 +14,7 @@ from syncengine.plan.aim import Rules
 from syncengine.resource import Body, Key, Kind, Removal, Removed, Resource, Source
 
 from .crash_model import DEATHS, Ending, House, Manifest, Trouble
-from .test_crashes import house
+from .test_crashes import Snapshot, house, snapshot
 from .truths import beyond_recorded, troubles_of
 
 PLACE = Source("manifests/all.yaml", 1)
@@ -87,15 +88,32 @@ def died(home: House, instant: int, how: str) -> Ending:
     return ending
 
 
-def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
-    """A run for each instant that there is, dead at that instant."""
+@cache
+def beginning() -> Snapshot:
+    with house() as home:
+        begun(home)
+        return snapshot(home)
+
+
+def _dead(how: str) -> Iterator[tuple[Snapshot, Ending]]:
     for instant in count():
-        with house() as home:
-            begun(home)
+        with house(beginning()) as home:
             ending = died(home, instant, how)
             if not ending.died:
                 assert instant > 20, "the plan was to have a call of every kind"
                 return
+            yield snapshot(home), ending
+
+
+@cache
+def dead(how: str) -> tuple[tuple[Snapshot, Ending], ...]:
+    return tuple(_dead(how))
+
+
+def deaths(how: str) -> Iterator[tuple[int, House, Ending]]:
+    """A run for each instant that there is, dead at that instant."""
+    for instant, (death, ending) in enumerate(dead(how)):
+        with house(death) as home:
             yield instant, home, ending
 
 

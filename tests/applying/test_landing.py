@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 
 import pytest
@@ -11,7 +12,7 @@ from syncengine.apply.report import RunStatus
 from syncengine.resource import Removal
 
 from .crash_model import House, Manifest, Trouble
-from .test_crashes import house
+from .test_crashes import Snapshot, house, snapshot
 from .test_instants import activity_type, category, manifest, tag
 from .truths import beyond_recorded, troubles_of
 
@@ -57,17 +58,37 @@ BACK = manifest(
 )
 
 
-def interrupted(how: str) -> Iterator[tuple[int, House]]:
-    """The way from ONE to OTHER, with trouble at each instant of it in turn, as long as a call is in flight then."""
+@cache
+def beginning() -> Snapshot:
+    with house() as home:
+        assert home.apply(ONE).status is RunStatus.COMPLETE
+        return snapshot(home)
+
+
+def _troubled(how: str) -> Iterator[Snapshot]:
     for instant in count():
-        with house() as home:
-            assert home.apply(ONE).status is RunStatus.COMPLETE
-            ending = home.apply(OTHER, [Trouble(instant, how)])
-            if not ending.troubles:
+        with house(beginning()) as home:
+            if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
                 assert instant > 20, "the plan was to have a call of every kind"
                 return
-            if home.in_flight:
-                yield instant, home
+            yield snapshot(home)
+
+
+@cache
+def troubled(how: str) -> tuple[Snapshot, ...]:
+    return tuple(_troubled(how))
+
+
+def interrupted(how: str) -> Iterator[tuple[int, House]]:
+    """The way from ONE to OTHER, with trouble at each instant of it in turn."""
+    for instant, trouble in enumerate(troubled(how)):
+        with house(trouble) as home:
+            yield instant, home
+
+
+def in_flight(how: str) -> Iterator[tuple[int, House]]:
+    """Those of the interrupted in which a call is in flight."""
+    return ((instant, home) for instant, home in interrupted(how) if home.in_flight)
 
 
 def ended(home: House, last: Manifest, instant: int) -> None:
@@ -83,7 +104,7 @@ def ended(home: House, last: Manifest, instant: int) -> None:
 @pytest.mark.parametrize("last", [BACK, OTHER], ids=["taken back", "repeated"])
 def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Manifest) -> None:
     """Whatever the call was, and whether the files were put back or the run is repeated."""
-    for instant, home in interrupted(how):
+    for instant, home in in_flight(how):
         assert home.apply(last).status is RunStatus.COMPLETE, f"trouble at instant {instant}"
         ended(home, last, instant)
 
@@ -92,21 +113,17 @@ def test_a_call_that_lands_after_the_next_run_changes_nothing(how: str, last: Ma
 def test_wherever_a_run_ends_the_files_may_be_put_back_and_others_put_in_place(how: str) -> None:
     """As they were, or without the rename: what was renamed is deleted then, and no tag goes with it unsaid."""
     for last in (BACK, ONE):
-        for instant in count():
-            with house() as home:
-                assert home.apply(ONE).status is RunStatus.COMPLETE
-                if not home.apply(OTHER, [Trouble(instant, how)]).troubles:
-                    break
-                for _ in range(3):
-                    home.apply(last)
-                assert home.violations == [], f"trouble at instant {instant}"
-                ended(home, last, instant)
+        for instant, home in interrupted(how):
+            for _ in range(3):
+                home.apply(last)
+            assert home.violations == [], f"trouble at instant {instant}"
+            ended(home, last, instant)
 
 
 @pytest.mark.parametrize("how", ["dies and lands late", "unavailable and lands late"])
 def test_a_call_may_land_at_any_instant_of_the_next_run(how: str) -> None:
     """Between any two of its calls."""
-    for instant, home in interrupted(how):
+    for instant, home in in_flight(how):
         home.apply(BACK, [Trouble(instant // 2, "lands")])
         ended(home, BACK, instant)
 
@@ -116,7 +133,7 @@ def test_a_repeat_does_not_wait() -> None:
 
     Save where a deleted keyword differs from a wanted one by its case alone: for the service they may be one.
     """
-    for instant, home in interrupted("dies and lands late"):
+    for instant, home in in_flight("dies and lands late"):
         is_variant = home.in_flight[0].body.get("keyword") == "Cased"
         home.apply(OTHER)
         assert home.waits == is_variant, f"trouble at instant {instant}"
@@ -124,7 +141,7 @@ def test_a_repeat_does_not_wait() -> None:
 
 def test_what_differs_waits_once_and_last() -> None:
     """All that is not in question is sent before."""
-    for _, home in interrupted("dies and lands late"):
+    for _, home in in_flight("dies and lands late"):
         home.apply(BACK)
         assert home.waits <= 1
         assert list(beyond_recorded(home, {row.key: row for row in home.state.rows()})) == []
