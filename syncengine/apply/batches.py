@@ -230,13 +230,12 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) ->
     """
     own, *others = item.leaves
     message = (
-        f"the service made a new category ({server_id}) instead of renaming {own.former}, which stays there,"
-        " without the tags of this project: delete it in the console once nobody needs it"
+        f"the service made a new category ({server_id}) instead of renaming {own.former}: if that is still there, it"
+        " stays, without the tags of this project; delete it in the console once nobody needs it"
     )
-    # Before it is recorded: a run that is killed in between says it again in the next, and never is it unsaid.
+    # Before it is recorded: where a run is killed in between, the next one says it again.
     run.remark("category-not-renamed", message)
-    # Whole: what an earlier try of the rename left in doubt is known now, and no plan need ask for it again.
-    kept = tuple(Effect(key=leave.key, status=Status.RELEASED, whole=True) for leave in others)
+    kept = tuple(Effect(key=leave.key, status=Status.RELEASED) for leave in others)
     run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
     _stay_behind(run, item)
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))

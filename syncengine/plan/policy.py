@@ -182,7 +182,7 @@ def _judge_categories(j: _Judgement) -> None:
     members = members_of(j.recorded, gone)
     ids = Counter(row.server_id for row in gone.values() if row.server_id)
     for key, row in gone.items():
-        if row.status is Status.RELEASED and not row.doubtful:
+        if row.status is Status.RELEASED:  # a run said that it stays, whatever else is in doubt about it
             continue
         if obstacle := _obstacle(j, row, members[key]):
             kind, message = obstacle

@@ -168,3 +168,21 @@ def test_a_category_that_stays_is_never_unsaid(how: str) -> None:
             if not died:
                 assert instant > 5, "the rename and what is recorded of it"
                 return
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
+    """Of one whose deletion has no known end nobody can say whether it stays, and the next plan asks for nothing."""
+    deleted, renamed = manifest(tag("T1")), manifest(category("new", was="old"), tag("T1", category="new"))
+    for instant in count():
+        with house() as home:
+            assert home.apply(manifest(category("old"), tag("T1", category="old"))).status is RunStatus.COMPLETE
+            died = home.apply(deleted, [Trouble(instant, how)]).died
+            home.apply(renamed)
+            home.apply(renamed)
+            assert troubles_of(home, renamed) == [], f"after death at instant {instant}"
+            planned = home.planned(renamed)
+            assert (planned.changes, planned.stages) == ((), ()), f"after death at instant {instant}"
+            if not died:
+                assert instant > 5, "the deletion and what is recorded of it"
+                return
