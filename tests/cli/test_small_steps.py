@@ -46,10 +46,11 @@ def losing(project: Project) -> Project:
 
 
 def pass_a_day(project: Project) -> None:
-    """All that is in the state was done a day earlier."""
+    """All that is in the state was done a day earlier, and a second, since a plan knows its time by the second."""
+    ago = DAY + 1
     with closing(sqlite3.connect(project.folder / ".syncengine" / "state.db")) as connection, connection:
-        connection.execute("UPDATE state_journal SET at = at - ?", (DAY,))
-        connection.execute("UPDATE state_runs SET started = started - ?, ended = ended - ?", (DAY, DAY))
+        connection.execute("UPDATE state_journal SET at = at - ?", (ago,))
+        connection.execute("UPDATE state_runs SET started = started - ?, ended = ended - ?", (ago, ago))
 
 
 def test_a_loss_taken_bit_by_bit_trips_the_gate(losing: Project, service: Service) -> None:
