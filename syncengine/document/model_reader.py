@@ -99,6 +99,12 @@ def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
     return found
 
 
+def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
+    """Each field's name in the file, with its bare type and what makes its reader, if it says that."""
+    bare = {info.encode_name: _bare(info.type) for info in fields(model)}
+    return {name: (annotation, reads.make if reads else None) for name, (annotation, reads) in bare.items()}
+
+
 def _reader(name: str, annotation: Any) -> Reader:
     annotation, reads = _bare(annotation)
     if reads:

@@ -237,7 +237,7 @@ Statuses = Annotated[
     JsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
 ]
 SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})]
-_PATH = parsed(filled_path, "a path")
+file_path = parsed(filled_path, "a path")
 _FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
-File = Annotated[str, Reads(_PATH), _FILLED]
-WrittenFile = Annotated[Written, Reads(with_place(_PATH)), _FILLED]
+File = Annotated[str, Reads(file_path), _FILLED]
+WrittenFile = Annotated[Written, Reads(with_place(file_path)), _FILLED]
