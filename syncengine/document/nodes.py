@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 """What YAML 1.2's core schema reads as null when it is not quoted."""
@@ -13,8 +13,18 @@ PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 class Mark(Protocol):
     """A place as libyaml counts it, from 0."""
 
-    line: int
-    column: int
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+class Position(NamedTuple):
+    """The mark of what libyaml has not read."""
+
+    line: int = 0
+    column: int = 0
 
 
 @dataclass(slots=True)

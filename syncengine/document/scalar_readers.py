@@ -191,7 +191,7 @@ def choice(values: Iterable[str]) -> Callable[[str], Reader]:
     return make
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 253_402_300_799_999
 RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
@@ -212,7 +212,7 @@ def milliseconds(text: str) -> int | None:
     except ValueError:
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
-    return (local - _EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
+    return (local - EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
 
 
 def instant(name: str) -> Reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from syncengine.document.diagnostics import suggestion
+from syncengine.document.diagnostics import SUGGESTIONS, suggestion
 from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.likely_renames import likely_renames
@@ -17,8 +17,6 @@ REMOVED_UNKNOWN = "removed-unknown"
 LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
 """The lints of planning; the project file may set each off, or make it an error."""
 
-SUGGESTIONS = 25
-"""Lines for which a similar name is looked for; each costs a comparison with all."""
 NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 

@@ -17,7 +17,7 @@ from syncengine.resource import Body, Key, Kind
 MOST_PAIRS = 1_000
 """Names with the same digits that are compared one by one."""
 ALIKE = 0.85
-_MARKS = re.compile(r"[\W_]+")
+_BETWEEN = re.compile(r"[\W_]+")
 _NO_DIGITS = re.compile(r"\D+")
 
 Named = tuple[Key, Body]
@@ -80,7 +80,7 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def _spelling(key: Key, body: Body) -> str:
-    return _MARKS.sub("", folded(key.name))
+    return _BETWEEN.sub("", folded(key.name))
 
 
 def _external_id(key: Key, body: Body) -> object:

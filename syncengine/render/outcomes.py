@@ -28,6 +28,9 @@ TROUBLES = {
 }
 """Most pressing first."""
 
+PLACES = 20
+"""Places listed for one error."""
+
 CORRECT = "Correct what was refused and repeat the command: what was applied is recorded and is not sent again."
 REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
 DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
