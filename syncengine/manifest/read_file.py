@@ -182,7 +182,7 @@ def _in_full(
     return Reading(
         file=file,
         resources=resources,
-        removed=declared.removed,
+        removed=tuple(declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
@@ -209,7 +209,7 @@ def _generated(
     before = Before(
         sha256_of(repr((__version__, data, *besides))), formers(former.resources, former.rows) if former else {}
     )
-    return generated(list(declared.generate), given, under, findings, before)
+    return generated(declared.generate, given, under, findings, before)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
