@@ -28,7 +28,6 @@ from syncengine.render import state as rendering
 from syncengine.resource import Key
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
-from syncengine.state.lock import LockInfo
 from syncengine.state.store import State, open_state
 
 HISTORY_RUNS = 50
@@ -177,11 +176,8 @@ def lock_state(given: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
     with open_state(given.project().state, write=True) as opened:
         info = opened.hold(Holder.here("state lock", os.environ), reason)
-    return show(given, format, rendering.lock_document(info), _locked_text(info))
-
-
-def _locked_text(info: LockInfo) -> str:
-    return f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+    return show(given, format, rendering.lock_document(info), text)
 
 
 @state.command("unlock")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any
 
-from syncengine.document.scalar_readers import EPOCH
 from syncengine.manifest.schema import IDENTITIES, INSTANTS, SECTIONS
 from syncengine.render.escape import file_name
+from syncengine.render.words import instant
 from syncengine.resource import Kind, Removed, Resource
 
 
@@ -96,10 +95,5 @@ def _escaped(character: str) -> str:
 
 def _instant(value: Any) -> Any:
     """RFC 3339 where that says the same."""
-    if not isinstance(value, int) or (value % 1000 and value < 0):
-        return value
-    try:
-        found = EPOCH + timedelta(milliseconds=value)
-    except OverflowError:
-        return value
-    return found.isoformat(timespec="milliseconds" if value % 1000 else "seconds").replace("+00:00", "Z")
+    says_the_same = isinstance(value, int) and not (value % 1000 and value < 0)
+    return (says_the_same and instant(value)) or value

@@ -87,7 +87,9 @@ class Section:
 def folded(rows: Sequence[SectionRow], noun: str, fold: Fold, *, same: bool) -> tuple[SectionRow, ...]:
     """Fewer rows that stand for the same resources, in the order of their first; `same` details may make one row."""
     if same and fold >= Fold.SAME:
-        rows = _together(rows, lambda row: row.details, lambda group: _alike(group, noun))
+        rows = _together(
+            rows, lambda row: row.details, lambda group: replace(_joined(group, noun), details=group[0].details)
+        )
     if fold >= Fold.LONG and len(rows) > MANY:
         rows = _capped(_together(rows, _theme, lambda group: _themed(group, noun)), noun)
     return tuple(rows)
@@ -106,10 +108,6 @@ def _theme(row: SectionRow) -> tuple[str, str, str]:
     """Rows that already stand for several keep to themselves; those without a theme go by their file."""
     source = row.members[0].source
     return row.label, row.theme, source.file if source and not row.theme else ""
-
-
-def _alike(group: list[SectionRow], noun: str) -> SectionRow:
-    return replace(_joined(group, noun), details=group[0].details)
 
 
 def _themed(group: list[SectionRow], noun: str) -> SectionRow:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from syncengine.plan.aim import Note
@@ -148,7 +149,7 @@ def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
 def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     details = topic.details
     if topic.action is Action.CREATE:
-        details = _created_whole if fold is Fold.NOTHING else details
+        details = partial(change_details.created_details, verbose=fold is Fold.NOTHING)
         if fold is Fold.LONG and len(changes) > MANY:
             yield from _many_created(changes)
             return
@@ -165,10 +166,6 @@ def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
         group = (theme, "" if theme or change.source is None else change.source.file)
         met[group] += 1
         yield _row(change, _created(change) if met[group] < SAME else (), theme)
-
-
-def _created_whole(change: Change) -> Details:
-    return change_details.created_details(change, verbose=True)
 
 
 def _theme(change: Change, details: Details) -> str:

@@ -100,7 +100,7 @@ class _Making:
             source = read_source(self.given, folder, filled(self.given, asked.for_each))
             rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
         except SourceTrouble as trouble:
-            _at_source(node, "bad-source", str(trouble), findings)
+            findings.error("bad-source", _source_node(node), str(trouble))
             return None
         try:
             with self.given.allowance.spend(len(rows)) as deadline:
@@ -169,7 +169,3 @@ def _source_node(node: MappingNode) -> Node:
         found = next((v for k, v in zip(for_each.keys, for_each.values, strict=True) if k.text in KINDS), None)
         return found or for_each
     return node
-
-
-def _at_source(node: MappingNode, code: str, message: str, findings: Collector) -> None:
-    findings.error(code, _source_node(node), message)
