@@ -17,8 +17,8 @@ from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.prompts import agreed
 from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.request import Runtime

@@ -78,6 +78,13 @@ def place(node: Node) -> tuple[int, int]:
     return mark.line + 1, mark.column + 1
 
 
+def at(node: Node | None, *names: str) -> Node | None:
+    """What stands under these names, one in the other."""
+    for name in names:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
+
+
 def scalars(root: Node) -> Iterator[Scalar]:
     """Every scalar value below `root`, keys left out."""
     return (node for node in _nodes(root) if isinstance(node, Scalar))

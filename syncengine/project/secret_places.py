@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from syncengine.document.model import Model
 from syncengine.document.model_reader import fields_by_type
-from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
+from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, at
 from syncengine.document.scalar_readers import Reader
 from syncengine.document.setting_types import REFERENCE_KEYS, Reference, place
 from syncengine.document.template_types import file_path
@@ -43,16 +43,10 @@ def secret_places(parts: Iterable[Node]) -> SecretPlaces:
     names, files = set(ALWAYS), set[str]()
     for part in parts:
         for section in SECTIONS:
-            for kind, text in _references(_at(part, section)):
+            for kind, text in _references(at(part, section)):
                 (names if kind == "env" else files).add(text)
         files |= set(_written_by_sinks(part))
     return SecretPlaces(frozenset(names), frozenset(files), frozenset(_databases(parts)))
-
-
-def _at(node: Node | None, *names: str) -> Node | None:
-    for name in names:
-        node = node.get(name) if isinstance(node, Mapping) else None
-    return node
 
 
 def _references(root: Node | None) -> Iterator[tuple[str, str]]:
@@ -68,7 +62,7 @@ def _references(root: Node | None) -> Iterator[tuple[str, str]]:
 
 
 def _sinks(part: Node) -> list[Node]:
-    found = _at(part, "postedTime", "deliver")
+    found = at(part, "postedTime", "deliver")
     return found.items if isinstance(found, Sequence) else []
 
 
@@ -82,7 +76,7 @@ def _written_by_sinks(part: Node) -> Iterator[str]:
     for sink in _sinks(part):
         for kind, model in SINKS.items():
             for name in places_written(model, file_path):
-                path = _at(sink, kind, name)
+                path = at(sink, kind, name)
                 if isinstance(path, Scalar):
                     yield path.text
 
@@ -91,13 +85,13 @@ def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
     """The state, and databases that sinks write to: by a URL of their own, or by the name of a source."""
     written = [(kind, name) for kind, model in SINKS.items() for name in places_written(model, place)]
     for part in parts:
-        yield from _place(_at(part, "state"))
+        yield from _place(at(part, "state"))
         for sink, (kind, name) in product(_sinks(part), written):
-            yield from _place(_at(sink, kind, name))
-            source = _at(sink, kind, "source")
+            yield from _place(at(sink, kind, name))
+            source = at(sink, kind, "source")
             if isinstance(source, Scalar):
                 for other in parts:  # any of which may say what it is
-                    yield from _place(_at(other, "sources", source.text, kind))
+                    yield from _place(at(other, "sources", source.text, kind))
 
 
 def _place(node: Node | None) -> Iterator[str | Reference]:
