@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from syncengine.errors import Diagnostic, Severity, with_row
 from syncengine.errors import Row as Row
-from syncengine.errors import with_row
 
 Value = str | bool | int | tuple[str, ...]
 """A field's value: text, flag, milliseconds since epoch, or a list of texts."""
@@ -52,6 +52,15 @@ class Source(NamedTuple):
 
     def __str__(self) -> str:
         return with_row(f"{self.file}:{self.line}", self.data)
+
+
+def found_at(
+    source: Source | None, key: Key, code: str, message: str, severity: Severity = Severity.ERROR
+) -> Diagnostic:
+    """What is found about a resource, at its place; the message names the row that it was made of."""
+    file, line, data = source or (None, None, None)
+    message = with_row(message, data)
+    return Diagnostic(severity=severity, code=code, message=message, file=file, line=line, address=str(key), data=data)
 
 
 class Body(Struct, frozen=True, gc=False):

@@ -11,7 +11,6 @@ from syncengine.apply.staleness import mismatches
 from syncengine.document.setting_types import canonical_url
 from syncengine.errors import GateTripped, StalePlan, WrongTeam
 from syncengine.plan.aim import Rules, may_be_held
-from syncengine.plan.build import risk_of
 from syncengine.plan.consistency import Present, prove
 from syncengine.plan.diff import Change, Difference
 from syncengine.plan.gate import gate
@@ -113,7 +112,7 @@ def with_recent_losses(planned: Plan, state: State, limits: Mapping[str, Limit],
         rows,
         limits,
         None,
-        sweep=risk_of(planned.sweep),
+        sweep=planned.sweep,
         team=basis.team,
         lineage=basis.lineage,
         recent=lambda: recent,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from syncengine.cli.completion import files
-from syncengine.cli.data_output import printing_command
+from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
@@ -52,15 +52,14 @@ def _name(path: Path, root: Path) -> str:
 
 
 def _told(given: Globals, format: str, new: list[Recorded], known: list[Recorded]) -> int:
-    from syncengine.render.json import dumped
     from syncengine.render.words import counted
 
-    output = Output(given, given.folder)
+    listed = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in known]}
+    text = f"Adopted {counted(len(new), 'resource')}; nothing was sent.\n"
+    show(given, format, {"format": ADOPT_FORMAT, **listed}, text)
     if format == "json":
-        listed = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in known]}
-        output.data(dumped({"format": ADOPT_FORMAT, **listed}))
         return ExitCode.DONE
-    output.data(f"Adopted {counted(len(new), 'resource')}; nothing was sent.\n")
+    output = Output(given, given.folder)
     if known:
         output.say(f"{counted(len(known), 'resource')} recorded already and kept so; --replace takes the file's word.")
     doubtful = sum(row.doubtful for row in new)

@@ -19,10 +19,9 @@ from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output, report_targets, takes_stdout, write_reports
 from syncengine.cli.plan_options import SELECTING, announce, request_of
 from syncengine.cli.progress import Progress
-from syncengine.cli.prompts import agreed
 from syncengine.cli.sandbox import address_file
 from syncengine.cli.selection import selection
-from syncengine.cli.streams import discard_stdout, tell
+from syncengine.cli.streams import agreed, discard_stdout, tell
 from syncengine.document.gc_pause import rare_collection
 from syncengine.document.setting_types import duration
 from syncengine.engine import NOT_CONFIRMED, Application, Applied

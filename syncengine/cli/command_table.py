@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import click
 
 from syncengine import __version__
-from syncengine.cli.help import HelpfulGroup
+from syncengine.cli.help import CommandEntry, TableGroup
 from syncengine.cli.options import Globals, global_options
-
-
-class CommandEntry(NamedTuple):
-    """Where a command is, and what it does in a few words."""
-
-    module: str
-    help: str
-
 
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("syncengine.cli.init", "Begin a project that plans and applies against the sandbox at once."),
@@ -40,19 +30,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
 }
 
 
-class Program(HelpfulGroup):
-    """A group whose commands are modules, imported when one is called."""
+class Program(TableGroup):
+    """A group whose commands are modules."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command = getattr(importlib.import_module(entry.module), cmd_name)
-        assert isinstance(command, click.Command)
-        return command
+    table = COMMANDS
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -61,10 +42,6 @@ class Program(HelpfulGroup):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             raise click.UsageError(_did_you_mean(error.message, args[0]), ctx) from None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
 def _did_you_mean(message: str, given: str) -> str:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import click
 
 from syncengine.cli.completion import files
+from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.project.atomic_write import write_whole
@@ -37,9 +38,8 @@ class Laid(NamedTuple):
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
-@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@with_globals
-def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: str) -> int:
+@printing_command
+def fmt(given: Globals, format: str, paths: Sequence[str], check: bool, diff: bool) -> int:
     """Give manifests their canonical layout: order and indentation; comments are kept.
 
     Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so are
@@ -47,13 +47,9 @@ def fmt(given: Globals, paths: Sequence[str], check: bool, diff: bool, format: s
     in brackets with comments in it keeps its order.
     """
     output = Output(given, given.folder)
-    try:
-        laid, found = _laid(given, paths)
-        if not (check or diff):
-            for each in laid:
-                _write(each)
-    except SyncengineError as error:
-        return output.refusal(error, format)
+    laid, found = _laid(given, paths)
+    for each in () if check or diff else laid:
+        _write(each)
     if format == "json":
         output.data(_document(laid, found, diff))
     else:

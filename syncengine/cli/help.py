@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -85,6 +86,35 @@ class HelpfulGroup(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_example(ctx, formatter)
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is, what it does in a few words, and its name there if that is another one."""
+
+    module: str
+    help: str
+    name: str = ""
+
+
+class TableGroup(HelpfulGroup):
+    """A group whose commands are found in a table, and imported when they are called."""
+
+    table: Mapping[str, CommandEntry] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        command = getattr(importlib.import_module(entry.module), entry.name or cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.table.items()])
 
 
 class GlobalOption(click.Option):

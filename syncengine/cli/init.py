@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from syncengine import DISTRIBUTION
+from syncengine.cli.data_output import printing_command
 from syncengine.cli.help import Command
-from syncengine.cli.options import Globals, with_globals
+from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
-from syncengine.errors import ExitCode, SyncengineError
+from syncengine.errors import ExitCode
 
 if TYPE_CHECKING:
     from syncengine.tools.init.installation import Installation
@@ -33,9 +34,8 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
     help="The package that the CI examples install: a requirement, the path of a wheel, or an https URL: of a wheel, "
     f"of a repository (git+https), or of a package index.  [default: {DISTRIBUTION}, this version of it]",
 )
-@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@with_globals
-def init(given: Globals, folder: str, csv: str | None, install: str | None, format: str) -> int:
+@printing_command
+def init(given: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
     """Begin a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
@@ -47,14 +47,11 @@ def init(given: Globals, folder: str, csv: str | None, install: str | None, form
 
     installation = _installation(install)
     output, place = Output(given, given.folder), given.folder / folder
-    try:
-        contents: dict[str, str | bytes] = {**starter_files(installation), **_schemas()}
-        if csv is not None:
-            contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-            contents |= generated(given.folder / csv, csv, place)
-        begun = begin(place, contents)
-    except SyncengineError as error:
-        return output.refusal(error, format)
+    contents: dict[str, str | bytes] = {**starter_files(installation), **_schemas()}
+    if csv is not None:
+        contents = {name: text for name, text in contents.items() if name not in SAMPLES}
+        contents |= generated(given.folder / csv, csv, place)
+    begun = begin(place, contents)
     if format == "json":
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:

@@ -61,7 +61,7 @@ class Globals:
         """Variables from the files that were given, the later over the earlier."""
         if not self.variable_files:
             return {}
-        from syncengine.project.variable_files import variables_in
+        from syncengine.project.environments import variables_in
 
         files = (self.folder / name for name in self.variable_files)
         return {name: value for file in files for name, value in variables_in(file).items()}

@@ -17,8 +17,8 @@ from syncengine.cli.data_output import printing_command, show
 from syncengine.cli.help import HelpfulGroup
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.output import Output
-from syncengine.cli.prompts import agreed
 from syncengine.cli.state_writing import named_run, writing
+from syncengine.cli.streams import agreed
 from syncengine.engine import rebind_team
 from syncengine.errors import ExitCode, SyncengineError, Usage, WrongTeam
 from syncengine.plan.request import Runtime
@@ -28,7 +28,6 @@ from syncengine.render import state as rendering
 from syncengine.resource import Key
 from syncengine.state import transfer
 from syncengine.state.holder import Holder
-from syncengine.state.lock import LockInfo
 from syncengine.state.store import State, open_state
 
 HISTORY_RUNS = 50
@@ -177,11 +176,8 @@ def lock_state(given: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
     with open_state(given.project().state, write=True) as opened:
         info = opened.hold(Holder.here("state lock", os.environ), reason)
-    return show(given, format, rendering.lock_document(info), _locked_text(info))
-
-
-def _locked_text(info: LockInfo) -> str:
-    return f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+    text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
+    return show(given, format, rendering.lock_document(info), text)
 
 
 @state.command("unlock")

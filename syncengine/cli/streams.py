@@ -6,8 +6,11 @@ import os
 import sys
 from typing import TextIO
 
+import click
+
 from syncengine.render.escape import harmless
 
+ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 """Variables of runners that read commands in the log of a job."""
 
@@ -32,6 +35,15 @@ def put(text: str, stream: TextIO | None = None, *, commands: bool = False) -> N
 def tell(text: str) -> None:
     """Write whole lines to stderr."""
     put(text, sys.stderr)
+
+
+def agreed(question: str) -> bool:
+    """Whether a person before a terminal says yes; asked until it is an answer. On stderr, since stdout is for data."""
+    while True:
+        answer = click.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
+        if (found := ANSWERS.get(answer.strip().lower())) is not None:
+            return found
+        tell("Please answer y (yes) or n (no).\n")
 
 
 class Lines:

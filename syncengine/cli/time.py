@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import sys
 import time as clock
@@ -11,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncengine.cli.data_output import printing_command, show
-from syncengine.cli.help import Command, HelpfulGroup
+from syncengine.cli.help import Command, CommandEntry, TableGroup
 from syncengine.cli.options import Globals
 from syncengine.cli.output import Output
 from syncengine.errors import ExitCode, LockHeld, SyncengineError, Usage
@@ -29,47 +28,26 @@ if TYPE_CHECKING:
 SERVICE = "syncengine.cli.time_service"
 
 
-class TimeCommand(NamedTuple):
-    """Where a command of the group is, and what it does in a few words."""
-
-    module: str
-    name: str
-    help: str
-
-
-PARTS: Mapping[str, TimeCommand] = {
-    "list": TimeCommand(SERVICE, "list_time", "List all posted time that the service has."),
-    "pull": TimeCommand("syncengine.cli.time_pull", "pull_time", "Fetch, deliver and acknowledge once."),
-    "inbox": TimeCommand(__name__, "show_inbox", "Show what waits and what failed."),
-    "show": TimeCommand(__name__, "show_group", "Tell a group's whole story."),
-    "retry": TimeCommand(__name__, "retry", "Deliver groups again where they are missing."),
-    "redeliver": TimeCommand(__name__, "redeliver", "Deliver to one sink again."),
-    "audit": TimeCommand(
-        "syncengine.cli.time_audit", "audit_time", "Compare what the service lists with what sinks took."
+PARTS: Mapping[str, CommandEntry] = {
+    "list": CommandEntry(SERVICE, "List all posted time that the service has.", "list_time"),
+    "pull": CommandEntry("syncengine.cli.time_pull", "Fetch, deliver and acknowledge once.", "pull_time"),
+    "inbox": CommandEntry(__name__, "Show what waits and what failed.", "show_inbox"),
+    "show": CommandEntry(__name__, "Tell a group's whole story.", "show_group"),
+    "retry": CommandEntry(__name__, "Deliver groups again where they are missing.", "retry"),
+    "redeliver": CommandEntry(__name__, "Deliver to one sink again.", "redeliver"),
+    "audit": CommandEntry(
+        "syncengine.cli.time_audit", "Compare what the service lists with what sinks took.", "audit_time"
     ),
-    "preview": TimeCommand(__name__, "preview", "Render everything, send nothing."),
-    "register": TimeCommand(SERVICE, "register_time", "Have the service record posted time for us."),
-    "unregister": TimeCommand(SERVICE, "unregister_time", "End that."),
+    "preview": CommandEntry(__name__, "Render everything, send nothing.", "preview"),
+    "register": CommandEntry(SERVICE, "Have the service record posted time for us.", "register_time"),
+    "unregister": CommandEntry(SERVICE, "End that.", "unregister_time"),
 }
 
 
-class TimeGroup(HelpfulGroup):
-    """A group whose commands are found in a table, and imported when they are called."""
+class TimeGroup(TableGroup):
+    """The commands of this group."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(PARTS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        part = PARTS.get(cmd_name)
-        if part is None:
-            return None
-        command = getattr(importlib.import_module(part.module), part.name)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, part.help) for name, part in PARTS.items()])
+    table = PARTS
 
 
 @click.group(cls=TimeGroup)

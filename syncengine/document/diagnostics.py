@@ -15,6 +15,10 @@ MANY = 2000
 """Candidates above which only a difference in case is looked for: a comparison with each would take seconds."""
 
 
+SUGGESTIONS = 25
+"""Findings of a run for which a similar name is looked for, where there are many; each costs a comparison with all."""
+
+
 class Invalid(Enum):
     """What a reader returns instead of a value once it has reported why there is none."""
 

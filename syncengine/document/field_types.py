@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Final, NamedTuple, cast
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -16,7 +16,7 @@ from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.model import JsonSchema
-from syncengine.document.nodes import Mark, Scalar
+from syncengine.document.nodes import Position, Scalar
 from syncengine.document.scalar_readers import (
     LATEST,
     Reader,
@@ -51,22 +51,12 @@ class Reads:
     plain: AsPlain = needs_nodes
 
 
-class _Nowhere(NamedTuple):
-    """The mark of a scalar that stands for others."""
-
-    line: int = 0
-    column: int = 0
-
-
-_NOWHERE = _Nowhere()
-
-
 def by_reader(reader: Reader) -> PlainField:
     """The reader itself decides, once for each text: for fields that have few values."""
 
     @lru_cache(maxsize=1024)
     def convert(text: str, quoted: bool) -> Any:
-        value = reader(Scalar(text, cast("Mark", _NOWHERE), '"' if quoted else ""), Collector(""))
+        value = reader(Scalar(text, Position(), '"' if quoted else ""), Collector(""))
         return None if value is INVALID else value
 
     return PlainField(PlainShape.TEXT, convert)

@@ -19,8 +19,8 @@ from syncengine.document.diagnostics import INVALID, Collector, nearest
 from syncengine.document.fast_reader import Field as PlainField
 from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed
-from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence
-from syncengine.document.scalar_readers import Reader, refused
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar
+from syncengine.document.scalar_readers import Reader, list_reader, refused
 from syncengine.document.scalar_readers import shown as shown
 
 M = TypeVar("M", bound="Model")
@@ -99,6 +99,12 @@ def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
     return found
 
 
+def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
+    """Each field's name in the file, with its bare type and what makes its reader, if it says that."""
+    bare = {info.encode_name: _bare(info.type) for info in fields(model)}
+    return {name: (annotation, reads.make if reads else None) for name, (annotation, reads) in bare.items()}
+
+
 def _reader(name: str, annotation: Any) -> Reader:
     annotation, reads = _bare(annotation)
     if reads:
@@ -108,7 +114,7 @@ def _reader(name: str, annotation: Any) -> Reader:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is dict:
         return _map_reader(name, lambda key: _reader(f"{name}.{key}", inner[-1]))
-    return _list_reader(name, _reader(name, inner[0]))
+    return list_reader(name, _reader(name, inner[0]))
 
 
 def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads | None]:
@@ -122,16 +128,6 @@ def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads 
     if origin in (Union, types.UnionType):
         return _bare(next(a for a in inner if a is not type(None)))
     return annotation, None
-
-
-def _list_reader(name: str, item: Reader) -> Reader:
-    def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Sequence):
-            return refused(node, findings, name, "a list", empty="[]")
-        found = tuple(item(entry, findings) for entry in node.items)
-        return INVALID if INVALID in found else found
-
-    return read
 
 
 def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 """What YAML 1.2's core schema reads as null when it is not quoted."""
@@ -13,8 +13,18 @@ PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 class Mark(Protocol):
     """A place as libyaml counts it, from 0."""
 
-    line: int
-    column: int
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+class Position(NamedTuple):
+    """The mark of what libyaml has not read."""
+
+    line: int = 0
+    column: int = 0
 
 
 @dataclass(slots=True)
@@ -66,6 +76,13 @@ def place(node: Node) -> tuple[int, int]:
     """Line and column, from 1. A mapping stands where its first key stands (docs/formats.md §3)."""
     mark = node.keys[0].mark if isinstance(node, Mapping) and node.keys else node.mark
     return mark.line + 1, mark.column + 1
+
+
+def at(node: Node | None, *names: str) -> Node | None:
+    """What stands under these names, one in the other."""
+    for name in names:
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return node
 
 
 def scalars(root: Node) -> Iterator[Scalar]:

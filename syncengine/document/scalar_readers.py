@@ -93,18 +93,32 @@ def is_web_link(text: str) -> bool:
     return not text or _WEB_LINK.fullmatch(text) is not None
 
 
-def web_link(name: str) -> Reader:
-    """Read a line that is a link to a page, or empty."""
-    text = line(name)
+def tested(
+    make: Callable[[str], Reader], passes: Callable[[Any], object], code: str, words: str | Callable[[Any], str]
+) -> Callable[[str], Reader]:
+    """What `make` reads, if it passes; `words` say behind the field's name what is wrong with a value that does not."""
 
-    def read(node: Node, findings: Collector) -> Any:
-        value = text(node, findings)
-        if value is INVALID or is_web_link(value):
-            return value
-        expected = "must be a link that starts with https:// or http://"
-        return findings.error("bad-value", node, f"{called(name)} {expected}, not {quoted(value)}")
+    def of(name: str) -> Reader:
+        value_of = make(name)
 
-    return read
+        def read(node: Node, findings: Collector) -> Any:
+            value = value_of(node, findings)
+            if value is INVALID or passes(value):
+                return value
+            return findings.error(code, node, f"{called(name)} {words if isinstance(words, str) else words(value)}")
+
+        return read
+
+    return of
+
+
+web_link = tested(
+    line,
+    is_web_link,
+    "bad-value",
+    lambda value: f"must be a link that starts with https:// or http://, not {quoted(value)}",
+)
+"""A line that is a link to a page, or empty."""
 
 
 def prose(name: str) -> Reader:
@@ -112,36 +126,15 @@ def prose(name: str) -> Reader:
     return text_reader(name, CONTROL_IN_PROSE, "remove it")
 
 
-def filled(name: str) -> Reader:
-    """A line that says something."""
-    text = line(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        value = text(node, findings)
-        if value is not INVALID and not says_something(value):
-            return findings.error("empty-value", node, f"{called(name)} must not be empty")
-        return value
-
-    return read
-
-
-def identity(name: str) -> Reader:
-    """A line that can name something: not empty, no blanks around it."""
-    text = line(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        value = text(node, findings)
-        if value is INVALID:
-            return INVALID
-        if not says_something(value):
-            return findings.error("empty-name", node, f"{called(name)} must not be empty")
-        if not has_no_blanks_around(value):
-            return findings.error(
-                "surrounding-blanks", node, f"{called(name)} must not start or end with blanks: {quoted(value)}"
-            )
-        return value
-
-    return read
+filled = tested(line, says_something, "empty-value", "must not be empty")
+"""A line that says something."""
+identity = tested(
+    tested(line, says_something, "empty-name", "must not be empty"),
+    has_no_blanks_around,
+    "surrounding-blanks",
+    lambda value: f"must not start or end with blanks: {quoted(value)}",
+)
+"""A line that can name something: not empty, no blanks around it."""
 
 
 _FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -191,7 +184,7 @@ def choice(values: Iterable[str]) -> Callable[[str], Reader]:
     return make
 
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 253_402_300_799_999
 RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
@@ -212,7 +205,7 @@ def milliseconds(text: str) -> int | None:
     except ValueError:
         return None
     offset = timedelta(hours=int(hours or 0), minutes=int(minutes or 0)) * (-1 if sign == "-" else 1)
-    return (local - _EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
+    return (local - EPOCH - offset) // timedelta(milliseconds=1) + int((fraction or "0").ljust(3, "0")[:3])
 
 
 def instant(name: str) -> Reader:
@@ -251,6 +244,18 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
         return read
 
     return make
+
+
+def list_reader(name: str, item: Reader, expected: str = "a list", empty: str = "[]") -> Reader:
+    """A list of values, none of which may be wrong."""
+
+    def read(node: Node, findings: Collector) -> Any:
+        if not isinstance(node, Sequence):
+            return refused(node, findings, name, expected, empty)
+        found = tuple(item(entry, findings) for entry in node.items)
+        return INVALID if INVALID in found else found
+
+    return read
 
 
 def texts(name: str) -> Reader:

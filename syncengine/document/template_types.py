@@ -15,7 +15,17 @@ from syncengine.document.field_types import Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar, Sequence, place, quoted
-from syncengine.document.scalar_readers import Reader, called, identity, is_text, prose, refused, whole_number
+from syncengine.document.scalar_readers import (
+    Reader,
+    identity,
+    is_text,
+    list_reader,
+    prose,
+    refused,
+    says_something,
+    tested,
+    whole_number,
+)
 from syncengine.document.setting_types import (
     USE_REFERENCE,
     Reference,
@@ -44,19 +54,23 @@ _SECRET_HEADER = re.compile(r"authorization|cookie|token|secret|password|api-?ke
 _FLAGS = {"true": True, "false": False}
 
 
-def written(name: str) -> Reader:
-    """Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
-    text = prose(name)
+def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
+    """The text that another reader reads, and where it stands."""
 
-    def read(node: Node, findings: Collector) -> Any:
-        value = text(node, findings)
-        if value is INVALID:
-            return INVALID
-        if not value.strip():
-            return findings.error("empty-value", node, f"{called(name)} must not be empty")
-        return Written(value, *place(node))
+    def placed(name: str) -> Reader:
+        text = make(name)
 
-    return read
+        def read(node: Node, findings: Collector) -> Any:
+            value = text(node, findings)
+            return INVALID if value is INVALID else Written(value, *place(node))
+
+        return read
+
+    return placed
+
+
+written = with_place(tested(prose, says_something, "empty-value", "must not be empty"))
+"""Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
 
 
 def json_template(name: str) -> Reader:
@@ -133,45 +147,13 @@ def headers(name: str) -> Reader:
 
 def statuses(name: str) -> Reader:
     """HTTP statuses that are errors."""
-    one = whole_number(400, 599)(f"an item of {name}")
-
-    def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Sequence):
-            return refused(node, findings, name, "a list of HTTP statuses", empty="[]")
-        found = tuple(one(item, findings) for item in node.items)
-        return INVALID if INVALID in found else found
-
-    return read
+    return list_reader(name, whole_number(400, 599)(f"an item of {name}"), "a list of HTTP statuses")
 
 
-def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
-    """The text that another reader reads, and where it stands."""
-
-    def placed(name: str) -> Reader:
-        text = make(name)
-
-        def read(node: Node, findings: Collector) -> Any:
-            value = text(node, findings)
-            return INVALID if value is INVALID else Written(value, *place(node))
-
-        return read
-
-    return placed
-
-
-def plain_name(name: str) -> Reader:
-    """A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
-    text = identity(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        value = text(node, findings)
-        if value is INVALID:
-            return INVALID
-        if _SINK_NAME.fullmatch(value):
-            return Written(value, *place(node))
-        return findings.error("bad-value", node, f"{called(name)} must be letters, digits, `-`, `_` or `.`, at most 63")
-
-    return read
+plain_name = with_place(
+    tested(identity, _SINK_NAME.fullmatch, "bad-value", "must be letters, digits, `-`, `_` or `.`, at most 63")
+)
+"""A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
 
 
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
@@ -237,7 +219,7 @@ Statuses = Annotated[
     JsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
 ]
 SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})]
-_PATH = parsed(filled_path, "a path")
+file_path = parsed(filled_path, "a path")
 _FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
-File = Annotated[str, Reads(_PATH), _FILLED]
-WrittenFile = Annotated[Written, Reads(with_place(_PATH)), _FILLED]
+File = Annotated[str, Reads(file_path), _FILLED]
+WrittenFile = Annotated[Written, Reads(with_place(file_path)), _FILLED]

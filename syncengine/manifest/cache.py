@@ -26,14 +26,13 @@ from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.read_file import ReadFile, reading_of
 from syncengine.project import folder as own_folder
 from syncengine.project import git
+from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
 FORMAT = 8
 """Of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
-BESIDE = ("", "-journal", "-wal", "-shm")
-"""What SQLite reads with a database, and the database."""
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS entry (digest TEXT PRIMARY KEY, reading BLOB, names BLOB, words BLOB, parts BLOB)"

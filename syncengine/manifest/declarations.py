@@ -53,45 +53,25 @@ class DefaultValues:
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Declarations:
-    """All documents of one file. `whole`: no category is lost, as where its identity cannot be read."""
-
-    file: str
-    resources: tuple[Declared, ...]
-    removed: tuple[Removed, ...]
-    defaults: DefaultValues
-    findings: Collector
-    whole: bool
-    generate: tuple[MappingNode, ...] = ()
-
-
 def declarations(documents: Documents, findings: Collector) -> Declarations:
     """What the documents of one file declare."""
-    reading = _Reading(findings)
+    found = Declarations(findings)
     for root in documents.roots:
-        reading.document(root)
-    return Declarations(
-        file=findings.file,
-        resources=tuple(reading.resources),
-        removed=tuple(reading.removed),
-        defaults=reading.default_values(),
-        findings=findings,
-        whole=documents.whole and reading.whole,
-        generate=tuple(reading.generate),
-    )
+        found.document(root)
+    found.whole = documents.whole and found.whole
+    return found
 
 
 def default_values(node: Node, findings: Collector) -> DefaultValues:
     """A `defaults` mapping that stands in the project file."""
-    reading = _Reading(findings)
-    reading.defaults("defaults", node)
-    return reading.default_values()
+    found = Declarations(findings)
+    found.defaults_section("defaults", node)
+    return found.defaults
 
 
 def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
     """One resource, read field by field."""
-    return _Reading(findings)._resource(kind, node)
+    return Declarations(findings).resource(kind, node)
 
 
 def merged(under: Values, over: Values) -> dict[str, Any]:
@@ -105,7 +85,9 @@ def merged(under: Values, over: Values) -> dict[str, Any]:
     return result
 
 
-class _Reading:
+class Declarations:
+    """All documents of one file. `whole`: no category is lost, as where its identity cannot be read."""
+
     __slots__ = ("findings", "generate", "nodes", "removed", "resources", "values", "whole")
 
     def __init__(self, findings: Collector) -> None:
@@ -141,11 +123,12 @@ class _Reading:
     def resource_section(self, name: str, value: Node) -> None:
         kind = SECTIONS[name]
         for node in self._items(name, value):
-            declared = self._resource(kind, node)
+            declared = self.resource(kind, node)
             self.whole = self.whole and (declared.key is not None or kind is not Kind.CATEGORY)
             self.resources.append(declared)
 
-    def _resource(self, kind: Kind, node: MappingNode) -> Declared:
+    def resource(self, kind: Kind, node: MappingNode) -> Declared:
+        """One of them, read field by field."""
         findings, table = self.findings, RESOURCE_TABLES[kind]
         before = len(findings.found)
         values = table.read(node, findings)
@@ -187,7 +170,7 @@ class _Reading:
                 refused(item, self.findings, f"an item of {name}", "a mapping of fields", empty="")
         return [item for item in value.items if isinstance(item, MappingNode)]
 
-    def defaults(self, name: str, value: Node) -> None:
+    def defaults_section(self, name: str, value: Node) -> None:
         if not isinstance(value, MappingNode):
             refused(value, self.findings, name, "a mapping of sections", empty="{}")
             return
@@ -200,7 +183,8 @@ class _Reading:
             else:
                 refused(entry, self.findings, f"{name}.{key.text}", "a mapping of fields", empty="{}")
 
-    def default_values(self) -> DefaultValues:
+    @property
+    def defaults(self) -> DefaultValues:
         nodes = {kind: tuple(found) for kind, found in self.nodes.items()}
         return DefaultValues(self.values, nodes, self.findings.file)
 
@@ -232,9 +216,9 @@ def _hint(name: str) -> str:
 
 _WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
 """Sections that declare none, so that none is lost with what is wrong in them."""
-_SECTION_READERS: dict[str, Callable[[_Reading, str, Node], None]] = {
-    **dict.fromkeys(SECTIONS, _Reading.resource_section),
-    "removed": _Reading.removed_section,
-    "generate": _Reading.generate_section,
-    "defaults": _Reading.defaults,
+_SECTION_READERS: dict[str, Callable[[Declarations, str, Node], None]] = {
+    **dict.fromkeys(SECTIONS, Declarations.resource_section),
+    "removed": Declarations.removed_section,
+    "generate": Declarations.generate_section,
+    "defaults": Declarations.defaults_section,
 }

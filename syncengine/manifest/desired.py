@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from syncengine.document.diagnostics import MANY, Collector, in_order, nearest
+from syncengine.document.diagnostics import MANY, SUGGESTIONS, Collector, in_order, nearest
 from syncengine.document.gc_pause import no_collection
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
@@ -38,9 +38,6 @@ from syncengine.project.model import Project
 from syncengine.project.schema import Level
 from syncengine.resource import Key, Kind, Removed, Resource, Source
 from syncengine.resource import Row as RowOfData
-
-SUGGESTIONS = 25
-"""Unknown categories for which a similar one is looked for; each costs a comparison with all."""
 
 
 class Desired(Struct, frozen=True):

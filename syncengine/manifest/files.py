@@ -66,23 +66,17 @@ class ManifestFile:
             return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    files: tuple[ManifestFile, ...]
-    problems: tuple[Diagnostic, ...] = ()
-
-
 def find(
     paths: Sequence[Path], root: Path, given: LoadContext | None = None, secrets: Collection[Path] = frozenset()
-) -> Found:
+) -> Search:
     """The manifests at and below `paths`, of a project in the folder `root` (docs/formats.md §2).
 
     What holds `secrets` is none: what a manifest says is shown.
     """
-    search = _Search(root, given, frozenset(map(str, secrets)))
+    search = Search(root, given, frozenset(map(str, secrets)))
     for path in paths:
         search.start(path)
-    return Found(tuple(search.files), tuple(search.problems))
+    return search
 
 
 class _Entry(NamedTuple):
@@ -107,8 +101,11 @@ class _Entry(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Search:
-    """One search. `met` are the real paths seen, `names` the folders' names as people see them."""
+class Search:
+    """One search, and the `files` and `problems` that it found.
+
+    `met` are the real paths seen, `names` the folders' names as people see them.
+    """
 
     root: Path
     given: LoadContext | None = None

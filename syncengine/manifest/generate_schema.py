@@ -13,7 +13,7 @@ from syncengine.document.field_types import Flag, Identity, Reads, scalar_schema
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import unexamined
 from syncengine.document.nodes import Mapping, Node, Sequence
-from syncengine.document.scalar_readers import identity, refused, whole_number
+from syncengine.document.scalar_readers import identity, list_reader, tested, whole_number
 from syncengine.document.setting_types import parsed
 from syncengine.document.template_types import Condition, Params, Template, one_of, one_of_schema
 from syncengine.manifest import encodings
@@ -38,21 +38,18 @@ def _name(text: str) -> str | None:
     return text if _NAME.fullmatch(text) else None
 
 
-def _row_name(name: str) -> Any:
-    """A name that means nothing else to a template."""
-    read_one = parsed(_name, "a name of letters, digits and _, a letter first")(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        value = read_one(node, findings)
-        if value in LANGUAGE:
-            return findings.error("bad-value", node, f"`{name}` must not be `{value}`: it is a word of templates")
-        if value in NAMED_ALREADY:
-            return findings.error("bad-value", node, f"`{name}` must not be `{value}`, which templates have already")
-        return value
-
-    return read
-
-
+_row_name = tested(
+    tested(
+        parsed(_name, "a name of letters, digits and _, a letter first"),
+        lambda name: name not in LANGUAGE,
+        "bad-value",
+        lambda name: f"must not be `{name}`: it is a word of templates",
+    ),
+    lambda name: name not in NAMED_ALREADY,
+    "bad-value",
+    lambda name: f"must not be `{name}`, which templates have already",
+)
+"""A name that means nothing else to a template."""
 OF_CSV = ("delimiter", "columns")
 OF_FILES = ("encoding",)
 OF_NO_FILE = frozenset({"sql", "http"})
@@ -77,31 +74,13 @@ def _for_each(name: str) -> Any:
     return read
 
 
-def _delimiter_reader(name: str) -> Any:
-    """One character; a tab and a blank are visible where they are quoted."""
-    read_one = parsed(_delimiter, "one character, or `tab`")(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        return read_one(node, findings)
-
-    return read
-
-
-def _unique(name: str) -> Any:
-    """A list of names, each of them once."""
-    one = identity(f"an item of {name}")
-
-    def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Sequence):
-            return refused(node, findings, name, "a list of columns", empty="")
-        found = [one(item, findings) for item in node.items]
-        if INVALID in found:
-            return INVALID
-        if not found or len(set(found)) < len(found):
-            return findings.error("bad-value", node, f"`{name}` must name each column once")
-        return tuple(found)
-
-    return read
+_unique = tested(
+    lambda name: list_reader(name, identity(f"an item of {name}"), "a list of columns", empty=""),
+    lambda found: 0 < len(found) == len(set(found)),
+    "bad-value",
+    "must name each column once",
+)
+"""A list of names, each of them once."""
 
 
 def _one_or_more(name: str) -> Any:
@@ -121,7 +100,11 @@ _COLUMN = scalar_schema(r"^\S(.*\S)?$")
 _COLUMNS: dict[str, Any] = {"type": "array", "items": _COLUMN, "minItems": 1, "uniqueItems": True}
 File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
-Delimiter = Annotated[str, Reads(_delimiter_reader), JsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'})]
+Delimiter = Annotated[
+    str,
+    Reads(parsed(_delimiter, "one character, or `tab`")),
+    JsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'}),
+]
 Encoding = Annotated[str, Reads(encodings.encoding), JsonSchema(encodings.SCHEMA)]
 RowName = Annotated[
     str,

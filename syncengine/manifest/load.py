@@ -22,7 +22,7 @@ from syncengine.manifest.read_file import NO_DEFAULTS, ReadFile, Reading, read_f
 
 MUCH = 1_000_000
 """Bytes from which on more processes are worth their start."""
-AT_ONCE = 4
+FILES_AT_ONCE = 4
 """Files that a process is given at a time."""
 _STOPPING = frozenset({signal.SIGINT, signal.SIGTERM})
 KEPT_AT_ONCE = 32
@@ -157,8 +157,9 @@ def _in_processes(
     with ProcessPoolExecutor(processes, mp_context=get_context("fork"), initializer=_stopped.listen) as pool:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)  # until a new process has its own handlers
         try:
-            read = partial(_read_here, defaults=_without_nodes(defaults))
-            found = pool.map(read, files, former, chunksize=AT_ONCE)
+            # Marks of nodes belong to the parser of this process.
+            read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
+            found = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
@@ -188,8 +189,3 @@ class _Stopped:
 
 
 _stopped = _Stopped()
-
-
-def _without_nodes(defaults: DefaultValues) -> DefaultValues:
-    """What another process needs of them: marks of nodes belong to the parser of this one."""
-    return DefaultValues(defaults.values, {}, defaults.file)

@@ -182,7 +182,7 @@ def _in_full(
     return Reading(
         file=file,
         resources=resources,
-        removed=declared.removed,
+        removed=tuple(declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
         whole=declared.whole and made.whole,
@@ -199,17 +199,12 @@ def _generated(
     findings: Collector,
     former: Reading | None,
 ) -> Generated:
-    from syncengine.manifest.generate.blocks import (  # templates and sources cost more than most manifests
-        Before,
-        generated,
-    )
+    from syncengine.manifest.generate.blocks import generated  # templates and sources cost more than most manifests
 
     given = given or LoadContext()
     besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
-    before = Before(
-        sha256_of(repr((__version__, data, *besides))), formers(former.resources, former.rows) if former else {}
-    )
-    return generated(list(declared.generate), given, under, findings, before)
+    known = formers(former.resources, former.rows) if former else {}
+    return generated(declared.generate, given, under, findings, sha256_of(repr((__version__, data, *besides))), known)
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:

@@ -126,6 +126,9 @@ MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYP
 SECTIONS = {"tagCategories": Kind.CATEGORY, "activityTypes": Kind.ACTIVITY_TYPE, "tags": Kind.TAG}
 IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
 TITLES = {Kind.CATEGORY: "a tag category", Kind.ACTIVITY_TYPE: "an activity type", Kind.TAG: "a tag"}
+INSTANTS = frozenset({"createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
+NOT_TEXT = INSTANTS | {"protect", "excludeTagNameKeyword", "enableIfNew", "reenableIfArchived"}
+"""Flags and instants, which are not read from quoted text."""
 NEVER_DEFAULTS = frozenset({"previously"})
 """Besides the identity: fields that make sense for one resource only."""
 NEVER_FIELDS = frozenset({"keywords", "metadata", "protect", "previously"})

@@ -18,7 +18,7 @@ from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
 from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff
-from syncengine.plan.gate import Earlier, Gate, Loss, SourceLoss, SweepRisk, gate
+from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
@@ -64,11 +64,12 @@ def plan(
             recorded,
             options.limits,
             desired.resources,
-            sweep=risk_of(planned.sweep),
+            sweep=planned.sweep,
             team=basis.team,
             lineage=basis.lineage,
             totals_of_all=totals,
-            sources=_shrunk_sources(desired, basis),
+            sources=desired.sources,
+            had=basis.sources,
             recent=recent,
         ),
         diagnostics=diagnostics,
@@ -146,20 +147,6 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
 def _sweeps_anyway(found: Diff, options: Options) -> bool:
     touched = any(is_type(difference.change.key) for difference in found.differences)
     return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
-
-
-def _shrunk_sources(desired: Desired, basis: Basis) -> list[SourceLoss]:
-    """Sources that have fewer rows than when they were applied last."""
-    rows = {use.identity: use for use in desired.sources}
-    return [
-        SourceLoss(use.name, before - use.rows, before)
-        for identity, use in rows.items()
-        if (before := basis.sources.get(identity, 0)) > use.rows
-    ]
-
-
-def risk_of(sweep: Sweep | None) -> SweepRisk | None:
-    return None if sweep is None else SweepRisk(first=sweep.first, empty=not sweep.uploads)
 
 
 def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from syncengine.document.diagnostics import suggestion
-from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.document.diagnostics import SUGGESTIONS, suggestion
+from syncengine.errors import Diagnostic, Severity
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.likely_renames import likely_renames
-from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status
+from syncengine.resource import Key, Kind, Recorded, Removed, Resource, Status, found_at
 
 RENAME_SUSPECTED = "rename-suspected"
 NOTHING_SELECTED = "nothing-selected"
@@ -17,8 +17,6 @@ REMOVED_UNKNOWN = "removed-unknown"
 LINTS = frozenset({RENAME_SUSPECTED, NOTHING_SELECTED, REMOVED_UNKNOWN})
 """The lints of planning; the project file may set each off, or make it an error."""
 
-SUGGESTIONS = 25
-"""Lines for which a similar name is looked for; each costs a comparison with all."""
 NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
@@ -43,25 +41,25 @@ def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
     if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
         gone = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
         message = f"this activity type {gone}: `reenableIfArchived: true` brings it back"
-        yield _found(resource, "deleted-activity-type", message)
+        yield found_at(resource.source, resource.key, "deleted-activity-type", message)
 
 
 def _unsaid_visibility(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
     was_private = may_be_held(row) and row.body.fields.get("visibility") == "PRIVATE"
     if was_private and "visibility" not in resource.body.fields:
         message = "this tag was PRIVATE and no longer says so: write `visibility: PRIVATE` or `visibility: PUBLIC`"
-        yield _found(resource, "visibility-dropped", message)
+        yield found_at(resource.source, resource.key, "visibility-dropped", message)
 
 
 def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[str, Key]) -> Iterator[Diagnostic]:
     fields = resource.body.fields
     if (going := going_ids.get(str(fields.get("tagCategoryId", "")))) is not None:
         message = f"tagCategoryId {fields['tagCategoryId']} is {going}, which this plan would delete"
-        yield _found(resource, "category-removed", message)
+        yield found_at(resource.source, resource.key, "category-removed", message)
     code = fields.get("defaultActivityTypeCode")
     if isinstance(code, str) and Key(Kind.ACTIVITY_TYPE, code) in aim.leaving:
         message = f"defaultActivityTypeCode {code} is an activity type that this plan would delete"
-        yield _found(resource, "activity-type-removed", message)
+        yield found_at(resource.source, resource.key, "activity-type-removed", message)
 
 
 def suspicions(
@@ -73,7 +71,7 @@ def suspicions(
         coming = {key: wanted.body for key, wanted in aim.wanted.items() if key not in recorded}
         for new, old, alike in likely_renames(going, coming):
             message = f"{alike} {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
-            yield _found(aim.wanted[new], RENAME_SUSPECTED, message, Severity.WARNING)
+            yield found_at(aim.wanted[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
     yield from _unknown_lines(removed, recorded)
 
 
@@ -84,24 +82,4 @@ def _unknown_lines(removed: Mapping[Key, Removed], recorded: Mapping[Key, Record
     for number, line in enumerate(unknown if known else ()):
         hint = suggestion(line.key.name, known) if number < SUGGESTIONS else ""
         message = f"{line.key} leaves here, but the state knows no such tag{hint}"
-        yield Diagnostic(
-            severity=Severity.WARNING,
-            code=REMOVED_UNKNOWN,
-            message=message,
-            file=line.source.file,
-            line=line.source.line,
-            address=str(line.key),
-        )
-
-
-def _found(resource: Resource, code: str, message: str, severity: Severity = Severity.ERROR) -> Diagnostic:
-    source = resource.source
-    return Diagnostic(
-        severity=severity,
-        code=code,
-        message=with_row(message, source.data),
-        file=source.file,
-        line=source.line,
-        address=str(resource.key),
-        data=source.data,
-    )
+        yield found_at(line.source, line.key, REMOVED_UNKNOWN, message, Severity.WARNING)

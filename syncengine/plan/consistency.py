@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
-from syncengine.plan.build import derived, reasserted, risk_of
+from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
 from syncengine.plan.diff import Diff
 from syncengine.plan.gate import SAYS, Gate, approval_of, gate, losses_in
@@ -134,11 +134,10 @@ def _compare_gates(plan: Plan, found: Diff, now: Present) -> None:
 
 
 def _gate_today(plan: Plan, found: Diff, now: Present) -> Gate:
-    sweep, losses = risk_of(plan.sweep), losses_in(found.differences)
-    if not losses and sweep is None:
+    if not losses_in(found.differences) and plan.sweep is None:
         return Gate()
-    basis = plan.basis
-    return gate(found.differences, now.estate(), now.limits, None, sweep=sweep, team=basis.team, lineage=basis.lineage)
+    basis, changes = plan.basis, found.differences
+    return gate(changes, now.estate(), now.limits, None, sweep=plan.sweep, team=basis.team, lineage=basis.lineage)
 
 
 def _told(reason: str) -> str:

@@ -133,24 +133,18 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
     unchanged = 0
     for key, resource in aim.wanted.items():
         row = standing(key, recorded, aim.renames)
-        found = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
-        notes += found.notes
-        if found.change is not None:
-            differences.append(Difference(found.change, row or recorded.get(key), resource))
+        change, record, said = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
+        notes += said
+        if change is not None:
+            differences.append(Difference(change, row or recorded.get(key), resource))
         else:
             unchanged += 1
-        if found.record is not None:
-            records.append(found.record)
+        if record is not None:
+            records.append(record)
     differences += [_departure(leaving) for leaving in aim.leaving.values()]
     records += [record for leaving in aim.leaving.values() if (record := _departure_record(leaving))]
     records += _members_renamed(recorded, aim)
     return Diff(tuple(differences), tuple(records), tuple(notes), unchanged)
-
-
-class _Found(Struct, frozen=True, gc=False):
-    change: Change | None
-    record: Effect | None
-    notes: tuple[Note, ...] = ()
 
 
 def is_new(row: Recorded | None) -> bool:
@@ -158,17 +152,19 @@ def is_new(row: Recorded | None) -> bool:
     return row is None or not row.confirmed or not may_be_held(row)
 
 
-def _compare(row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]) -> _Found:
+def _compare(
+    row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]
+) -> tuple[Change | None, Effect | None, Iterable[Note]]:
     """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
     if row is None and own is None and resource.key.kind is Kind.TAG:
-        return _Found(_first(resource, formers), None)
+        return _first(resource, formers), None, ()
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
-    notes = tuple(_field_notes(resource, fields, is_new(row) and not _revives(own, resource)))
+    notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
     unsent = [f for f in fields if f.effect is not FieldEffect.APPLIES]
     recordable = row is not None and own is not None and may_be_held(own)
     record = _record(own, resource, [*unsent, *unsaid]) if own is not None and recordable else None
-    return _Found(change, record, notes)
+    return change, record, notes
 
 
 def _first(resource: Resource, formers: Sequence[Key]) -> Change:

@@ -6,14 +6,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from syncengine.document.digest import sha256_of
+from syncengine.manifest.sources.records import SourceUse
 from syncengine.plan.aim import may_be_held
 from syncengine.plan.diff import Action, Change, Difference
 from syncengine.plan.provenance import origins, template_of
+from syncengine.plan.sweep import Sweep
 from syncengine.project.schema import Limit
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 
@@ -52,23 +55,6 @@ class Gate(Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class SweepRisk:
-    """What makes a sweep ask: it is the `first` of its state, or it uploads nothing (docs/planning.md 3.4, 3.6)."""
-
-    first: bool
-    empty: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLoss:
-    """Rows of a source that are gone since it was applied last."""
-
-    source: str
-    gone: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class Loss:
     """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
 
@@ -102,6 +88,7 @@ LEFT = frozenset({Status.RELEASED, Status.RETIRED})
 """Rows that stay for ever: were they counted, an old estate could lose all that is left of it unasked."""
 
 SWEPT = "everything that this project does not know"
+NO_ROWS: Mapping[str, int] = MappingProxyType({})
 
 
 def gate(
@@ -110,16 +97,18 @@ def gate(
     limits: Mapping[str, Limit],
     desired: Mapping[Key, Resource] | None,
     *,
-    sweep: SweepRisk | None,
+    sweep: Sweep | None,
     team: str | None,
     lineage: str,
     totals_of_all: Callable[[], Mapping[str, int]] | None = None,
-    sources: Iterable[SourceLoss] = (),
+    sources: Iterable[SourceUse] = (),
+    had: Mapping[str, int] = NO_ROWS,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Gate:
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
-    Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are.
+    Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
+    they `had` so many rows when they were applied last, by their identity.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`). `desired` None: which
     template made what is unknown today, and only shares of whole sources are judged. `recent`: what earlier
     runs took below the gate, which counts in.
@@ -130,25 +119,34 @@ def gate(
     totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
     counts = Counter(loss.of for loss in losses)
     before = _before(recent(), losses)
-    shares = [_Share(of, count, totals[of], before[of]) for of, count in counts.items()]
-    reasons = [share.reason(limits) for share in shares if share.trips(limits)]
+    reasons = [
+        reason for of, count in counts.items() if (reason := _too_much(of, count, totals[of], before[of], limits))
+    ]
     if totals_of_all is None:
         renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
         of_resources = list(shrunk([loss for loss in losses if loss.key not in renamed], recorded, desired))
         told = {source for source, _ in of_resources}
         reasons += [reason for _, reason in of_resources]
         reasons += [
-            f"{each.source} shrank: {each.gone:,} of {each.total:,} rows are gone (limit {SHRINKS})"
-            for each in sources
-            if SHRINKS.is_exceeded(each.gone, each.total) and each.source not in told
+            f"{name} shrank: {gone:,} of {total:,} rows are gone (limit {SHRINKS})"
+            for name, gone, total in _fewer_rows(sources, had)
+            if SHRINKS.is_exceeded(gone, total) and name not in told
         ]
+    # docs/planning.md 3.4 and 3.6
     if sweep is not None and sweep.first:
         reasons.append(f"first sweep of this state: it deletes {SWEPT} among the team's activity types")
-    if sweep is not None and sweep.empty:
+    if sweep is not None and not sweep.uploads:
         reasons.append("the sweep uploads nothing: it deletes every activity type of the team")
     if not reasons:
         return Gate()
     return Gate(True, tuple(reasons), approval_of(losses, sweeps=sweep is not None, team=team, lineage=lineage))
+
+
+def _fewer_rows(sources: Iterable[SourceUse], had: Mapping[str, int]) -> Iterator[tuple[str, int, int]]:
+    """Sources that have fewer rows than when they were applied last: how many are gone, and of how many."""
+    for identity, use in {use.identity: use for use in sources}.items():
+        if (before := had.get(identity, 0)) > use.rows:
+            yield use.name, before - use.rows, before
 
 
 SHRINKS = Limit(percent=25)
@@ -249,34 +247,19 @@ def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdi
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """How many of `total` things go now, and which went before without an approval."""
+def _too_much(of: str, now: int, there: int, before: Sequence[Earlier], limits: Mapping[str, Limit]) -> str | None:
+    """Why the share of one thing asks, if it does: so many go `now` of those that are `there`, others went `before`."""
+    count, total = now + len(before), there + sum(not each.counted for each in before)
+    if of not in ALWAYS_ASKS and now < there and not limits[of].is_exceeded(count, total):
+        return None
+    return f"{count} of {total} {SAYS[of]}{_earlier(before)} (limit {0 if of in ALWAYS_ASKS else limits[of]})"
 
-    of: str
-    count: int
-    total: int
-    before: Sequence[Earlier]
 
-    def trips(self, limits: Mapping[str, Limit]) -> bool:
-        if self.of in ALWAYS_ASKS or self.count >= self.total:
-            return True
-        return limits[self.of].is_exceeded(*self._with_earlier())
-
-    def reason(self, limits: Mapping[str, Limit]) -> str:
-        count, total = self._with_earlier()
-        limit = "0" if self.of in ALWAYS_ASKS else limits[self.of]
-        return f"{count} of {total} {SAYS[self.of]}{self._earlier()} (limit {limit})"
-
-    def _with_earlier(self) -> tuple[int, int]:
-        """What went before was there before."""
-        return self.count + len(self.before), self.total + sum(not each.counted for each in self.before)
-
-    def _earlier(self) -> str:
-        if not self.before:
-            return ""
-        first = datetime.fromtimestamp(min(each.at for each in self.before), UTC)
-        return f", {len(self.before)} of them in runs since {first:%Y-%m-%d %H:%M} UTC"
+def _earlier(before: Sequence[Earlier]) -> str:
+    if not before:
+        return ""
+    first = datetime.fromtimestamp(min(each.at for each in before), UTC)
+    return f", {len(before)} of them in runs since {first:%Y-%m-%d %H:%M} UTC"
 
 
 def approval_of(losses: Iterable[Loss], *, sweeps: bool, team: str | None, lineage: str) -> str:

@@ -9,12 +9,12 @@ files and the cache; the judgement is pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import in_order
-from syncengine.errors import Diagnostic, Severity
+from syncengine.errors import Severity
 from syncengine.manifest.cache import ManifestCache, Settled
 from syncengine.manifest.desired import Desired, ManifestSet
 from syncengine.manifest.load import read_one
@@ -26,7 +26,8 @@ from syncengine.plan.gate import SHRINKS, Earlier, Gate, Loss
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.provenance import template_of
 from syncengine.project.load import levelled
-from syncengine.resource import Key, Kind, Recorded, Resource
+from syncengine.resource import Key, Kind, Resource
+from syncengine.state.info import StateReader
 
 MOST = 0.1
 """Share of the files beyond which the whole is looked at."""
@@ -34,32 +35,19 @@ FEW = 50
 """Changed files that are always few."""
 
 
-class Rows(Protocol):
-    """The recorded rows, as far as they are asked for."""
-
-    def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
-
-
-class IncrementalPlan(NamedTuple):
-    """The plan, and what is settled once it is applied."""
-
-    plan: Plan
-    settled: Settled
-
-
 def plan_since(
     settled: Settled,
     manifests: ManifestSet,
     digests: Sequence[str],
     cache: ManifestCache,
-    rows: Rows,
+    rows: StateReader,
     how: tuple[Options, Basis],
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
-) -> IncrementalPlan | None:
-    """Plan what changed in the files since `settled`; `digests` are their SHA-256, `totals` count the recorded rows.
+) -> tuple[Plan, Settled] | None:
+    """Plan what changed in the files since `settled`, and say what is settled once that is applied.
 
-    `recent`: as the gate takes it.
+    `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent`: as the gate takes it.
     """
     entries = cache.entries(manifests.files, digests)
     names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
@@ -68,7 +56,7 @@ def plan_since(
     if settled.shares and not _stand_as_before(settled.files, entries):
         return None
     if not names and not gone:
-        return IncrementalPlan(_nothing(settled, basis), settled)
+        return _nothing(settled, basis), settled
     if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
         return None
     before = list(_read_before(settled, {*names, *gone}, cache))
@@ -85,50 +73,25 @@ def plan_since(
     found = levelled((d for read in after for d in read.reading.found), manifests.levels)
     if any(d.severity is Severity.ERROR for d in found):
         return None
-    change = _Change(window, entries, tuple(in_order([*kept, *found])), _rows_of_sources(after))
-    return _planned(settled, change, rows.get(window.keys), how, totals, recent)
-
-
-class _Change(NamedTuple):
-    """What is another now: resources, the digests of all files, what is found in all, and the rows of sources."""
-
-    window: ChangedTags
-    entries: Mapping[str, str]
-    diagnostics: tuple[Diagnostic, ...]
-    sources: Mapping[str, int]
-
-
-def _planned(
-    settled: Settled,
-    change: _Change,
-    recorded: Mapping[Key, Recorded],
-    how: tuple[Options, Basis],
-    totals: Callable[[], Mapping[str, int]],
-    recent: Callable[[], Mapping[Loss, Earlier]],
-) -> IncrementalPlan:
-    """The plan of the change, told as one of everything."""
-    window, diagnostics = change.window, change.diagnostics
-    wanted = Desired(window.wanted, {}, diagnostics)
-    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
-    sources = {**settled.sources, **change.sources}
-    unchanged = settled.desired - window.known + planned.summary.unchanged
-    return IncrementalPlan(
-        replace(
-            planned,
-            summary=replace(planned.summary, unchanged=unchanged),
-            sources=sources,
-            is_whole=True,
-        ),
-        replace(
-            settled,
-            files=change.entries,
-            desired=settled.desired + len(window.wanted) - window.known,
-            diagnostics=diagnostics,
-            sources=sources,
-            generation=None,
-            totals=None,
-        ),
+    now = replace(
+        settled,
+        files=entries,
+        desired=settled.desired + len(window.wanted) - window.known,
+        diagnostics=tuple(in_order([*kept, *found])),
+        sources={**settled.sources, **_rows_of_sources(after)},
+        generation=None,
+        totals=None,
     )
+    recorded = rows.get(window.keys)
+    wanted = Desired(window.wanted, {}, now.diagnostics)
+    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
+    return _as_whole(planned, now, others=now.desired - len(window.wanted)), now
+
+
+def _as_whole(planned: Plan, now: Settled, others: int) -> Plan:
+    """The plan of the change, told as one of everything; the `others` are as they should be."""
+    summary = replace(planned.summary, unchanged=others + planned.summary.unchanged)
+    return replace(planned, summary=summary, sources=now.sources, is_whole=True)
 
 
 def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
@@ -137,19 +100,8 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 
 def _nothing(settled: Settled, basis: Basis) -> Plan:
-    summary = Summary(unchanged=settled.desired)
-    return Plan(
-        basis,
-        summary,
-        Gate(),
-        None,
-        (),
-        (),
-        (),
-        diagnostics=settled.diagnostics,
-        sources=settled.sources,
-        is_whole=True,
-    )
+    empty = Plan(basis, Summary(), Gate(), None, (), (), (), diagnostics=settled.diagnostics)
+    return _as_whole(empty, settled, others=settled.desired)
 
 
 def _read_after(

@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 from syncengine.document.text import folded
 from syncengine.resource import Body, Key, Kind
@@ -18,32 +17,27 @@ from syncengine.resource import Body, Key, Kind
 MOST_PAIRS = 1_000
 """Names with the same digits that are compared one by one."""
 ALIKE = 0.85
-_MARKS = re.compile(r"[\W_]+")
+_BETWEEN = re.compile(r"[\W_]+")
 _NO_DIGITS = re.compile(r"\D+")
 
 Named = tuple[Key, Body]
 Evidence = Callable[[Key, Body], object]
 
 
-class Likely(NamedTuple):
-    """Resources that come and go, and the words that stand before the old one: `same description as`."""
+def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[tuple[Key, Key, str]]:
+    """What comes, what goes and the words between them (`same description as`), by the strongest evidence.
 
-    new: Key
-    old: Key
-    alike: str
-
-
-def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[Likely]:
-    """Each of the resources at most once, by the strongest evidence."""
+    Each of the resources at most once.
+    """
     for kind, tests in EVIDENCE.items():
         olds = {key: body for key, body in going.items() if key.kind is kind}
         news = {key: body for key, body in coming.items() if key.kind is kind}
         for said, evidence in tests:
             for new, old in _alone(olds.items(), news.items(), evidence):
                 del olds[old], news[new]
-                yield Likely(new, old, said)
+                yield new, old, said
         for new, old in _spelt_alike(olds, news):
-            yield Likely(new, old, "a name like that of")
+            yield new, old, "a name like that of"
 
 
 def _alone(olds: Iterable[Named], news: Iterable[Named], evidence: Evidence) -> list[tuple[Key, Key]]:
@@ -86,7 +80,7 @@ def _are_alike(one: str, other: str) -> bool:
 
 
 def _spelling(key: Key, body: Body) -> str:
-    return _MARKS.sub("", folded(key.name))
+    return _BETWEEN.sub("", folded(key.name))
 
 
 def _external_id(key: Key, body: Body) -> object:

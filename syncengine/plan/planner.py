@@ -26,7 +26,7 @@ from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
 from syncengine.plan.gate import Approval, Earlier, Loss, counted
-from syncengine.plan.incremental import IncrementalPlan, plan_since
+from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
 from syncengine.plan.request import PlanRequest, Runtime
@@ -188,7 +188,7 @@ class _Remembering:
     def plan(self, facts: Facts, request: PlanRequest) -> Plan:
         digests = None if self.found.wanted else digests_of(self.found.manifests.files, self.cache)
         since = self.short_way(facts, request, digests) or self._long_way(digests)
-        return self._remembered(self._name, since, facts) if self._is_plain(request) else since.plan
+        return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
 
     @property
     def _name(self) -> str:
@@ -198,21 +198,23 @@ class _Remembering:
     def _is_plain(self, request: PlanRequest) -> bool:
         return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
 
-    def short_way(self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None) -> IncrementalPlan | None:
+    def short_way(
+        self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
+    ) -> tuple[Plan, Settled] | None:
         """The plan of what changed since the settled one; None where there is none, or that is not enough."""
         settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
         if settled is None or digests is None or settled.generation != facts.generation:
             return None
         return self._since(self._name, settled, digests)
 
-    def _long_way(self, digests: Sequence[str] | None) -> IncrementalPlan:
+    def _long_way(self, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
         manifests = self.found.manifests
         reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
         wanted = self.found.wanted or desired(manifests, reads)
         planned = _whole(wanted, self.state, (self.options, self.basis))
-        return IncrementalPlan(planned, _settled_by(wanted, self.cache, self.options.levels))
+        return planned, _settled_by(wanted, self.cache, self.options.levels)
 
-    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> IncrementalPlan | None:
+    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> tuple[Plan, Settled] | None:
         def totals() -> Mapping[str, int]:
             if settled.totals is not None:
                 return settled.totals
@@ -225,9 +227,8 @@ class _Remembering:
             settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
         )
 
-    def _remembered(self, name: str, since: IncrementalPlan, facts: Facts) -> Plan:
+    def _remembered(self, name: str, planned: Plan, settled: Settled, facts: Facts) -> Plan:
         """Write down what is settled now, or will be once the plan is applied."""
-        planned, settled = since
         if planned.notes or any(leave.unsure for leave in planned.leaves()):
             return planned
         if any(d.code == REMOVED_UNKNOWN for d in planned.diagnostics):  # a plan of what changed does not look again

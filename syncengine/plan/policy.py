@@ -12,11 +12,23 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from syncengine.errors import Diagnostic, Severity, with_row
+from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, standing
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
-from syncengine.resource import Body, Key, Kind, Recorded, Removal, Removed, Resource, Source, Status, Value
+from syncengine.resource import (
+    Body,
+    Key,
+    Kind,
+    Recorded,
+    Removal,
+    Removed,
+    Resource,
+    Source,
+    Status,
+    Value,
+    found_at,
+)
 
 
 @dataclass(slots=True)
@@ -355,13 +367,4 @@ def _no_delete_tag(row: Recorded, statement: Removed | None) -> Diagnostic:
         "deleting tags is not in the service's specification: configure service.endpoints.deleteTag"
         " or let the tag leave as `retire` or `forget`"
     )
-    data = source.data if source else None
-    return Diagnostic(
-        severity=Severity.ERROR,
-        code="delete-unsupported",
-        message=with_row(message, data),
-        file=source.file if source else None,
-        line=source.line if source else None,
-        address=str(row.key),
-        data=data,
-    )
+    return found_at(source, row.key, "delete-unsupported", message)

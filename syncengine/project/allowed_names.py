@@ -14,7 +14,7 @@ from syncengine.document.field_types import NAMED, Identity, Reads
 from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import model_reader, shown
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.scalar_readers import Reader, flag, identity, refused
+from syncengine.document.scalar_readers import Reader, flag, identity, list_reader, tested
 from syncengine.document.text import either_case
 
 LIKE_SECRETS = (
@@ -24,14 +24,7 @@ LIKE_SECRETS = (
 """Names of variables that usually hold a secret, in any case."""
 
 
-def _only_true(name: str) -> Reader:
-    read_flag = flag(name)
-
-    def read(node: Node, findings: Collector) -> Any:
-        value = read_flag(node, findings)
-        return value if value is not False else findings.error("bad-value", node, f"`{name}` must be true, or left out")
-
-    return read
+_only_true = tested(flag, bool, "bad-value", "must be true, or left out")
 
 
 class NoSecret(Model, frozen=True):
@@ -51,11 +44,11 @@ def allowed_names(name: str) -> Reader:
             return value if value is INVALID else value.name
         return plain(node, findings)
 
+    names = list_reader(name, one, "a list of names")
+
     def read(node: Node, findings: Collector) -> Any:
-        if not isinstance(node, Sequence):
-            return refused(node, findings, name, "a list of names", empty="[]")
-        found = [one(item, findings) for item in node.items]
-        return INVALID if INVALID in found else tuple(dict.fromkeys(found))
+        found = names(node, findings)
+        return found if found is INVALID else tuple(dict.fromkeys(found))
 
     return read
 

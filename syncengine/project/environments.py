@@ -7,12 +7,14 @@ from collections.abc import Mapping as AnyMapping
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.diagnostics import Collector, suggestion
+from syncengine.document.diagnostics import INVALID, Collector, suggestion
 from syncengine.document.model import constructed
 from syncengine.document.model_reader import Table, shown
-from syncengine.document.nodes import Mapping, Node, Sequence, described, place
+from syncengine.document.nodes import Mapping, Node, RefusedNode, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
+from syncengine.document.scalar_readers import texts
 from syncengine.document.setting_types import REFERENCE_KEYS
+from syncengine.errors import Problems
 from syncengine.project.allowed_names import check_allowed
 from syncengine.project.delivery_checks import check_names
 from syncengine.project.schema import Overlay, ProjectFile
@@ -118,17 +120,40 @@ def _check_overlay(overlay: Node, findings: Collector) -> None:
         findings.error("wrong-type", overlay, f"an environment must be a mapping of settings, not {described(overlay)}")
 
 
-def _check_names(root: Node, at: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
+def _check_names(root: Node, where: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
     """That a mapping's keys are among the known; it may be absent."""
-    node: Node | None = root
-    for name in at:
-        node = node.get(name) if isinstance(node, Mapping) else None
+    node = at(root, *where)
     for key in node.keys if known and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):
             findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so that it has no place: {why}")
         elif key.text not in known:
             hint = suggestion(key.text, sorted(known))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")
+
+
+def variables_in(path: Path) -> dict[str, str]:
+    """The variables of a file of `--var-file`, YAML or JSON: texts as written, as under `variables:`.
+
+    Problems if it is not a mapping of names to texts.
+    """
+    findings = Collector(path.name)
+    try:
+        with path.open("rb") as file:
+            roots = read(file.read(MAX_BYTES + 1), findings).roots
+    except OSError as error:
+        findings.at("unreadable-file", None, None, f"the file of variables cannot be read: {error.strerror or error}")
+        roots = ()
+    found: dict[str, str] = {}
+    read_texts = texts("variables")
+    for root in roots:
+        if isinstance(root, Mapping):
+            read_here = read_texts(root, findings)
+            found |= {} if read_here is INVALID else read_here
+        elif not isinstance(root, RefusedNode):
+            findings.error("wrong-type", root, "a file of variables is a mapping of names to values")
+    if findings.found:
+        raise Problems(findings.found)
+    return found
 
 
 def merge(under: Node, over: Node) -> Node:

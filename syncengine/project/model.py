@@ -13,7 +13,7 @@ from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
 from syncengine.project.delivery_schema import PostedTimeSection, Source
 from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
-from syncengine.project.schema import Level, Limit, Ownership
+from syncengine.project.schema import EndpointOverride, Level, Limit, Ownership
 from syncengine.project.secret_places import SecretPlaces, sqlite_files
 from syncengine.resource import Removal
 
@@ -31,14 +31,6 @@ LIMITS = {
     "fields": Limit(percent=50),
 }
 """docs/planning.md 5."""
-
-
-@dataclass(frozen=True, slots=True)
-class MovedEndpoint:
-    """Where an operation is; None: at its usual place."""
-
-    path: str | None = None
-    method: str | None = None
 
 
 LANDING_SECONDS = 60.0
@@ -60,7 +52,7 @@ class Service:
     base_url: str | None = None
     api_key: Secret | None = None
     team: str | None = None
-    endpoints: Mapping[str, MovedEndpoint] = field(default_factory=dict)
+    endpoints: Mapping[str, EndpointOverride] = field(default_factory=dict)
     timeout: float = 30.0
     landing: float = LANDING_SECONDS
     concurrency: int = 8

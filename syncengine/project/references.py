@@ -42,6 +42,10 @@ def located(text: str, root: Path) -> str:
     return text if URL.match(text) else str(root / Path(text).expanduser())
 
 
+BESIDE = ("", "-journal", "-wal", "-shm")
+"""What SQLite reads with a database, and the database."""
+
+
 def sqlite_file(url: str) -> Path | None:
     """Return the file of a SQLite database, which a plain path is; None for another URL, and for no text at all."""
     scheme, colon, rest = url.partition("://")

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Mapping as AnyMapping
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
-from syncengine.document.setting_types import REFERENCE_KEYS, Reference
+from syncengine.document.model import Model
+from syncengine.document.model_reader import fields_by_type
+from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, at
+from syncengine.document.scalar_readers import Reader
+from syncengine.document.setting_types import REFERENCE_KEYS, Reference, place
+from syncengine.document.template_types import file_path
+from syncengine.project.delivery_schema import Sink
+from syncengine.project.references import BESIDE
 
+SINKS: AnyMapping[str, type[Model]] = {
+    kind: model
+    for kind, (model, _) in fields_by_type(Sink).items()
+    if isinstance(model, type) and issubclass(model, Model)
+}
+"""What sinks are made of, by the name in the file."""
 SECTIONS = ("service", "state", "sources", "postedTime")
 """Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""
 ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
@@ -29,16 +43,10 @@ def secret_places(parts: Iterable[Node]) -> SecretPlaces:
     names, files = set(ALWAYS), set[str]()
     for part in parts:
         for section in SECTIONS:
-            for kind, text in _references(_at(part, section)):
+            for kind, text in _references(at(part, section)):
                 (names if kind == "env" else files).add(text)
         files |= set(_written_by_sinks(part))
     return SecretPlaces(frozenset(names), frozenset(files), frozenset(_databases(parts)))
-
-
-def _at(node: Node | None, *names: str) -> Node | None:
-    for name in names:
-        node = node.get(name) if isinstance(node, Mapping) else None
-    return node
 
 
 def _references(root: Node | None) -> Iterator[tuple[str, str]]:
@@ -54,28 +62,36 @@ def _references(root: Node | None) -> Iterator[tuple[str, str]]:
 
 
 def _sinks(part: Node) -> list[Node]:
-    found = _at(part, "postedTime", "deliver")
+    found = at(part, "postedTime", "deliver")
     return found.items if isinstance(found, Sequence) else []
 
 
+def places_written(model: type[Model], *makers: Callable[[str], Reader]) -> list[str]:
+    """The fields of a sink's model that say where it writes: those that one of `makers` makes a reader for."""
+    return [name for name, (_, make) in fields_by_type(model).items() if make in makers]
+
+
 def _written_by_sinks(part: Node) -> Iterator[str]:
-    """`postedTime.deliver[].jsonl.path`."""
+    """Files that sinks write, as `postedTime.deliver[].jsonl.path`."""
     for sink in _sinks(part):
-        path = _at(sink, "jsonl", "path")
-        if isinstance(path, Scalar):
-            yield path.text
+        for kind, model in SINKS.items():
+            for name in places_written(model, file_path):
+                path = at(sink, kind, name)
+                if isinstance(path, Scalar):
+                    yield path.text
 
 
 def _databases(parts: Collection[Node]) -> Iterator[str | Reference]:
-    """The state, and what SQL sinks write to: by a URL of their own, or by the name of a source."""
+    """The state, and databases that sinks write to: by a URL of their own, or by the name of a source."""
+    written = [(kind, name) for kind, model in SINKS.items() for name in places_written(model, place)]
     for part in parts:
-        yield from _place(_at(part, "state"))
-        for sink in _sinks(part):
-            yield from _place(_at(sink, "sql", "url"))
-            source = _at(sink, "sql", "source")
+        yield from _place(at(part, "state"))
+        for sink, (kind, name) in product(_sinks(part), written):
+            yield from _place(at(sink, kind, name))
+            source = at(sink, kind, "source")
             if isinstance(source, Scalar):
                 for other in parts:  # any of which may say what it is
-                    yield from _place(_at(other, "sources", source.text, "sql"))
+                    yield from _place(at(other, "sources", source.text, kind))
 
 
 def _place(node: Node | None) -> Iterator[str | Reference]:
@@ -87,4 +103,4 @@ def _place(node: Node | None) -> Iterator[str | Reference]:
 
 def sqlite_files(database: Path) -> set[Path]:
     """A SQLite database, and what stands beside it while it is open."""
-    return {Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm", "-journal")}
+    return {Path(f"{database}{suffix}") for suffix in BESIDE}

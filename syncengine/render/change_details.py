@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
-from syncengine.render.words import listed
+from syncengine.render.words import instant, listed
 from syncengine.resource import Kind, Value
 
 MANY_VALUES = 8
@@ -88,18 +87,10 @@ def _shown(name: str, value: Value | None) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return _instant(value) if name.endswith("Timestamp") else str(value)
+        return (name.endswith("Timestamp") and instant(value)) or str(value)
     if isinstance(value, tuple):
         return values(value)
     return visible(value) if name in _BARE and value else quoted(value)
-
-
-def _instant(milliseconds: int) -> str:
-    try:
-        at = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    except (ValueError, OverflowError, OSError):  # a year that no calendar has
-        return str(milliseconds)
-    return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def _list_spans(before: Value | None, after: Value | None) -> tuple[Span, ...]:
@@ -164,7 +155,9 @@ def metadata_details(change: Change) -> Details:
         *([(Span(f"and {len(different) - MANY_VALUES:,} more"),)] if len(different) > MANY_VALUES else []),
         *([(Span("removed "), Span(listed(gone, MANY_VALUES), SpanMark.OLD))] if gone else []),
     ]
-    return _some("metadata", tuple(span for n, part in enumerate(parts) for span in (*_comma(n), *part)))
+    return _some(
+        "metadata", tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
+    )
 
 
 def _pair(name: str, value: str) -> str:
@@ -174,10 +167,6 @@ def _pair(name: str, value: str) -> str:
 def _metadata_change(name: str, before: str, after: str) -> tuple[Span, ...]:
     old, new = excerpts(before, after)
     return (Span(f"{visible(name)} = "), Span(quoted(old), SpanMark.OLD), Span(" → "), Span(quoted(new), SpanMark.NEW))
-
-
-def _comma(n: int) -> tuple[Span, ...]:
-    return (Span("; "),) if n else ()
 
 
 def former_name(change: Change) -> Details:

@@ -36,18 +36,18 @@ def _command(diagnostic: Diagnostic, look: Look) -> str:
         "col": diagnostic.column,
         "title": diagnostic.code,
     }
-    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items() if value is not None)
+    said = ",".join(
+        f"{name}={harmless(visible(str(value))).translate(_PROPERTY)}"
+        for name, value in properties.items()
+        if value is not None
+    )
     return f"::{diagnostic.severity.value} {said}::{_data(message(diagnostic))}"
-
-
-def _data(text: str) -> str:
-    return harmless(_visible_lines(text)).translate(_DATA)
 
 
 def _property(text: str) -> str:
     return harmless(visible(text)).translate(_PROPERTY)
 
 
-def _visible_lines(text: str) -> str:
+def _data(text: str) -> str:
     """Safe to show, with its own line ends kept."""
-    return "\n".join(map(visible, text.split("\n")))
+    return harmless("\n".join(map(visible, text.split("\n")))).translate(_DATA)

@@ -17,8 +17,8 @@ from syncengine.render.rows import Fold, Member, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone
 from syncengine.render.stylesheet import STYLESHEET
 from syncengine.render.text import approval_lines, gate_heading
-from syncengine.render.view import ABRIDGED, PlanView, plan_view
-from syncengine.render.words import FEW, TO_DO, number
+from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
+from syncengine.render.words import FEW, TO_DO, among, number
 from syncengine.render.words import place as placed
 
 WHOLE = 2_000
@@ -48,15 +48,15 @@ _PAGE = """<!doctype html>
 
 
 def plan_html(plan: Plan, look: Look = PLAIN) -> str:
-    view = plan_view(plan, _fold(plan, look))
+    sections = sections_of(plan, _fold(plan, look))
     body = chain(
-        _opening(view, plan),
-        _gate(view.gate),
-        chain.from_iterable(map(_section, view.sections)),
-        _diagnostics(view.diagnostics),
-        [f'<p class="quiet">{ABRIDGED}</p>'] if view.abridged else [],
+        _opening(plan),
+        _gate(plan.gate),
+        chain.from_iterable(map(_section, sections)),
+        _diagnostics(plan.diagnostics),
+        [f'<p class="quiet">{ABRIDGED}</p>'] if is_abridged(sections) else [],
     )
-    return _PAGE.format(title=_said(view.headline), style=STYLESHEET, body="\n".join(body))
+    return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
 
 
 def trouble_html(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
@@ -85,9 +85,9 @@ def _tagged(tag: str, css: str, inner: str) -> str:
     return f'<{tag} class="{css}">{inner}</{tag}>'
 
 
-def _opening(view: PlanView, plan: Plan) -> Iterator[str]:
-    yield f"<header><h1>{'Plan' if plan.changes_something else _said(view.headline)}</h1>"
-    yield f'<p class="quiet">{_said(" ".join(filter(None, (view.scope, view.among))))}</p>'
+def _opening(plan: Plan) -> Iterator[str]:
+    yield f"<header><h1>{'Plan' if plan.changes_something else _said(headline(plan))}</h1>"
+    yield f'<p class="quiet">{_said(" ".join(filter(None, (scope(plan), among(plan.summary)))))}</p>'
     commit = f", commit {plan.basis.commit}" if plan.basis.commit else ""
     yield f'<p class="quiet">Plan {_said(plan.id)}, made {_said(plan.basis.created)}{_said(commit)}.</p></header>'
     yield f'<ul class="counts">{"".join(_counts(plan.summary))}</ul>'

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from syncengine.manifest.schema import IDENTITIES, INSTANTS, SECTIONS
 from syncengine.render.escape import file_name
+from syncengine.render.words import instant
 from syncengine.resource import Kind, Removed, Resource
-
-SECTIONS = {Kind.CATEGORY: "tagCategories", Kind.ACTIVITY_TYPE: "activityTypes", Kind.TAG: "tags"}
-IDENTITIES = {Kind.CATEGORY: "externalId", Kind.ACTIVITY_TYPE: "code", Kind.TAG: "name"}
-INSTANTS = frozenset({"createdTimestamp", "modifiedTimestamp", "closedTimestamp"})
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def declared(resource: Resource) -> dict[str, Any]:
@@ -38,11 +34,11 @@ def declared(resource: Resource) -> dict[str, Any]:
 
 def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
     """The manifest in YAML."""
-    by_kind: dict[Kind, list[Resource]] = {kind: [] for kind in SECTIONS}
+    by_kind: dict[Kind, list[Resource]] = {kind: [] for kind in Kind}
     for resource in resources:
         by_kind[resource.key.kind].append(resource)
     lines: list[str] = []
-    for kind, section in SECTIONS.items():
+    for section, kind in SECTIONS.items():
         if by_kind[kind]:
             lines.append(f"{section}:")
             for resource in by_kind[kind]:
@@ -58,8 +54,9 @@ def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()
 def manifest_json(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
     """The same as JSON, which has no comments."""
     found: dict[str, list[Any]] = {}
+    section_of = {kind: section for section, kind in SECTIONS.items()}
     for resource in resources:
-        found.setdefault(SECTIONS[resource.key.kind], []).append(declared(resource))
+        found.setdefault(section_of[resource.key.kind], []).append(declared(resource))
     for line in removed:
         found.setdefault("removed", []).append(_removed(line))
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
@@ -98,10 +95,5 @@ def _escaped(character: str) -> str:
 
 def _instant(value: Any) -> Any:
     """RFC 3339 where that says the same."""
-    if not isinstance(value, int) or (value % 1000 and value < 0):
-        return value
-    try:
-        found = _EPOCH + timedelta(milliseconds=value)
-    except OverflowError:
-        return value
-    return found.isoformat(timespec="milliseconds" if value % 1000 else "seconds").replace("+00:00", "Z")
+    says_the_same = isinstance(value, int) and not (value % 1000 and value < 0)
+    return (says_the_same and instant(value)) or value

@@ -19,7 +19,7 @@ from syncengine.render.escape import cut, visible
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.text import gate_heading
-from syncengine.render.view import ABRIDGED, PlanView, plan_view
+from syncengine.render.view import ABRIDGED, headline, is_abridged, scope, sections_of
 from syncengine.render.words import FEW, TO_DO, number
 
 LIMIT = 60_000
@@ -47,12 +47,12 @@ class MarkdownBlock(NamedTuple):
 
 def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     """Summary table and gate first, since they must never be cut; then the sections."""
-    view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
     blocks = (
-        MarkdownBlock(f"### {prose(view.headline)}\n", _opening(view, plan.summary)),
-        *_gate(view.gate),
-        *diagnostic_blocks(view.diagnostics),
-        *(_section(section) for section in view.sections),
+        MarkdownBlock(f"### {prose(headline(plan))}\n", _opening(plan, sections)),
+        *_gate(plan.gate),
+        *diagnostic_blocks(plan.diagnostics),
+        *map(_section, sections),
     )
     return within(blocks, LIMIT)
 
@@ -108,9 +108,9 @@ def _plain(text: str) -> str:
     return escaped.replace("@", "@&#8203;").replace("\\#", "#&#8203;")
 
 
-def _opening(view: PlanView, summary: Summary) -> Iterator[str]:
-    yield from (prose(view.scope), "", *_table(summary))
-    if view.abridged:
+def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
+    yield from (prose(scope(plan)), "", *_table(plan.summary))
+    if is_abridged(sections):
         yield from ("", prose(ABRIDGED))
 
 

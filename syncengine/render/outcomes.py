@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals, status_after
-from syncengine.errors import Diagnostic, Severity, SyncengineError, with_row
+from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.render.escape import visible
 from syncengine.render.words import counted, number, requests
+from syncengine.resource import found_at
 
 
 class OutcomeWords(NamedTuple):
@@ -27,6 +28,9 @@ TROUBLES = {
     Outcome.SKIPPED: OutcomeWords("skipped", Severity.WARNING, "it was not sent"),
 }
 """Most pressing first."""
+
+PLACES = 20
+"""Places listed for one error."""
 
 CORRECT = "Correct what was refused and repeat the command: what was applied is recorded and is not sent again."
 REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
@@ -59,16 +63,8 @@ def not_applied(report: Report) -> Iterator[Result]:
 def finding(result: Result) -> Diagnostic:
     """A change that was not applied as a diagnostic at its place."""
     trouble = TROUBLES[result.outcome]
-    data = result.source.data if result.source else None
-    return Diagnostic(
-        severity=trouble.severity,
-        code=trouble.code,
-        message=with_row(f"{result.key}: {words(result)}{sent_as(result.error)}", data),
-        file=result.source.file if result.source else None,
-        line=result.source.line if result.source else None,
-        address=str(result.key),
-        data=data,
-    )
+    message = f"{result.key}: {words(result)}{sent_as(result.error)}"
+    return found_at(result.source, result.key, trouble.code, message, trouble.severity)
 
 
 def alike(report: Report) -> list[list[Result]]:

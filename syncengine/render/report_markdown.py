@@ -7,11 +7,9 @@ from itertools import islice
 
 from syncengine.apply.report import Report, Result
 from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
-from syncengine.render.outcomes import TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
+from syncengine.render.outcomes import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.style import PLAIN, Look
 from syncengine.render.words import counted, number, place
-
-PLACES = 20
 
 
 def report_markdown(report: Report, look: Look = PLAIN) -> str:

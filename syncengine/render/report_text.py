@@ -7,16 +7,13 @@ from collections.abc import Iterator, Sequence
 from syncengine.apply.report import Report, Result, RunStatus
 from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible
-from syncengine.render.outcomes import alike, finding, headline, next_step, session_sentence, shared
+from syncengine.render.outcomes import PLACES, alike, finding, headline, next_step, session_sentence, shared
 from syncengine.render.style import PLAIN, Look, Tone, lettered
 from syncengine.render.text import joined, paragraph
 from syncengine.render.words import counted, number, place
 
 ALONE = 3
 """Changes with one and the same error that are still told one by one."""
-
-PLACES = 20
-"""Places listed for one error."""
 
 GROUPS = 100
 """Different errors told, unless everything is asked for."""

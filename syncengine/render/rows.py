@@ -76,52 +76,38 @@ class SectionRow(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what it means in plain words, and its rows. `count` is the number of resources."""
+    """A heading, what it means in plain words, and its rows."""
 
     title: str
     tone: Tone
     says: tuple[str, ...]
     rows: tuple[SectionRow, ...]
-    count: int
 
 
-class Folding(NamedTuple):
-    """How rows of one section fold: their noun, and whether equal details make one row."""
-
-    noun: str
-    same: bool
-
-
-def folded(rows: Sequence[SectionRow], folding: Folding, fold: Fold) -> tuple[SectionRow, ...]:
-    """Fewer rows that stand for the same resources, in the order of their first."""
-    if folding.same and fold >= Fold.SAME:
-        rows = _together(rows, lambda row: row.details, lambda group: _alike(group, folding.noun), SAME)
+def folded(rows: Sequence[SectionRow], noun: str, fold: Fold, *, same: bool) -> tuple[SectionRow, ...]:
+    """Fewer rows that stand for the same resources, in the order of their first; `same` details may make one row."""
+    if same and fold >= Fold.SAME:
+        rows = _together(
+            rows, lambda row: row.details, lambda group: replace(_joined(group, noun), details=group[0].details)
+        )
     if fold >= Fold.LONG and len(rows) > MANY:
-        rows = _together(rows, _theme, lambda group: _themed(group, folding.noun), SAME)
-        rows = _capped(rows, folding.noun)
+        rows = _capped(_together(rows, _theme, lambda group: _themed(group, noun)), noun)
     return tuple(rows)
 
 
 def _together(
-    rows: Iterable[SectionRow],
-    key: Callable[[SectionRow], object],
-    join: Callable[[list[SectionRow]], SectionRow],
-    least: int,
+    rows: Iterable[SectionRow], key: Callable[[SectionRow], object], join: Callable[[list[SectionRow]], SectionRow]
 ) -> list[SectionRow]:
     groups: dict[object, list[SectionRow]] = defaultdict(list)
     for row in rows:
         groups[key(row)].append(row)
-    return [row for group in groups.values() for row in ([join(group)] if len(group) >= least else group)]
+    return [row for group in groups.values() for row in ([join(group)] if len(group) >= SAME else group)]
 
 
 def _theme(row: SectionRow) -> tuple[str, str, str]:
     """Rows that already stand for several keep to themselves; those without a theme go by their file."""
     source = row.members[0].source
     return row.label, row.theme, source.file if source and not row.theme else ""
-
-
-def _alike(group: list[SectionRow], noun: str) -> SectionRow:
-    return replace(_joined(group, noun), details=group[0].details)
 
 
 def _themed(group: list[SectionRow], noun: str) -> SectionRow:

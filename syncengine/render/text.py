@@ -14,8 +14,8 @@ from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, file_name, visible, wrapped
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, PlanView, plan_view
-from syncengine.render.words import listed
+from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
+from syncengine.render.words import among, listed
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -32,15 +32,15 @@ _GAP = "  "
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
     """The summary first, then what removes, what comes, what changes, notes, the gate and diagnostics."""
-    view = plan_view(plan, Fold.NOTHING if look.verbose else Fold.LONG)
-    first = [d for d in view.diagnostics if d.code in SAID_FIRST]
+    sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
+    first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
     blocks = (
         (line for diagnostic in first for line in paragraph(f"warning[{diagnostic.code}]: {diagnostic.message}", look)),
-        _opening(view, look),
-        *(_section(section, look) for section in view.sections),
-        paragraph(ABRIDGED, look, Tone.QUIET) if view.abridged else (),
-        _gate(view.gate, look),
-        diagnostic_lines([d for d in view.diagnostics if d not in first], look),
+        _opening(plan, look),
+        *(_section(section, look) for section in sections),
+        paragraph(ABRIDGED, look, Tone.QUIET) if is_abridged(sections) else (),
+        _gate(plan.gate, look),
+        diagnostic_lines([d for d in plan.diagnostics if d not in first], look),
     )
     return joined(blocks)
 
@@ -57,11 +57,11 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
     return [indent + painted(line, tone, look) for line in lines]
 
 
-def _opening(view: PlanView, look: Look) -> Iterator[str]:
-    yield from paragraph(view.headline, look, Tone.HEADING)
-    if view.among:
-        yield from paragraph(view.among, look)
-    yield from paragraph(view.scope, look, Tone.QUIET)
+def _opening(plan: Plan, look: Look) -> Iterator[str]:
+    yield from paragraph(headline(plan), look, Tone.HEADING)
+    if said := among(plan.summary):
+        yield from paragraph(said, look)
+    yield from paragraph(scope(plan), look, Tone.QUIET)
 
 
 # --- sections and rows ------------------------------------------------------------------------------------------------

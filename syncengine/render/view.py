@@ -7,21 +7,19 @@ safe to show (`escape.py`).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from syncengine.errors import Diagnostic
 from syncengine.plan.aim import Note
 from syncengine.plan.diff import Action, Change
-from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.render import change_details
 from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
 from syncengine.render.escape import quoted, visible
-from syncengine.render.rows import MANY, SAME, Fold, Folding, Member, Section, SectionRow, folded
+from syncengine.render.rows import MANY, SAME, Fold, Member, Section, SectionRow, folded
 from syncengine.render.style import Tone
-from syncengine.render.words import NOUNS, among, counted, number, planned
+from syncengine.render.words import NOUNS, counted, number, planned
 from syncengine.resource import Key, Kind
 
 ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
@@ -29,38 +27,20 @@ ABRIDGED = "Long lists are folded; --verbose shows every line, --format json eve
 Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanView:
-    """A plan in people's words. `abridged`: some rows stand for resources whose own details are not shown."""
-
-    headline: str
-    scope: str
-    among: str
-    sections: tuple[Section, ...]
-    gate: Gate
-    diagnostics: tuple[Diagnostic, ...]
-
-    @property
-    def abridged(self) -> bool:
-        return any(row.differing for section in self.sections for row in section.rows)
-
-
-def plan_view(plan: Plan, fold: Fold = Fold.LONG) -> PlanView:
+def sections_of(plan: Plan, fold: Fold) -> tuple[Section, ...]:
+    """All that a plan says of resources."""
     changes = _bucketed(plan.changes)
-    sections = (
+    return (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
         *_category_deletes(plan.changes, fold),
         *(section for topic in TOPICS for section in _topic(topic, changes, fold)),
         *_notes(plan.notes, fold),
     )
-    return PlanView(
-        headline=headline(plan),
-        scope=scope(plan),
-        among=among(plan.summary),
-        sections=sections,
-        gate=plan.gate,
-        diagnostics=plan.diagnostics,
-    )
+
+
+def is_abridged(sections: Iterable[Section]) -> bool:
+    """Whether some rows stand for resources whose own details are not shown."""
+    return any(row.differing for section in sections for row in section.rows)
 
 
 def headline(plan: Plan) -> str:
@@ -162,14 +142,14 @@ def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
     if rows:
         noun = NOUNS[topic.kind]
         title = topic.title.format(counted(len(rows), noun))
-        folding = Folding(noun, same=topic.action is Action.UPDATE)
-        yield Section(title, topic.tone, topic.says, folded(rows, folding, fold), len(rows))
+        shown = folded(rows, noun, fold, same=topic.action is Action.UPDATE)
+        yield Section(title, topic.tone, topic.says, shown)
 
 
 def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     details = topic.details
     if topic.action is Action.CREATE:
-        details = _created_whole if fold is Fold.NOTHING else details
+        details = partial(change_details.created_details, verbose=fold is Fold.NOTHING)
         if fold is Fold.LONG and len(changes) > MANY:
             yield from _many_created(changes)
             return
@@ -186,10 +166,6 @@ def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
         group = (theme, "" if theme or change.source is None else change.source.file)
         met[group] += 1
         yield _row(change, _created(change) if met[group] < SAME else (), theme)
-
-
-def _created_whole(change: Change) -> Details:
-    return change_details.created_details(change, verbose=True)
 
 
 def _theme(change: Change, details: Details) -> str:
@@ -223,8 +199,7 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
         f"Sweep: delete {counted(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
         Tone.REMOVE,
         says,
-        folded(rows, Folding("activity type", same=False), fold),
-        len(rows),
+        folded(rows, "activity type", fold, same=False),
     )
 
 
@@ -248,7 +223,7 @@ def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section
     if rows:
         along = f" and {counted(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
         title = f"Delete {counted(len(deleted), 'category')}{along}"
-        yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows), len(deleted))
+        yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows))
 
 
 def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
@@ -267,7 +242,7 @@ def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Ite
 
 def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
     rows = [_row(change, change_details.reason(change), f"with {visible(category)}", depth=1) for change in members]
-    yield from folded(rows, Folding("tag", same=False), fold)
+    yield from folded(rows, "tag", fold, same=False)
 
 
 # --- notes ------------------------------------------------------------------------------------------------------------
@@ -280,7 +255,7 @@ def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
     if notes:
         rows = [_note(note) for note in notes]
         title = counted(len(notes), "note").capitalize()
-        yield Section(title, Tone.NOTE, (NOTES,), folded(rows, Folding("resource", same=True), fold), len(notes))
+        yield Section(title, Tone.NOTE, (NOTES,), folded(rows, "resource", fold, same=True))
 
 
 def _note(note: Note) -> SectionRow:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
+from syncengine.document.scalar_readers import EPOCH
 from syncengine.plan.diff import Action
 from syncengine.plan.model import Summary
 from syncengine.render.escape import file_name
@@ -25,6 +27,15 @@ _AMONG = (
     ("metadata_deletes", "{} deleted", "metadata name"),
     ("kept", "{} kept", "resource"),
 )
+
+
+def instant(milliseconds: int) -> str | None:
+    """RFC 3339; None for a year that no calendar has."""
+    try:
+        at = EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return at.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def number(count: int) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from syncengine.sandbox import activity_types, posting, snapshot
 from syncengine.sandbox.faults import HttpReply, faults_from
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.local import from_this_machine
+from syncengine.sandbox.local import endpoint
 from syncengine.sandbox.replies import body_of, parsed, response
 from syncengine.sandbox.request import (
     COUNT,
@@ -173,14 +173,8 @@ def routes(sandbox: Sandbox) -> list[Route]:
 
 
 def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        try:
-            from_this_machine(request)
-            answer = handler(sandbox, ControlRequest(parsed(await body_of(request)), request.query_params))
-        except ClientDisconnect:
-            return Response()
-        except ApiError as error:
-            answer = error.answer()
-        return response(HttpReply(*answer))
+    async def answer(request: Request) -> Response:
+        asked = ControlRequest(parsed(await body_of(request)), request.query_params)
+        return response(HttpReply(*handler(sandbox, asked)))
 
-    return endpoint
+    return endpoint(answer, lambda error: response(HttpReply(*error.answer())))

@@ -21,14 +21,6 @@ _NONE: Mapping[int, str] = MappingProxyType({})
 _NO_QUERY: Mapping[str, str] = MappingProxyType({})
 
 
-def _milliseconds() -> int:
-    return int(time() * 1000)
-
-
-def _uuid() -> str:
-    return str(uuid4())
-
-
 class Sandbox:
     """`data` None keeps the world in memory. Not for several threads at once."""
 
@@ -36,8 +28,8 @@ class Sandbox:
         self,
         data: Path | None = None,
         *,
-        clock: Callable[[], int] = _milliseconds,
-        new_id: Callable[[], str] = _uuid,
+        clock: Callable[[], int] = lambda: int(time() * 1000),
+        new_id: Callable[[], str] = lambda: str(uuid4()),
     ) -> None:
         self._storage = Storage(data)
         self._clock, self._new_id = clock, new_id

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 
 from syncengine.sandbox.request import ApiError
 
@@ -21,6 +23,23 @@ def from_this_machine(request: Request) -> None:
     foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
     if foreign or not _is_here(request.url.hostname or ""):
         raise ApiError(403, "the console and the control API answer no other site's pages")
+
+
+def endpoint(
+    answer: Callable[[Request], Awaitable[Response]], refusal: Callable[[ApiError], Response]
+) -> Callable[[Request], Awaitable[Response]]:
+    """`answer` for this machine alone; what is refused there or here is told by `refusal`."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            from_this_machine(request)
+            return await answer(request)
+        except ApiError as error:
+            return refusal(error)
+        except ClientDisconnect:
+            return Response()
+
+    return answered
 
 
 def _is_here(host: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unicodedata import normalize
 
 from syncengine.sandbox import connector
-from syncengine.sandbox.matching import matching
 from syncengine.sandbox.request import (
     ARRAY,
     FLAG,
@@ -21,7 +21,7 @@ from syncengine.sandbox.request import (
     checked,
     required,
 )
-from syncengine.sandbox.world import Draft, Json, PostedTime
+from syncengine.sandbox.world import Draft, Json, PostedTime, Tag
 
 USER: Json = {
     "userId": "user-1",
@@ -204,3 +204,22 @@ def _activity_type(draft: Draft, said: Json, tags: list[Json]) -> Json | None:
 
 def _instant(now: int) -> datetime:
     return datetime.fromtimestamp(now / 1000, UTC)
+
+
+def matching(tags: Iterable[Tag], rows: Iterable[Json]) -> list[str]:
+    """Names of the tags whose keywords stand in a row's activity or its description (docs/interface.md 2.1), sorted.
+
+    Where the interface leaves it open, more is found rather than less: upper and lower case are alike, and a keyword
+    may be a part of a word, as the lints of manifests assume when they warn of one that catches others' time.
+    """
+    texts = [_folded(row[name]) for row in rows for name in ("activity", "description") if isinstance(row[name], str)]
+    return sorted(tag.name for tag in tags if any(_is_in(word, texts) for word in tag.keywords))
+
+
+def _is_in(keyword: str, texts: list[str]) -> bool:
+    word = _folded(keyword)
+    return bool(word) and any(word in text for text in texts)
+
+
+def _folded(text: str) -> str:
+    return normalize("NFC", text).casefold()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -46,12 +46,8 @@ class FieldType(NamedTuple):
     fits: Callable[[Any], bool]
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _is_text_map(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _is_integer(value: Any) -> bool:
@@ -65,8 +61,8 @@ def is_number(value: Any) -> bool:
 
 TEXT = FieldType("a string", lambda value: isinstance(value, str))
 FLAG = FieldType("true or false", lambda value: isinstance(value, bool))
-TEXTS = FieldType("an array of strings", _is_texts)
-TEXT_MAP = FieldType("an object of strings", _is_text_map)
+TEXTS = FieldType("an array of strings", lambda value: isinstance(value, list) and _are_texts(value))
+TEXT_MAP = FieldType("an object of strings", lambda value: isinstance(value, dict) and _are_texts(value.values()))
 INTEGER = FieldType("an integer", _is_integer)
 VISIBILITY = FieldType("PUBLIC or PRIVATE", lambda value: value in ("PUBLIC", "PRIVATE"))
 COUNT = FieldType("an integer from 0", lambda value: _is_integer(value) and value >= 0)

@@ -12,6 +12,7 @@ import orjson
 
 from syncengine.document.text import to_camel
 from syncengine.sandbox.world import Json
+from syncengine.service.answers import HIDDEN
 
 ENTRIES = 100_000
 """Requests remembered, at most."""
@@ -19,7 +20,6 @@ ENTRIES = 100_000
 SECRETS = {"callerKey"}
 """Fields of requests whose value is not shown."""
 
-HIDDEN = "***"
 
 SHOWN = ("seq", "operation", "method", "path", "query", "user_agent", "at", "status", "open", "items", "session")
 

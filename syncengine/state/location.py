@@ -10,9 +10,7 @@ from pathlib import Path
 
 from syncengine.errors import SyncengineError
 from syncengine.project import git
-
-BESIDE = ("", "-journal", "-wal", "-shm")
-"""What SQLite reads with a database, and the database."""
+from syncengine.project.references import BESIDE
 
 
 def refuse_no_state(path: Path) -> None:

@@ -130,6 +130,17 @@ class OutOfBounds(TooMuch):
     """Whatever comes after it would be too late as well."""
 
 
+def joined(chunks: Iterable[str], most: int, sentence: str) -> str:
+    """All that is written; TooMuch as soon as it is more than that."""
+    found, size = [], 0
+    for chunk in chunks:
+        found.append(chunk)
+        size += len(chunk)
+        if size > most:
+            raise TooMuch(sentence)
+    return "".join(found)
+
+
 class Budget:
     """What is left of it for one file, or one row of a block, until a time that `clock` tells."""
 

@@ -15,7 +15,6 @@ from syncengine.templating.metering import FILTERS_OF_MANIFESTS
 from syncengine.templating.sandbox import TemplateSandbox
 from syncengine.templating.values import Named
 
-MARKS = ("{{", "{%", "{#")
 _TEXT = frozenset(
     "upper lower title capitalize casefold swapcase strip lstrip rstrip startswith endswith split rsplit splitlines "  # noqa: SIM905 - words
     "partition rpartition removeprefix removesuffix find rfind index rindex count isdigit isalpha isalnum isnumeric "
@@ -80,7 +79,3 @@ class SandboxedEnvironment(TemplateSandbox):
         if type(obj) is str and name == "replace":
             return lambda old, new: self.filters["replace"](obj, old, new)
         return super()._method(obj, name)
-
-
-def is_template(text: str) -> bool:
-    return "{" in text and any(mark in text for mark in MARKS)

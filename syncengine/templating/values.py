@@ -9,6 +9,13 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.nodes import quoted
 from syncengine.resource import Row
 
+MARKS = ("{{", "{%", "{#")
+
+
+def is_template(text: str) -> bool:
+    """Whether there is anything in it that Jinja2 would act on."""
+    return "{" in text and any(mark in text for mark in MARKS)
+
 
 class Record(dict[str, Any]):
     """The values of a row by their names; `row` is where they stand."""

@@ -7,14 +7,13 @@ with the places of its templates and goes the way of resources that were written
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Scalar, Sequence, place
 from syncengine.errors import Diagnostic
-from syncengine.manifest.generate.fields import Fields, Twice, Uncertain, fields_of, is_dynamic
+from syncengine.manifest.generate.fields import Fields, Results, Twice, Uncertain, fields_of, is_dynamic
 from syncengine.manifest.generate.scalars import Compiled, Leaf
 from syncengine.manifest.generate_schema import Generate
 from syncengine.manifest.schema import RESOURCE_TABLES, SECTIONS
@@ -25,23 +24,24 @@ from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 
 
-class PlainResource(NamedTuple):
-    """A resource's values where they are boring; `node` makes it as if it had been written by hand."""
-
-    kind: Kind
-    row: Record
-    at: tuple[int, int]
-    values: dict[str, Any] | None
-    node: Callable[[], MappingNode]
-
-
-class _Made(NamedTuple):
+class Made(NamedTuple):
     """One resource of a block: its fields, and where it stands."""
 
     kind: Kind
     node: MappingNode
     fields: Fields
     at: tuple[int, int]
+
+    def values(self, results: Results) -> dict[str, Any] | None:
+        """Its values of what a row came to; None unless they are boring."""
+        try:
+            return self.fields.boring(results)
+        except Uncertain:
+            return None
+
+    def written(self, results: Results) -> MappingNode:
+        """The same as if it had been written by hand."""
+        return self.fields.node(results, self.node)
 
 
 class Block:
@@ -61,13 +61,13 @@ class Block:
         self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
         when = node.get("when")
         self._when = self._compiled.condition(when) if isinstance(when, Scalar) else None
-        self._made = [made for section, kind in SECTIONS.items() for made in self._section(section, kind, findings)]
-        if not self._made and not findings.found:
+        self.made = [made for section, kind in SECTIONS.items() for made in self._section(section, kind, findings)]
+        if not self.made and not findings.found:
             findings.error(
                 "missing-field", node, "an item of `generate` needs `tags`, `tagCategories` or `activityTypes`"
             )
 
-    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[_Made]:
+    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[Made]:
         items = self.node.get(section)
         if items is None:
             return
@@ -85,7 +85,7 @@ class Block:
             for n, key in enumerate(item.keys):
                 if n not in constant and key.text not in table.readers:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
-            yield _Made(kind, item, fields_of(kind, item, self._compiled), place(item))
+            yield Made(kind, item, fields_of(kind, item, self._compiled), place(item))
 
     def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
         """Compile, once everything has been looked at."""
@@ -94,27 +94,22 @@ class Block:
         self._file = findings.file
         self._function = self._compiled.function()
 
-    def built(self, row: Record, found: list[Diagnostic]) -> Iterator[PlainResource]:
-        """What a row comes to; OutOfBounds where no other row needs to be tried."""
+    def results(self, row: Record, found: list[Diagnostic]) -> Results | None:
+        """What a row comes to, for what is `made` of it; None if that is nothing, or it is wrong.
+
+        OutOfBounds where no other row needs to be tried.
+        """
         given = {**self._variables, self.row_name: row}
         try:
-            if self._when is not None and not self._holds(given):
-                return
-            results = self._function(given)
+            return self._function(given) if self._when is None or self._holds(given) else None
         except OutOfBounds:
             raise
         except SURPRISES as error:
             self._explain(given, error, found)
-            return
-        for made in self._made:
-            try:
-                values = made.fields.boring(results)
-            except Uncertain:
-                values = None
-            yield PlainResource(made.kind, row, made.at, values, partial(made.fields.node, results, made.node))
+            return None
 
     def explain(self, row: Record, error: BaseException, found: list[Diagnostic]) -> None:
-        """What is wrong with a row; OutOfBounds as of `built`."""
+        """What is wrong with a row; OutOfBounds as of `results`."""
         self._explain({**self._variables, self.row_name: row}, error, found)
 
     def _holds(self, given: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,7 +22,8 @@ from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
-from syncengine.manifest.generate.block import Block, PlainResource
+from syncengine.manifest.generate.block import Block, Made
+from syncengine.manifest.generate.fields import Results
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
 from syncengine.manifest.generate_schema import KINDS, Generate
@@ -38,28 +39,25 @@ from syncengine.templating.values import Record
 GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEach", "if": "when", "rows": "forEach"})
 
 
-class Before(NamedTuple):
-    """What is known of the blocks of a file: the digest of all but rows that they depend on, and their former rows."""
-
-    digest: str = ""
-    blocks: Mapping[str, PreviousRows] = {}
-
-
 def generated(
     items: list[MappingNode],
     given: LoadContext,
     defaults: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
-    before: Before = Before(),  # noqa: B008 - a value
+    digest: str,
+    former: Mapping[str, PreviousRows],
 ) -> Generated:
-    """All resources of all rows; what is wrong goes to the findings."""
+    """All resources of all rows; what is wrong goes to the findings.
+
+    `digest` is that of all but rows that the blocks depend on; their `former` rows are known by it and their number.
+    """
     resources: list[Resource] = []
     sources: list[SourceUse] = []
     rows: list[BlockRows] = []
     whole = True
     for n, node in enumerate(items):
-        digest = f"{before.digest}:{n}"
-        making = _Making(given, defaults, findings, digest, before.blocks.get(digest, PreviousRows()))
+        own = f"{digest}:{n}"
+        making = _Making(given, defaults, findings, own, former.get(own, PreviousRows()))
         found = making.of_block(node, (given.root / findings.file).parent)
         if found is not None:
             resources += found.resources
@@ -100,7 +98,7 @@ class _Making:
             source = read_source(self.given, folder, filled(self.given, asked.for_each))
             rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
         except SourceTrouble as trouble:
-            _at_source(node, "bad-source", str(trouble), findings)
+            findings.error("bad-source", _source_node(node), str(trouble))
             return None
         try:
             with self.given.allowance.spend(len(rows)) as deadline:
@@ -140,21 +138,25 @@ class _Making:
         return resources, BlockRows(self.digest, bytes(digests), tuple(counts))
 
     def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Resource]:
-        made = (self._resource(built, block, found) for built in block.built(row, found))
+        results = block.results(row, found)
+        if results is None:
+            return []
+        made = (self._resource(each, results, row, block, found) for each in block.made)
         return [resource for resource in made if resource is not None]
 
-    def _resource(self, built: PlainResource, block: Block, found: list[Diagnostic]) -> Resource | None:
-        line, column = built.at
-        defaults, source = self.defaults[built.kind], Source(self.findings.file, line, built.row.row)
-        if built.values is not None:
-            plain = plain_resource(built.kind, built.values, source, column, defaults)
-            if plain is not None:
-                return plain
+    def _resource(
+        self, made: Made, results: Results, row: Record, block: Block, found: list[Diagnostic]
+    ) -> Resource | None:
+        line, column = made.at
+        defaults, source = self.defaults[made.kind], Source(self.findings.file, line, row.row)
+        values = made.values(results)
+        if values is not None and (plain := plain_resource(made.kind, values, source, column, defaults)):
+            return plain
         findings = Collector(self.findings.file, found)
         try:
-            declared = declared_by(built.kind, built.node(), findings)
+            declared = declared_by(made.kind, made.written(results), findings)
         except SURPRISES as error:
-            block.explain(built.row, error, found)
+            block.explain(row, error, found)
             return None
         resource = resource_of(declared, defaults, findings)
         if resource is None:
@@ -169,7 +171,3 @@ def _source_node(node: MappingNode) -> Node:
         found = next((v for k, v in zip(for_each.keys, for_each.values, strict=True) if k.text in KINDS), None)
         return found or for_each
     return node
-
-
-def _at_source(node: MappingNode, code: str, message: str, findings: Collector) -> None:
-    findings.error(code, _source_node(node), message)

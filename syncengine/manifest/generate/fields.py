@@ -11,15 +11,12 @@ from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
 from syncengine.manifest.generate.scalars import Compiled, settled
-from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.schema import NOT_TEXT, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
-from syncengine.templating.environment import is_template
 from syncengine.templating.filters import plain_text, with_line_feeds
+from syncengine.templating.values import is_template
 
-NOT_TEXT = frozenset(
-    "protect enableIfNew reenableIfArchived excludeTagNameKeyword visibility "  # noqa: SIM905 - words
-    "createdTimestamp modifiedTimestamp closedTimestamp".split()
-)
+LEFT_OUT = NOT_TEXT | {"visibility"}
 """Fields that are left out when they come to nothing: for them empty text has no meaning."""
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
 
@@ -94,7 +91,7 @@ class Fields(NamedTuple):
         """The resource as it would have been parsed, had it been written by hand."""
         keys, values = [], []
         for key, part in self.parts:
-            made = _node(part, results, "" if key.text in NOT_TEXT else '"')
+            made = _node(part, results, "" if key.text in LEFT_OUT else '"')
             if made is not None:
                 keys.append(key)
                 values.append(made)
@@ -133,7 +130,7 @@ def fields_of(kind: Kind, node: Mapping, compiled: Compiled) -> Fields:
             continue
         part = _part(value, compiled)
         parts.append((key, part))
-        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in NOT_TEXT)
+        take = None if plain is None else _TAKES[plain.shape](part, plain.convert, key.text in LEFT_OUT)
         if take is None:
             boring = False
         else:

@@ -7,7 +7,6 @@ its parameters, where they cannot be anything else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -15,22 +14,17 @@ from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.model_reader import shown
-from syncengine.document.nodes import Scalar
+from syncengine.document.nodes import Position, Scalar
 from syncengine.document.template_types import Written
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.generate.scalars import Compiled
 from syncengine.manifest.generate_schema import ForEach, HttpFrom, SqlFrom
 from syncengine.manifest.sources.read import FILE_KINDS, variables_of
 from syncengine.manifest.sources.records import SourceTrouble
-from syncengine.templating.environment import SandboxedEnvironment, is_template
+from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import plain_text
 from syncengine.templating.troubles import SURPRISES, trouble
-
-
-@dataclass(slots=True)
-class _Place:
-    line: int
-    column: int
+from syncengine.templating.values import is_template
 
 
 def filled(given: LoadContext, asked: ForEach) -> ForEach:
@@ -72,7 +66,7 @@ def _value(given: LoadContext, written: Written) -> Any:
     findings = Collector("")
     environment = SandboxedEnvironment(clock=given.allowance.clock)
     compiled = Compiled(environment, ("var", "env"), findings)
-    compiled.leaf(Scalar(written.text, _Place(written.line - 1, written.column - 1), '"'))
+    compiled.leaf(Scalar(written.text, Position(written.line - 1, written.column - 1), '"'))
     if findings.found:
         raise SourceTrouble(f"{shown(written.text)}: {findings.found[0].message}")
     try:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, nodes
+from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, nodes
 from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
-from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, TooMuch
+from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, joined
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.filters import checked
 from syncengine.templating.names import unknown_names
@@ -66,17 +67,8 @@ class Leaf:
             function = tuple_of(self.environment, [self.expression()])
             return lambda given: function(given)[0]
         template = self.environment.from_string(self.environment.parse(self.text))
-        return lambda given: _bounded(template, given)
-
-
-def _bounded(template: Template, given: Mapping[str, Any]) -> str:
-    found, size = [], 0
-    for chunk in template.generate(given):
-        found.append(chunk)
-        size += len(chunk)
-        if size > MAX_TEXT:
-            raise TooMuch(f"a value would be larger than {MAX_TEXT:,} characters")
-    return "".join(found)
+        too_large = f"a value would be larger than {MAX_TEXT:,} characters"
+        return lambda given: joined(template.generate(given), MAX_TEXT, too_large)
 
 
 def settled(value: Any) -> Any:
@@ -142,43 +134,40 @@ class Compiled:
     def _is_expression(self, bare: str, node: Scalar) -> bool:
         """Looked at alone, so that what is wrong is said of it and not of what is put around it."""
         parser = Parser(self._environment, bare, state="variable")
-        try:
+        with self._told(node):
             parser.parse_expression()
             if not parser.stream.eos:
                 behind = parser.stream.current
                 hint = "; is `==` meant?" if behind.type == "assign" else ""
                 parser.fail(f"there is more behind the expression{hint}", behind.lineno)
+            return True
+        return False
+
+    @contextmanager
+    def _told(self, node: Scalar) -> Iterator[None]:
+        """Tell of what a template cannot be read or compiled for, and leave the block."""
+        try:
+            yield
         except TemplateSyntaxError as error:
-            line, column = place(node)
-            at = line + (1 if node.style in ("|", ">") else 0) + error.lineno - 1
-            self._findings.at("bad-template", at, column, syntax_trouble(error, self._environment))
-            return False
+            at = _first_line(node) + error.lineno - 1
+            self._findings.at("bad-template", at, place(node)[1], syntax_trouble(error, self._environment))
         except _UNCOMPILABLE as error:
             self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
-            return False
-        return True
 
     def _leaf(self, text: str, node: Scalar) -> Leaf | None:
         line, column = place(node)
-        first = line + (1 if node.style in ("|", ">") else 0)
         if len(text) > MAX_TEMPLATE:
             self._findings.error("bad-template", node, "the template is too long")
             return None
-        try:
+        with self._told(node):
             tree = self._environment.parse(text)
-            statements = not all(isinstance(part, nodes.Output) for part in tree.body)
             self._environment.compile(self._environment.parse(text))
-        except TemplateSyntaxError as error:
-            at = first + error.lineno - 1
-            self._findings.at("bad-template", at, column, syntax_trouble(error, self._environment))
-            return None
-        except _UNCOMPILABLE as error:
-            self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
-            return None
-        unknown = unknown_names(tree, self._names)
-        for where, message in unknown:
-            self._findings.at("unknown-name", first + where - 1, column, message)
-        return None if unknown else Leaf(text, line, column, self._environment, statements)
+            statements = not all(isinstance(part, nodes.Output) for part in tree.body)
+            unknown = unknown_names(tree, self._names)
+            for where, message in unknown:
+                self._findings.at("unknown-name", _first_line(node) + where - 1, column, message)
+            return None if unknown else Leaf(text, line, column, self._environment, statements)
+        return None
 
     def function(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
         """All of them, of one row."""
@@ -210,6 +199,11 @@ class Compiled:
             return found
 
         return run
+
+
+def _first_line(node: Scalar) -> int:
+    """Where the text begins: of a block behind its indicator."""
+    return place(node)[0] + (node.style in ("|", ">"))
 
 
 def _size(budget: Budget, value: Any) -> int:

@@ -22,7 +22,7 @@ from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble
-from syncengine.templating.budget import MAX_CHARACTERS, TooMuch
+from syncengine.templating.budget import MAX_CHARACTERS, joined
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.names import unknown_names
 from syncengine.templating.troubles import SURPRISES, syntax_trouble, trouble
@@ -130,23 +130,14 @@ def _rendered(data: bytes, name: str, given: LoadContext, findings: Collector) -
     try:
         with given.allowance.spend() as deadline:
             environment.begin(deadline)
-            found = _written(template)
+            written = template.root_render_func(template.new_context())
+            found = joined(written, 2 * MAX_CHARACTERS, "the template writes too much")
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
     rows, pattern = environment.marking.rows, environment.marking.captures.pattern
     said, places = unmarked(found, pattern, environment.files, rows)
     return Rendered(said, places, environment.sources, environment.may_generate)
-
-
-def _written(template: Template) -> str:
-    found, size = [], 0
-    for chunk in template.root_render_func(template.new_context()):
-        found.append(chunk)
-        size += len(chunk)
-        if size > 2 * MAX_CHARACTERS:
-            raise TooMuch("the template writes too much")
-    return "".join(found)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Collector) -> Template | None:

@@ -21,7 +21,7 @@ from syncengine.service.exchange import HEADERS, Reply, Unfinished, exchange
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
 MAX_PAGES = 10_000
-MAX_BYTES = 64 * 1024 * 1024
+MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
 """Of all pages, as MAX_SECONDS is the time for all of them."""
@@ -100,7 +100,7 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
         if left <= 0:
             raise TooLate
         request = client.build_request("GET", url)
-        return loop.run(exchange(client, request, seconds=min(timeout, left), most=MAX_BYTES))
+        return loop.run(exchange(client, request, seconds=min(timeout, left), most=MAX_PAGE_BYTES))
 
     # A loop of its own, since only a task can be made to end in the middle of what it waits for.
     with asyncio.Runner() as loop:
@@ -225,7 +225,7 @@ def _taken(reply: Reply, name: str, shown: str) -> bytes:
     if not 200 <= reply.status < 300:
         raise SourceTrouble(f"{name}: {shown} answered {reply.status}")
     if reply.content is None:
-        raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_BYTES // 1024 // 1024} MB")
+        raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
     return reply.content
 
 

@@ -15,7 +15,7 @@ from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.references import sqlite_file
 from syncengine.templating.budget import MAX_MEMORY, memory_of
 
-AT_ONCE = 200
+ROWS_AT_ONCE = 200
 """Rows that a server sends together: they are in memory before they are counted."""
 MAX_SECONDS = 120.0
 """How long a query may take, its rows included."""
@@ -123,7 +123,7 @@ def _of_server(
             with connection.begin() as transaction:
                 for statement in bounds_of(engine.dialect, seconds):
                     connection.exec_driver_sql(statement)
-                asked = sa.text(query).execution_options(stream_results=True, yield_per=AT_ONCE)
+                asked = sa.text(query).execution_options(stream_results=True, yield_per=ROWS_AT_ONCE)
                 result = connection.execute(asked, dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from syncengine.sandbox import posting
 from syncengine.sandbox.console import form, page
 from syncengine.sandbox.instance import Sandbox
-from syncengine.sandbox.local import from_this_machine
+from syncengine.sandbox.local import endpoint
 from syncengine.sandbox.request import ApiError
 
 if TYPE_CHECKING:
@@ -128,17 +128,11 @@ _ROUTES: dict[tuple[str, str], Handler] = {
 
 
 def routes(sandbox: Sandbox) -> list[Route]:
-    return [Route(path, _endpoint(sandbox, handler), methods=[method]) for (method, path), handler in _ROUTES.items()]
+    return [
+        Route(path, endpoint(partial(handler, sandbox), _refusal), methods=[method])
+        for (method, path), handler in _ROUTES.items()
+    ]
 
 
-def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        try:
-            from_this_machine(request)
-            return await handler(sandbox, request)
-        except ApiError as refused:
-            return PlainTextResponse(refused.message, refused.status, HEADERS)
-        except ClientDisconnect:
-            return Response()
-
-    return endpoint
+def _refusal(error: ApiError) -> Response:
+    return PlainTextResponse(error.message, error.status, HEADERS)

@@ -14,34 +14,18 @@ from dataclasses import dataclass
 
 from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.nodes import Mapping as MappingNode
-from syncengine.document.nodes import Node, Scalar, quoted
+from syncengine.document.nodes import Node, Position, Scalar, quoted
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.document.text import decoded
-from syncengine.manifest.schema import IDENTITIES, RESOURCE_TABLES, SECTIONS
-from syncengine.manifest.sources.files import starts_of
+from syncengine.manifest.schema import IDENTITIES, NOT_TEXT, RESOURCE_TABLES, SECTIONS
+from syncengine.manifest.sources.files import DELIMITERS, starts_of
 from syncengine.resource import Kind
 
-DELIMITERS = ",;\t|"
 METADATA = "metadata."
 KIND, SERVER_ID = "kind", "serverId"
 LISTS = frozenset({"keywords", "assigneeExternalIds", "previously"})
-NOT_TEXT = frozenset(
-    {
-        *("excludeTagNameKeyword", "protect", "enableIfNew", "reenableIfArchived"),
-        *("createdTimestamp", "modifiedTimestamp", "closedTimestamp"),
-    }
-)
-"""Flags and instants, which are not read from quoted text."""
 _BETWEEN = re.compile(r"\s*[;\n]\s*")
 _KINDS = {kind.value: section for section, kind in SECTIONS.items()}
-
-
-@dataclass(slots=True)
-class At:
-    """A place, from 0."""
-
-    line: int
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +35,8 @@ class RowStart:
     number: int
     starts: Sequence[int] = ()
 
-    def place(self, cell: int = 0) -> At:
-        return At(self.number, self.starts[cell] - 1 if cell < len(self.starts) else 0)
+    def place(self, cell: int = 0) -> Position:
+        return Position(self.number, self.starts[cell] - 1 if cell < len(self.starts) else 0)
 
 
 def document_of(data: bytes, findings: Collector) -> MappingNode | None:
@@ -74,7 +58,7 @@ def document_of(data: bytes, findings: Collector) -> MappingNode | None:
     except csv.Error as error:
         findings.at("csv-syntax", rows.line_num, 1, f"the row cannot be read: {error}")
         return None
-    start = At(0, 0)
+    start = Position()
     return MappingNode(
         [Scalar(section, start, "") for section in items],
         [SequenceNode(found, start) for found in items.values()],
@@ -134,7 +118,7 @@ def _section(header: Sequence[str], kind: str) -> str | None:
     return next((section for section, kind in SECTIONS.items() if kind is found), None)
 
 
-def _item(cells: Mapping[str, tuple[str, At]], at: At) -> MappingNode:
+def _item(cells: Mapping[str, tuple[str, Position]], at: Position) -> MappingNode:
     fields: dict[str, Node] = {
         name: _value(name, cell, where) for name, (cell, where) in cells.items() if not name.startswith(METADATA)
     }
@@ -145,7 +129,7 @@ def _item(cells: Mapping[str, tuple[str, At]], at: At) -> MappingNode:
     return MappingNode([Scalar(name, at, "") for name in fields], list(fields.values()), at)
 
 
-def _value(name: str, cell: str, at: At) -> Node:
+def _value(name: str, cell: str, at: Position) -> Node:
     if name in LISTS:
         return SequenceNode([Scalar(word, at, '"') for word in _BETWEEN.split(cell.strip()) if word], at)
     if name in NOT_TEXT:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from syncengine.document.nodes import quoted
 from syncengine.errors import Diagnostic, Problems, Severity
 from syncengine.manifest.sources.files import (
+    DELIMITERS,
     Form,
     csv_rows,
     header_troubles,
@@ -24,8 +25,8 @@ from syncengine.manifest.sources.files import (
 )
 from syncengine.manifest.sources.records import SourceTrouble
 from syncengine.project.content import content_of
+from syncengine.templating.values import is_template
 
-DELIMITERS = ",;\t|"
 UTF_8, WESTERN = "utf-8", "cp1252"
 """Tried in this order; what neither can read is told."""
 MANIFEST = "manifests/matters.yaml"
@@ -197,7 +198,7 @@ def _value(column: str, filters: str = "") -> str:
 
 def _name(column: str) -> str:
     """A column's name as one of metadata, as YAML; names are templates too, so what looks like one is made text."""
-    return _quoted(f"{{{{ {_escaped(column)} }}}}" if any(mark in column for mark in _MARKS) else column)
+    return _quoted(f"{{{{ {_escaped(column)} }}}}" if is_template(column) else column)
 
 
 def _escaped(text: str) -> str:
@@ -212,6 +213,5 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else _escaped(text)
 
 
-_MARKS = ("{{", "{%", "{#")
 _ESCAPES = {'"': '\\"', "\\": "\\\\"}
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
