@@ -37,7 +37,8 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
     if not file.lower().endswith(SUFFIXES):
         raise Usage(f"{file}: its name ends in {', '.join(SUFFIXES)}")
     announce(project, Output(given, project.root))
-    rows = listed(content_of(path), _name(path, project.root))
+    name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
+    rows = listed(content_of(path), name)
     with writing(project, "adopt") as state, named_run(state, "adopt", os.environ) as counts:
         known = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
         new = rows if replace else [row for row in rows if row.key not in known]
@@ -45,10 +46,6 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
         counts["applied"] = len(new)
         taken = {row.key for row in new}
     return _told(given, format, new, [row for row in rows if row.key not in taken])
-
-
-def _name(path: Path, root: Path) -> str:
-    return Path(os.path.relpath(path.resolve(), root.resolve())).as_posix()
 
 
 def _told(given: Globals, format: str, new: list[Recorded], known: list[Recorded]) -> int:

@@ -83,17 +83,9 @@ def _spelling(key: Key, body: Body) -> str:
     return _BETWEEN.sub("", folded(key.name))
 
 
-def _external_id(key: Key, body: Body) -> object:
-    return body.fields.get("externalId")
-
-
 def _description(key: Key, body: Body) -> object:
     said = body.fields.get("description")
     return said and (said, body.fields.get("category"))
-
-
-def _label(key: Key, body: Body) -> object:
-    return body.fields.get("label")
 
 
 def _own_keywords(key: Key, body: Body) -> object:
@@ -103,14 +95,14 @@ def _own_keywords(key: Key, body: Body) -> object:
 
 EVIDENCE: Mapping[Kind, tuple[tuple[str, Evidence], ...]] = {
     Kind.TAG: (
-        ("same externalId as", _external_id),
+        ("same externalId as", lambda _, body: body.fields.get("externalId")),
         ("same name, but for case and marks, as", _spelling),
         ("same description as", _description),
         ("same keywords as", _own_keywords),
     ),
     Kind.CATEGORY: (
         ("same externalId, but for case and marks, as", _spelling),
-        ("same label as", _label),
+        ("same label as", lambda _, body: body.fields.get("label")),
         ("same description as", _description),
     ),
 }

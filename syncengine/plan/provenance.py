@@ -44,7 +44,8 @@ def template_of(source: Source | None) -> Template | None:
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
     """Of the rows that templates made."""
     made = [(row, template) for row in rows if (template := template_of(row.source))]
-    now = {row.key: found for row, _ in made if (found := _now(row.key, desired))}
+    wanted = (row.key for row, _ in made if row.key in desired)
+    now = {key: found for key in wanted if (found := template_of(desired[key].source))}
     neighbours = _Neighbours()
     for row, template in made:
         if row.key in now:
@@ -57,10 +58,6 @@ def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origin
         if not makers:
             lost.add(row.key)
     return Origins(by, frozenset(lost))
-
-
-def _now(key: Key, desired: Mapping[Key, Resource]) -> Template | None:
-    return template_of(desired[key].source) if key in desired else None
 
 
 class _Neighbours:

@@ -103,7 +103,11 @@ class _Reading:
             yield change.key
         yield from staying
         changed = {change.key for change in self.plan.changes}
-        yield from (key for key, leave in self.records.items() if key not in changed and not _releases(leave))
+        yield from (
+            key
+            for key, leave in self.records.items()
+            if key not in changed and leave.status not in (Status.RELEASED, Status.RETIRED)
+        )
 
     def _unsent(self, key: Key) -> Resource:
         """A resource of which only the record is written."""
@@ -199,10 +203,6 @@ class _Reading:
                 if key not in kept or key in self.aim.wanted:
                     raise inconsistent(f"{key} would be let go, which is not shown")
                 self.aim.released.append(self.rows[key])
-
-
-def _releases(leave: Effect) -> bool:
-    return leave.status in (Status.RELEASED, Status.RETIRED)
 
 
 def _resource(leave: Effect) -> Resource:

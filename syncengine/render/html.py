@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import chain
 from textwrap import dedent
@@ -76,10 +76,6 @@ def _said(text: str) -> str:
     return escape(visible(text))
 
 
-def _said_lines(lines: Iterable[str]) -> str:
-    return dedent("\n".join(map(_said, lines)))
-
-
 def _tagged(tag: str, css: str, inner: str) -> str:
     """An element around what is HTML already."""
     return f'<{tag} class="{css}">{inner}</{tag}>'
@@ -107,7 +103,8 @@ def _gate(gate: Gate) -> Iterator[str]:
     yield f'<section class="{tone.value}"><h2>{_said(gate_heading(gate))}</h2>'
     yield f"<ul>{''.join(f'<li>{_said(reason)}</li>' for reason in gate.reasons)}</ul>"
     if gate.approve and gate.is_closed:
-        yield f"<pre>{_said_lines(approval_lines(gate.approve))}</pre>"
+        lines = "\n".join(map(_said, approval_lines(gate.approve)))
+        yield f"<pre>{dedent(lines)}</pre>"
     yield "</section>"
 
 

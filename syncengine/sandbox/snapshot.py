@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from operator import attrgetter
 
 from syncengine.document.text import to_camel
 from syncengine.sandbox.categories import shown
@@ -28,7 +29,7 @@ def state(world: World) -> Json:
         "categories": [shown(category) for category in categories],
         "activityTypes": [asdict(known) for _, known in sorted(world.activity_types.items())],
         "sessions": [_session(session) for session in world.sessions.values()],
-        "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=_number)],
+        "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=attrgetter("number"))],
         "connection": connection(world.connection[CONNECTION]),
         "settings": settings(world.settings.get(SETTINGS, SandboxSettings())),
     }
@@ -48,10 +49,6 @@ def tag(world: World, held: Tag) -> Json:
 
 def _session(session: SyncSession) -> Json:
     return {"syncSessionId": session.id, "state": session.state, "started": session.started}
-
-
-def _number(posted: PostedTime) -> int:
-    return posted.number
 
 
 def posted_time(posted: PostedTime) -> Json:

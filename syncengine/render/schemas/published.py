@@ -54,7 +54,8 @@ def schemas() -> dict[str, dict[str, Any]]:
     """JSON Schemas by file name."""
     project = _schema(ProjectFile, _Written)
     project["$defs"] |= (defaults := _schema(Defaults, _Written)).pop("$defs", {})
-    project["$defs"]["Defaults"] = _bare(defaults)
+    del defaults["$schema"]
+    project["$defs"]["Defaults"] = defaults
     for settings in (project, project["$defs"]["Overlay"]):
         settings["properties"]["defaults"] = {"$ref": "#/$defs/Defaults"}
     _name(project, "ServiceSection", "endpoints", OPERATIONS)
@@ -120,7 +121,3 @@ def _or_template(field: dict[str, Any]) -> dict[str, Any]:
 def _schema(model: type[BaseModel | Model], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
     known = pydantic_model(model) if issubclass(model, Model) else model
     return {"$schema": DIALECT, **known.model_json_schema(schema_generator=generator)}
-
-
-def _bare(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in schema.items() if key != "$schema"}

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from heapq import nlargest, nsmallest
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +32,10 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
         "team": world.settings[SETTINGS].team_name,
         "connection": snapshot.connection(world.connection[CONNECTION]),
         "posted": _table(
-            [posted_row(posted) for posted in nlargest(ROWS, world.posted_time.values(), key=_newest)],
+            [
+                posted_row(posted)
+                for posted in nlargest(ROWS, world.posted_time.values(), key=attrgetter("submitted", "number"))
+            ],
             len(world.posted_time),
         ),
         "tags": _table([_tag_row(world, name) for name in nsmallest(ROWS, found)], len(found)),
@@ -62,10 +66,6 @@ def choices(world: World) -> Json:
 
 def _table(rows: Sequence[Json], total: int) -> Json:
     return {"rows": rows, "total": total, "more": total - len(rows)}
-
-
-def _newest(posted: PostedTime) -> tuple[int, int]:
-    return posted.submitted, posted.number
 
 
 def posted_row(posted: PostedTime) -> Json:
