@@ -75,17 +75,14 @@ class Command(click.Command):
         write_example(ctx, formatter)
 
 
-class HelpfulGroup(click.Group):
+class HelpfulGroup(Command, click.Group):
     """A group of such commands."""
 
     command_class = Command
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_options(self, ctx, formatter)
+        super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        write_example(ctx, formatter)
 
 
 class CommandEntry(NamedTuple):

@@ -225,12 +225,8 @@ def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
             yield CategoryReference(value.text, defaults.file, *place(value))
 
 
-def reading_of(packed: bytes) -> Reading:
-    """A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
-    return _DECODER.decode(packed)
-
-
-_DECODER = msgspec.msgpack.Decoder(Reading)
+reading_of = msgspec.msgpack.Decoder(Reading).decode
+"""A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
 
 
 # --- what is compared

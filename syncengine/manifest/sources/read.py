@@ -36,20 +36,20 @@ def read_source(given: LoadContext, folder: Path, asked: ForEach) -> Records:
     assert asked.http is not None
     http = asked.http
     question = _question(http.path, http.query, http.items)
-    return _remembered(given, ("http", _key(http)), http.source.text, question, lambda: _http(given, http))
+    return _remembered(given, ("http", repr(http)), http.source.text, question, lambda: _http(given, http))
 
 
 def _of_sql(given: LoadContext, folder: Path, asked: SqlFrom) -> Records:
     question = _question(asked.query, asked.params)
     if asked.file is None:
         name = asked.source.text if asked.source else ""
-        return _remembered(given, ("sql", _key(asked)), name, question, lambda: _sql(given, asked))
+        return _remembered(given, ("sql", repr(asked)), name, question, lambda: _sql(given, asked))
     from syncengine.manifest.sources.sql import sql_rows
 
     path = inside(given, asked.file.text, folder)
     name = given.name_of(path)
     rows = lambda: sql_rows(name, str(path), asked.query.text, _parameters(asked))  # noqa: E731 - read when it is not known
-    return _remembered(given, ("sql", path, _key(asked)), name, question, rows)
+    return _remembered(given, ("sql", path, repr(asked)), name, question, rows)
 
 
 def _question(*parts: Any) -> str:
@@ -192,10 +192,6 @@ def _troubled() -> Iterator[None]:
 
 def _steps(text: str | None) -> tuple[str, ...]:
     return tuple(step for step in (text or "").split(".") if step)
-
-
-def _key(asked: Any) -> str:
-    return repr(asked)
 
 
 def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
