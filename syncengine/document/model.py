@@ -17,9 +17,10 @@ class Model(Struct, frozen=True, rename="camel"):
     """What all models of files share: names as in the file are camelCase, and nothing else is known.
 
     Fields are given by keyword and not validated: readers have done that. `beyond_fields` is what the JSON Schema says
-    of the mapping as a whole.
+    of the mapping as a whole, `schema_name` what it calls the model, where that is not its own name.
     """
 
+    schema_name: ClassVar[str] = ""
     beyond_fields: ClassVar[Mapping[str, Any]] = {}
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from syncengine.manifest.lints import CONTAINED
-from syncengine.project.delivery_schema import Source
+from syncengine.project.delivery_schema import SourceConfig
 from syncengine.project.model import Project
 from syncengine.project.schema import Level
 from syncengine.templating.budget import Allowance
@@ -44,7 +44,7 @@ class LoadContext:
     variables: Mapping[str, Any] = field(default_factory=dict)
     allowed: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
+    sources: Mapping[str, SourceConfig] = field(default_factory=dict, repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     secret_files: frozenset[Path] = frozenset()
     data_folders: tuple[str, ...] = ()

@@ -150,7 +150,7 @@ class _Building:
     def _template(self, written: Written) -> Text | None:
         return self.compiler.file(written.text, self.scope, written)
 
-    def _stop(self, section: file.Sink) -> SinkRule | None:
+    def _stop(self, section: file.SinkConfig) -> SinkRule | None:
         when = self._condition(section.when)
         self.compiler.names.clear()
         sink = self._sink(section)
@@ -168,7 +168,7 @@ class _Building:
             names |= self.names_of.get(name, frozenset()) if name in names else frozenset()
         return frozenset(names)
 
-    def _sink(self, section: file.Sink) -> Sink | None:
+    def _sink(self, section: file.SinkConfig) -> Sink | None:
         sink: Sink | None
         if section.sql is not None:
             sink = self._sql(section, section.sql)
@@ -179,7 +179,7 @@ class _Building:
             sink = self._jsonl(section, section.jsonl)
         return sink
 
-    def _words(self, section: file.Sink) -> Words:
+    def _words(self, section: file.SinkConfig) -> Words:
         """What is said of a delivery is not delivered: it does not count among the variables of the sink."""
         answers: Scope = {"response": None, "returned": None, "status": None}
         before = set(self.compiler.names)
@@ -187,7 +187,7 @@ class _Building:
         self.compiler.names = before
         return words
 
-    def _sql(self, section: file.Sink, sql: file.SqlSink) -> Sink | None:
+    def _sql(self, section: file.SinkConfig, sql: file.SqlSinkConfig) -> Sink | None:
         name = section.name.text
         database = self._database(sql, name, sql.statement, name)
         statement, params = self._statement(sql.statement, sql.params), self._json(sql.params or {})
@@ -200,7 +200,7 @@ class _Building:
         self._judged(name, sql.statement, sink.check)
         return sink
 
-    def _http(self, section: file.Sink, http: file.HttpSink) -> Sink:
+    def _http(self, section: file.SinkConfig, http: file.HttpSinkConfig) -> Sink:
         found = self.connections.http(http, f"the URL of {section.name.text}", lambda name: f"the header {name}")
         address = Address(found.url, found.secrets, found.timeout, http.health)
         self._check_address(address, http.source or section.name)
@@ -242,7 +242,7 @@ class _Building:
             for problem in problems.found:
                 self._refuse(at, problem.message, problem.code)
 
-    def _jsonl(self, section: file.Sink, jsonl: file.JsonlSection) -> Sink:
+    def _jsonl(self, section: file.SinkConfig, jsonl: file.JsonlSection) -> Sink:
         body = None if jsonl.body is None else self._json(jsonl.body)
         path = self.project.root / jsonl.path
         if taken := self._taken(path.resolve()):
@@ -292,7 +292,7 @@ class _Building:
         return statement if statement.names == given else None
 
     def _database(
-        self, asked: file.LookupQuery | file.SqlSink, name: str, at: Written, unnamed: str
+        self, asked: file.LookupQuery | file.SqlSinkConfig, name: str, at: Written, unnamed: str
     ) -> Database | None:
         source = asked.source
         try:

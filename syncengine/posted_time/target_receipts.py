@@ -16,7 +16,7 @@ from syncengine.posted_time import receipts
 from syncengine.posted_time.audit import AuditReceipt
 from syncengine.posted_time.databases import Database
 from syncengine.project.connections import Connections
-from syncengine.project.delivery_schema import Sink, SqlSink
+from syncengine.project.delivery_schema import SinkConfig, SqlSinkConfig
 from syncengine.project.model import Project
 
 
@@ -44,7 +44,9 @@ async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
     return found
 
 
-async def _taken(project: Project, environ: Mapping[str, str], sink: Sink, sql: SqlSink) -> Sequence[AuditReceipt]:
+async def _taken(
+    project: Project, environ: Mapping[str, str], sink: SinkConfig, sql: SqlSinkConfig
+) -> Sequence[AuditReceipt]:
     name = sink.name.text
     what, url = Connections(project.sources, project.root, environ).database(sql, name)
     engine = open_engine(url, what)

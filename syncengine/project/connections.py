@@ -11,7 +11,13 @@ from pathlib import Path
 
 from syncengine.document.setting_types import Reference
 from syncengine.document.template_types import Written
-from syncengine.project.delivery_schema import HttpSink, HttpSourceSection, LookupQuery, Source, SqlSink
+from syncengine.project.delivery_schema import (
+    HttpSinkConfig,
+    HttpSourceSection,
+    LookupQuery,
+    SourceConfig,
+    SqlSinkConfig,
+)
 from syncengine.project.references import located, secret_at
 
 HTTP_TIMEOUT = 30.0
@@ -32,11 +38,11 @@ class HttpConnection:
 class Connections:
     """What the names of one project lead to."""
 
-    sources: Mapping[str, Source]
+    sources: Mapping[str, SourceConfig]
     root: Path
     environ: Mapping[str, str] = field(repr=False)
 
-    def database(self, asked: LookupQuery | SqlSink, owner: str) -> tuple[str, str]:
+    def database(self, asked: LookupQuery | SqlSinkConfig, owner: str) -> tuple[str, str]:
         """Return what people call a database, and its URL; `owner` is who has one without a name."""
         name = f"source {asked.source.text}" if asked.source else owner
         place = self.sources[asked.source.text].sql if asked.source else asked.url
@@ -47,9 +53,11 @@ class Connections:
         """Return the URL, or the path, of a database; Problems when it cannot be told."""
         return located(self._reader(place, what)(), self.root)
 
-    def http(self, asked: HttpSink | HttpSourceSection, what: str, header: Callable[[str], str]) -> HttpConnection:
+    def http(
+        self, asked: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
+    ) -> HttpConnection:
         """Return a source, or a sink with what it adds to its source; `header` names a header that is a secret."""
-        named = self.sources[asked.source.text].http if isinstance(asked, HttpSink) and asked.source else None
+        named = self.sources[asked.source.text].http if isinstance(asked, HttpSinkConfig) and asked.source else None
         url = named.url if named else asked.url
         assert url is not None
         headers = {**((named and named.headers) or {}), **(asked.headers or {})}

@@ -8,13 +8,22 @@ from syncengine.document.diagnostics import Collector, suggestion
 from syncengine.document.model_reader import shown
 from syncengine.document.nodes import Mapping
 from syncengine.document.template_types import Written
-from syncengine.project.delivery_schema import LookupSection, Mode, PostedTimeSection, Sink, Source, WebhookSection
+from syncengine.project.delivery_schema import (
+    LookupSection,
+    Mode,
+    PostedTimeSection,
+    SinkConfig,
+    SourceConfig,
+    WebhookSection,
+)
 
 LONGEST_OF_TAGS = 38
 """Characters: so that there is room for a digest in the 63 of a receipt."""
 
 
-def check_names(sources: dict[str, Source], section: PostedTimeSection, node: Mapping, findings: Collector) -> None:
+def check_names(
+    sources: dict[str, SourceConfig], section: PostedTimeSection, node: Mapping, findings: Collector
+) -> None:
     """That every source is there and of the right kind, that no name is given twice, and what a mode needs.
 
     `node` is where the section stands.
@@ -47,7 +56,7 @@ def _references(section: PostedTimeSection) -> Iterator[tuple[Written | None, st
                 yield part.source, kind
 
 
-def _check_source(written: Written | None, kind: str, sources: dict[str, Source], findings: Collector) -> None:
+def _check_source(written: Written | None, kind: str, sources: dict[str, SourceConfig], findings: Collector) -> None:
     if written is None:
         return
     source = sources.get(written.text)
@@ -60,14 +69,14 @@ def _check_source(written: Written | None, kind: str, sources: dict[str, Source]
         findings.at("unknown-source", written.line, written.column, message)
 
 
-def _check_length(sink: Sink, findings: Collector) -> None:
+def _check_length(sink: SinkConfig, findings: Collector) -> None:
     """A receipt of one tag is signed with the sink's name and a digest of the tag's."""
     if sink.each is not None and len(sink.name.text) > LONGEST_OF_TAGS:
         message = f"the name of a sink with `each: tag` must be at most {LONGEST_OF_TAGS} characters"
         findings.at("bad-value", sink.name.line, sink.name.column, message)
 
 
-def _check_unique(what: str, named: Iterable[Sink | LookupSection], findings: Collector) -> None:
+def _check_unique(what: str, named: Iterable[SinkConfig | LookupSection], findings: Collector) -> None:
     met = set[str]()
     for section in named:
         if section.name.text in met:

@@ -179,9 +179,10 @@ _HTTP_SOURCE_SCHEMA: dict[str, Any] = {
 HttpSource = Annotated[HttpSourceSection, Reads(http_source), JsonSchema(_HTTP_SOURCE_SCHEMA)]
 
 
-class Source(Model, frozen=True):
+class SourceConfig(Model, frozen=True):
     """A connection that sinks, lookups and manifests may name."""
 
+    schema_name = "Source"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http")
 
     sql: Annotated[
@@ -190,7 +191,7 @@ class Source(Model, frozen=True):
     http: Annotated[HttpSource | None, Meta(description="The URL of an HTTP service, or a reference.")] = None
 
 
-SourceSection = Annotated[Source, Reads(one_of(Source, "a source", ("sql", "http")))]
+SourceSection = Annotated[SourceConfig, Reads(one_of(SourceConfig, "a source", ("sql", "http")))]
 
 
 class LookupQuery(Model, frozen=True, kw_only=True):
@@ -206,9 +207,10 @@ class LookupQuery(Model, frozen=True, kw_only=True):
     params: Annotated[Params | None, Meta(description="A template for each name in the query.")] = None
 
 
-class SqlSink(Model, frozen=True, kw_only=True):
+class SqlSinkConfig(Model, frozen=True, kw_only=True):
     """A statement that delivers a group."""
 
+    schema_name = "SqlSink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
     source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
@@ -222,9 +224,10 @@ class SqlSink(Model, frozen=True, kw_only=True):
     )
 
 
-class HttpSink(Model, frozen=True):
+class HttpSinkConfig(Model, frozen=True):
     """A request that delivers a group."""
 
+    schema_name = "HttpSink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("source", "url")
 
     source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
@@ -251,8 +254,8 @@ class JsonlSection(Model, frozen=True):
 
 
 SqlQuery = Annotated[LookupQuery, Reads(one_of(LookupQuery, "`sql`", ("source", "url")))]
-SqlSection = Annotated[SqlSink, Reads(one_of(SqlSink, "`sql`", ("source", "url")))]
-HttpSection = Annotated[HttpSink, Reads(one_of(HttpSink, "`http`", ("source", "url")))]
+SqlSection = Annotated[SqlSinkConfig, Reads(one_of(SqlSinkConfig, "`sql`", ("source", "url")))]
+HttpSection = Annotated[HttpSinkConfig, Reads(one_of(HttpSinkConfig, "`http`", ("source", "url")))]
 
 
 class RefuseRule(Model, frozen=True):
@@ -300,9 +303,10 @@ class DurationSection(Model, frozen=True):
     round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): none.")] = None
 
 
-class Sink(Model, frozen=True):
+class SinkConfig(Model, frozen=True):
     """Where posted time goes. Its name stands in receipts and in `Idempotency-Key`: renaming it makes it another."""
 
+    schema_name = "Sink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http", "jsonl")
 
     name: Annotated[SinkName, Meta(description="In receipts and in `Idempotency-Key`.")]
@@ -324,7 +328,7 @@ class Sink(Model, frozen=True):
     refused: Annotated[Template | None, Meta(description="What the user is told when the sink refuses.")] = None
 
 
-SinkSection = Annotated[Sink, Reads(one_of(Sink, "a sink", ("sql", "http", "jsonl")))]
+SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", ("sql", "http", "jsonl")))]
 
 
 class WebhookSection(Model, frozen=True):

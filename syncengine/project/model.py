@@ -11,7 +11,7 @@ from typing import Any
 from syncengine.document.nodes import Node
 from syncengine.document.setting_types import Reference
 from syncengine.errors import Diagnostic, Problems
-from syncengine.project.delivery_schema import PostedTimeSection, Source
+from syncengine.project.delivery_schema import PostedTimeSection, SourceConfig
 from syncengine.project.references import MISSING, Secret, secret_at, setting_problem, sqlite_file, state_at
 from syncengine.project.schema import EndpointOverride, Level, Limit, Ownership
 from syncengine.project.secret_places import SecretPlaces, sqlite_files
@@ -108,7 +108,7 @@ class Project:
     variables: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     defaults: Node | None = field(default=None, repr=False)
-    sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
+    sources: Mapping[str, SourceConfig] = field(default_factory=dict, repr=False)
     posted_time: PostedTimeSection | None = field(default=None, repr=False)
     serve: Serve = field(default_factory=lambda: Serve())
     warnings: tuple[Diagnostic, ...] = ()

@@ -14,12 +14,12 @@ from syncengine.document.nodes import Mapping, Node, Scalar, Sequence, at
 from syncengine.document.scalar_readers import Reader
 from syncengine.document.setting_types import REFERENCE_KEYS, Reference, place
 from syncengine.document.template_types import file_path
-from syncengine.project.delivery_schema import Sink
+from syncengine.project.delivery_schema import SinkConfig
 from syncengine.project.references import BESIDE
 
 SINKS: AnyMapping[str, type[Model]] = {
     kind: model
-    for kind, (model, _) in fields_by_type(Sink).items()
+    for kind, (model, _) in fields_by_type(SinkConfig).items()
     if isinstance(model, type) and issubclass(model, Model)
 }
 """What sinks are made of, by the name in the file."""

@@ -6,7 +6,7 @@ Documents are made of these models, and so are their JSON Schemas. Annotations o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -27,8 +27,6 @@ Line = Annotated[int, Meta(ge=1)]
 
 class OpenModel(Model, frozen=True, gc=False):
     """A document or a part of one. More may always be added, so its readers must bear additions."""
-
-    schema_name: ClassVar[str] = ""
 
 
 class DataRow(OpenModel, frozen=True):

@@ -13,7 +13,7 @@ from syncengine.document.setting_types import place, web_url
 from syncengine.document.template_types import File, file_path
 from syncengine.errors import ExitCode, Problems
 from syncengine.manifest.desired import load
-from syncengine.project.delivery_schema import JsonlSection, SqlSink
+from syncengine.project.delivery_schema import JsonlSection, SqlSinkConfig
 from syncengine.project.load import load_project
 from syncengine.project.model import Project
 from syncengine.project.secret_places import SINKS, places_written
@@ -177,7 +177,7 @@ def test_every_kind_of_sink_says_where_it_writes() -> None:
     assert {"sql", "http", "jsonl"} <= SINKS.keys()
     for kind, model in SINKS.items():
         assert places_written(model, file_path, place, web_url), kind
-    assert (places_written(JsonlSection, file_path), places_written(SqlSink, place)) == (["path"], ["url"])
+    assert (places_written(JsonlSection, file_path), places_written(SqlSinkConfig, place)) == (["path"], ["url"])
 
 
 class ParquetSection(Model, frozen=True):

@@ -32,13 +32,14 @@ def pydantic_model(model: type[Model]) -> type[BaseModel]:
     }
     beyond = dict(model.beyond_fields)
     config = ConfigDict(extra="forbid", title=beyond.pop("title", None), json_schema_extra=beyond)
-    name = model.__name__
     if issubclass(model, OpenModel):
-        config["extra"], name = "allow", model.schema_name or name
+        config["extra"] = "allow"
     if tag := model.__struct_config__.tag:
         config["title"] = str(tag).partition("/")[0].replace(".", " ")
         found = {"format": (Annotated[Literal[tag], FORMAT], ...), **found}
-    return create_model(name, __config__=config, __doc__=model.__dict__.get("__doc__"), **found)
+    return create_model(
+        model.schema_name or model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **found
+    )
 
 
 def _default(field: FieldInfo) -> Any:
