@@ -28,8 +28,9 @@ from syncengine.connector.connection import (
 )
 from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
+from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.model import Plan
-from syncengine.plan.planner import CheckedManifests, checked, confirm_settled, judged, options_of, plan_in
+from syncengine.plan.planner import checked, confirm_settled, judged, options_of, plan_in
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -92,14 +93,14 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        found = None if saved else checked(project, request, self._around)
+        manifests = None if saved else checked(project, request, self._around)
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
             holder = Holder.here(request.command, self._around.environ)
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
-                planned = self._proven(saved, state) if saved else self._planned(state, found)
+                planned = self._proven(saved, state) if saved else self._planned(state, manifests)
                 self._chronicle.plan = planned
                 self._guard(planned, state)
                 before = state.facts()
@@ -130,10 +131,10 @@ class Application:
         guards.refuse_inconsistent(saved, state, options.rules, options.limits)
         return judged(guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request)
 
-    def _planned(self, state: State, found: CheckedManifests | None) -> Plan:
+    def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
-        found = found or checked(project, request, self._around)
-        return judged(plan_in(state, found, project, request, self._around), project, request)
+        manifests = manifests or checked(project, request, self._around)
+        return judged(plan_in(state, manifests, project, request, self._around), project, request)
 
     def _record_refusal(self, error: SyncengineError) -> None:
         """Have it in the history, where there is a state that may be written; the report tells it in any case."""

@@ -76,16 +76,14 @@ def _recorded(project: Project, prefix: str) -> Iterator[str]:
 
 def _declared(project: Project, prefix: str) -> Iterator[str]:
     """What small manifests ask for; large ones are in the state by now."""
-    from syncengine.manifest.desired import desired, manifest_set
-    from syncengine.manifest.load import read_all
+    from syncengine.manifest.desired import manifest_set
     from syncengine.plan.planner import WORTH_KEEPING
 
     with suppress(Exception):
         manifests = manifest_set(project)
         size = sum(file.size() for file in manifests.files)
         if size < WORTH_KEEPING and not any(file.generates() for file in manifests.files):
-            found = desired(manifests, read_all(manifests.files, manifests.defaults)).resources
-            yield from (str(key) for key in found if str(key).startswith(prefix))
+            yield from (str(key) for key in manifests.read().resources if str(key).startswith(prefix))
 
 
 def _item(value: str) -> CompletionItem:

@@ -18,6 +18,7 @@ from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
 from syncengine.errors import Diagnostic, Problems, Severity
+from syncengine.manifest.cache import ManifestCache
 from syncengine.manifest.context import LoadContext, given_by
 from syncengine.manifest.declarations import DefaultValues, default_values
 from syncengine.manifest.files import ManifestFile, find
@@ -65,12 +66,20 @@ FEW_KEYWORDS = 20_000
 
 
 class ManifestSet(NamedTuple):
-    """What a project's manifests are, before they are read: files, the project's defaults, and what is wrong so far."""
+    """What a project's manifests are: files, the project's defaults, and what is wrong before they are read.
+
+    `wanted`: what they ask for, once that was read, and is without errors.
+    """
 
     files: Sequence[ManifestFile]
     defaults: DefaultValues = NO_DEFAULTS
     levels: Mapping[str, Level] = {}
     found: tuple[Diagnostic, ...] = ()
+    wanted: Desired | None = None
+
+    def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
+        """What they ask for, unless it is known read anew; Problems with everything that is wrong with them."""
+        return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
 
 
 def manifest_set(project: Project) -> ManifestSet:
@@ -96,8 +105,7 @@ def _comparing_parts(files: Sequence[ManifestFile], given: LoadContext) -> Seque
 
 def load(project: Project) -> Desired:
     """The desired resources of a project; Problems with everything that is wrong with its manifests."""
-    manifests = manifest_set(project)
-    return desired(manifests, read_all(manifests.files, manifests.defaults))
+    return manifest_set(project).read()
 
 
 def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
-from syncengine.plan.stages import Numbering, Stage, stages_of
+from syncengine.plan.stages import Stage, stages_of
 from syncengine.plan.sweep import Sweep, is_type, sweep_of
 from syncengine.project.load import levelled
 from syncengine.project.schema import Ownership
@@ -91,9 +92,9 @@ def derived(
     `rows` are the `recorded` ones, with what is reasserted in doubt.
     """
     found = _with_reasons(diff(rows, aimed), recorded) if reasserts else diff(rows, aimed)
-    numbering = Numbering()
-    stages = stages_of(found.differences, aimed, numbering)
-    sweep = sweep_of(aimed, rows, numbering, anyway=sweeps_anyway(found), first=not basis.swept_before)
+    numbers = count(1)
+    stages = stages_of(found.differences, aimed, numbers)
+    sweep = sweep_of(aimed, rows, numbers, anyway=sweeps_anyway(found), first=not basis.swept_before)
     changes = tuple(difference.change for difference in found.differences)
     planned = Plan(
         basis=basis,

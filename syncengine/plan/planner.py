@@ -19,8 +19,8 @@ from syncengine.document.diagnostics import suggestion
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, Usage
 from syncengine.manifest.cache import ManifestCache, Settled, digest_of
-from syncengine.manifest.desired import Desired, ManifestSet, desired, manifest_set
-from syncengine.manifest.load import digests_of, read_all
+from syncengine.manifest.desired import Desired, ManifestSet, manifest_set
+from syncengine.manifest.load import digests_of
 from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
@@ -50,30 +50,24 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 """Warnings that compare two tags."""
 
 
-class CheckedManifests(NamedTuple):
-    """Manifests without errors; `wanted` None where that is known without reading them all."""
+def checked(project: Project, request: PlanRequest, around: Runtime) -> ManifestSet:
+    """The manifests of a project, before anything is begun; Problems with everything that is wrong with them.
 
-    manifests: ManifestSet
-    wanted: Desired | None = None
-
-
-def checked(project: Project, request: PlanRequest, around: Runtime) -> CheckedManifests:
-    """The manifests of a project, before anything is begun; Problems with everything that is wrong with them."""
+    What they want is left open where they are known to be without errors without reading them all.
+    """
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
-        return CheckedManifests(manifests, desired(manifests, read_all(manifests.files, manifests.defaults)))
+        return manifests._replace(wanted=manifests.read())
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
         if _standing_in(cache, manifests, digests):
-            return CheckedManifests(manifests)
+            return manifests
         with recollection(project.state, around.now) as state:
             facts = state.facts()
             how = (options_of(project, request), _basis(project, facts, around))
-            if _Remembering(CheckedManifests(manifests), state, cache, *how).short_way(facts, request, digests):
-                return CheckedManifests(manifests)
-        return CheckedManifests(
-            manifests, desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
-        )
+            if _Remembering(manifests, state, cache, *how).short_way(facts, request, digests):
+                return manifests
+        return manifests._replace(wanted=manifests.read(cache, digests))
 
 
 class Valid(NamedTuple):
@@ -88,12 +82,12 @@ def validated(project: Project) -> Valid:
     """What the manifests of a project come to, offline; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
-        return _valid(desired(manifests, read_all(manifests.files, manifests.defaults)))
+        return _valid(manifests.read())
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
         if known := _standing_in(cache, manifests, digests):
             return Valid(known.desired, len(known.files), known.diagnostics)
-        wanted = desired(manifests, read_all(manifests.files, manifests.defaults, cache, digests))
+        wanted = manifests.read(cache, digests)
         if not manifests.found:
             cache.remember(VALIDATED, _settled_by(wanted, cache, manifests.levels))
         return _valid(wanted)
@@ -112,28 +106,27 @@ def _valid(wanted: Desired) -> Valid:
 
 def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
-    found = CheckedManifests(manifest_set(project))
+    manifests = manifest_set(project)
     with recollection(project.state, around.now) as state:
-        planned = plan_in(state, found, project, request, around)
+        planned = plan_in(state, manifests, project, request, around)
         said = state_warnings(project, state.facts(), planned.basis.commit, exists=state.exists)
         return replace(planned, diagnostics=(*said, *planned.diagnostics))
 
 
 def plan_in(
-    state: StateReader, found: CheckedManifests, project: Project, request: PlanRequest, around: Runtime
+    state: StateReader, manifests: ManifestSet, project: Project, request: PlanRequest, around: Runtime
 ) -> Plan:
     """Plan in a state that is open already."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
         message = "there is no folder manifests/, and the state records what it declared: without it all would go"
         raise setting_problem("missing-manifests", message)
-    options, facts, manifests = options_of(project, request), state.facts(), found.manifests
+    options, facts = options_of(project, request), state.facts()
     how = (options, _basis(project, facts, around))
     with no_collection():
         if not _is_worth_keeping(manifests):
-            wanted = found.wanted or desired(manifests, read_all(manifests.files, manifests.defaults))
-            return _whole(wanted, state, how)
+            return _whole(manifests.read(), state, how)
         with _cache_of(project, manifests) as cache:
-            return _Remembering(found, state, cache, *how).plan(facts, request)
+            return _Remembering(manifests, state, cache, *how).plan(facts, request)
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
@@ -179,14 +172,14 @@ def _pending(name: str) -> str:
 class _Remembering:
     """One planning with a cache."""
 
-    found: CheckedManifests
+    manifests: ManifestSet
     state: StateReader
     cache: ManifestCache
     options: Options
     basis: Basis
 
     def plan(self, facts: Facts, request: PlanRequest) -> Plan:
-        digests = None if self.found.wanted else digests_of(self.found.manifests.files, self.cache)
+        digests = None if self.manifests.wanted else digests_of(self.manifests.files, self.cache)
         since = self.short_way(facts, request, digests) or self._long_way(digests)
         return self._remembered(self._name, *since, facts) if self._is_plain(request) else since[0]
 
@@ -196,7 +189,7 @@ class _Remembering:
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
-        return request.scope.whole and not (request.sweep or request.reassert or self.found.manifests.found)
+        return request.scope.whole and not (request.sweep or request.reassert or self.manifests.found)
 
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
@@ -208,9 +201,7 @@ class _Remembering:
         return self._since(self._name, settled, digests)
 
     def _long_way(self, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        manifests = self.found.manifests
-        reads = read_all(manifests.files, manifests.defaults, self.cache, digests)
-        wanted = self.found.wanted or desired(manifests, reads)
+        wanted = self.manifests.read(self.cache, digests)
         planned = _whole(wanted, self.state, (self.options, self.basis))
         return planned, _settled_by(wanted, self.cache, self.options.levels)
 
@@ -224,7 +215,7 @@ class _Remembering:
 
         how = (self.options, self.basis)
         return plan_since(
-            settled, self.found.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
+            settled, self.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
         )
 
     def _remembered(self, name: str, planned: Plan, settled: Settled, facts: Facts) -> Plan:

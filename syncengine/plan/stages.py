@@ -22,29 +22,23 @@ class Stage(Struct, frozen=True, gc=False):
     calls: tuple[Call, ...]
 
 
-class Numbering:
-    """Numbers calls through one plan, so that the same inputs give the same ids."""
-
-    def __init__(self) -> None:
-        self._next = 0
-
-    def call(self, operation: Operation, items: Sequence[Item]) -> Call:
-        """The next call."""
-        self._next += 1
-        return Call(f"c{self._next}", operation.id, tuple(items))
-
-    def batches(self, operation: Operation, items: Sequence[Item]) -> tuple[Call, ...]:
-        """As few calls as carry all items."""
-        starts = range(0, len(items), operation.limit)
-        return tuple(self.call(operation, items[start : start + operation.limit]) for start in starts)
+def call(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> Call:
+    """The next call of a plan, whose `numbers` are counted through it: the same inputs give the same ids."""
+    return Call(f"c{next(numbers)}", operation.id, tuple(items))
 
 
-def stages_of(differences: Sequence[Difference], aimed: Aim, numbering: Numbering) -> tuple[Stage, ...]:
+def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> tuple[Call, ...]:
+    """As few calls as carry all items."""
+    starts = range(0, len(items), operation.limit)
+    return tuple(call(numbers, operation, items[start : start + operation.limit]) for start in starts)
+
+
+def stages_of(differences: Sequence[Difference], aimed: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
     """All calls but the sweep's, in the order of stages."""
     by_step: dict[Step, list[Item]] = {step: [] for step in Step}
     for step, item in _riding(list(_needed(differences, aimed)), differences):
         by_step[step].append(item)
-    return tuple(Stage(step, numbering.batches(OPERATION_OF[step], items)) for step, items in by_step.items() if items)
+    return tuple(Stage(step, batches(numbers, OPERATION_OF[step], items)) for step, items in by_step.items() if items)
 
 
 def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -10,7 +10,7 @@ from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, RemovalKind
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.diff import is_new
-from syncengine.plan.stages import Numbering
+from syncengine.plan.stages import batches, call
 from syncengine.resource import Key, Kind, Recorded, Resource, Status
 from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY_TYPES
 
@@ -35,7 +35,7 @@ class Sweep(Struct, frozen=True, gc=False):
 
 
 def sweep_of(
-    aimed: Aim, recorded: Mapping[Key, Recorded], numbering: Numbering, *, anyway: bool, first: bool
+    aimed: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
 ) -> Sweep | None:
     """None where nothing leaves by a session, unless one is to be completed `anyway`."""
     going = [leaving for leaving in aimed.leaving.values() if leaving.way is RemovalKind.SWEEP]
@@ -44,9 +44,9 @@ def sweep_of(
     known = tuple(leaving.row.key.name for leaving in going)
     staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if is_type(key)]
     staying += [_held(row) for row in aimed.held]
-    uploads = numbering.batches(UPLOAD_ACTIVITY_TYPES, staying)
+    uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
     leaves = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
-    complete = numbering.call(COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
+    complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
     return Sweep(known, uploads, complete, _still_carrying(known, aimed, recorded), first)
 
 
