@@ -1,5 +1,19 @@
-"""`python -m syncengine`."""
+"""The entry point of `syncengine` and `python -m syncengine`."""
 
-from syncengine.cli import main
+from __future__ import annotations
 
-main()
+import sys
+
+
+def main() -> None:
+    """Run the program; exit 130 also where an interrupt comes while it is being imported."""
+    try:
+        from syncengine.cli import main as program
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        sys.exit(130)
+    program()
+
+
+if __name__ == "__main__":
+    main()

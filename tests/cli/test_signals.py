@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from .conftest import Estate
-from .program import PROGRAM, ended
+from .program import PROGRAM, REPOSITORY, ended
 from .service import AT_ONCE
 
 DONE: dict[str, Any] = {"delay": 60}
@@ -123,3 +123,28 @@ def _wait_for_children(pid: int) -> None:
     while len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+INTERRUPTS = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+"""
+"""What an interpreter runs as it starts: the signal comes while a module is looked for."""
+
+
+@pytest.mark.parametrize("module", ["syncengine.cli", "click", "syncengine.cli.plan", "syncengine.plan.build"])
+def test_an_interrupt_while_modules_are_imported_shows_no_traceback(
+    estate: Estate, tmp_path: Path, module: str
+) -> None:
+    """Exit 130 and one word, before a command has begun as well as after."""
+    (tmp_path / "start").mkdir()
+    (tmp_path / "start" / "sitecustomize.py").write_text(INTERRUPTS.format(module=module))
+    path = os.pathsep.join((str(tmp_path / "start"), str(REPOSITORY)))
+    done = estate.project.run("plan", environ={"PYTHONPATH": path})
+    assert (done.code, done.out, done.err.strip()) == (130, "", "interrupted")

@@ -14,7 +14,7 @@ def test_the_installed_package_is_the_one_that_messages_name() -> None:
     installed = distribution(DISTRIBUTION)
     assert (installed.name, installed.version) == (DISTRIBUTION, __version__)
     (command,) = installed.entry_points.select(group="console_scripts")
-    assert (command.name, command.value) == ("syncengine", "syncengine.cli:main")
+    assert (command.name, command.value) == ("syncengine", "syncengine.__main__:main")
 
 
 def test_the_extra_for_postgresql_brings_the_driver() -> None:
