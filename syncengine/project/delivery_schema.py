@@ -1,4 +1,4 @@
-"""The models of `sources:`, `postedTime:` and `serve:` in the project file (docs/formats.md §4, §8)."""
+"""The models of `sources:`, `postedTime:` and `serve:` in the project file (docs/project-file.md, docs/posted-time-settings.md)."""
 
 from __future__ import annotations
 

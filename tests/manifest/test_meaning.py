@@ -150,7 +150,7 @@ def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
-    """Or where its dash stands, which is the same line (docs/formats.md §3)."""
+    """Or where its dash stands, which is the same line (docs/manifests.md)."""
     text = "tags:\n  - name: one\n  -\n    managedBy: x\n    name: two\n  - &a\n    {\n    name: six}\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]
