@@ -17,6 +17,7 @@ from syncengine.document.reader import read
 from syncengine.document.scalar_readers import milliseconds
 from syncengine.render.schemas.published import schemas
 from syncengine.resource import Key, Kind, Removal
+from tests.support.profiles import tried
 
 from .loading import loaded, problems, tag
 
@@ -203,7 +204,7 @@ def test_timestamps_may_be_milliseconds(tmp_path: Path) -> None:
 printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="\ufeff\ufffe\uffff"))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=tried(200), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(printable, printable, min_size=1, max_size=5), st.booleans())
 def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
     """Whatever a YAML writer puts in double quotes, raw or escaped, arrives as it was."""
