@@ -1,4 +1,4 @@
-"""Templates in scalars → one function for all of a block, and each of them; compiled once (docs/manifests-from-data.md)."""
+"""Templates in scalars → one function for all of a block; each is compiled once (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 
