@@ -59,10 +59,10 @@ def init(given: Globals, format: str, folder: str, csv: str | None, install: str
         for sentence in _repeats(given.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:
-            output.say(f"{Path(folder, name)} is there already, and is kept")
+            output.say(f"{Path(folder, name)} already exists and was kept")
         where = "" if place.resolve() == Path.cwd() else f"-C {shlex.quote(folder)} "
         output.say(f"Next: `syncengine {where}plan`, `syncengine {where}apply`.")
-        output.say(f"{place / 'syncengine.yaml'} says how to go on.")
+        output.say(f"{place / 'syncengine.yaml'} describes the next steps.")
     return ExitCode.DONE
 
 

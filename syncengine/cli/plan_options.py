@@ -31,7 +31,9 @@ def request_of(
         no_delete=chosen["no_delete"],
     )
     if chosen["sweep"] and not scope.whole:
-        raise click.UsageError("--sweep deletes what the whole team does not upload: it goes with no selection")
+        raise click.UsageError(
+            "--sweep deletes every activity type that is not uploaded: it cannot be combined with a selection"
+        )
     return PlanRequest(
         command=command,
         scope=scope,
@@ -59,7 +61,7 @@ def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[st
 def _approvals(options: Sequence[str]) -> tuple[str, ...]:
     for approval in options:
         if not APPROVAL.fullmatch(approval):
-            raise click.UsageError(f"{approval!r} is no approval: the plan prints it as COUNT@HASH")
+            raise click.UsageError(f"{approval!r} is not an approval: a plan prints it as COUNT@HASH")
     return tuple(options)
 
 

@@ -82,11 +82,13 @@ class Progress:
                 elif self._stage is not None:
                     self._count(self._stage, outcome)
             case Retrying(operation, why, wait):
-                self._say(f"{operation}: {why}; again in {wait:.1f} s")
+                self._say(f"{operation}: {why}; retrying in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._say(f"waiting up to {seconds:.0f} s: {why}")
             case Stopping(seconds):
-                self._say(f"stopping: answers under way are waited for, {seconds:g} s at most; once more ends at once")
+                self._say(
+                    f"stopping: waiting up to {seconds:g} s for answers under way; interrupt again to stop at once"
+                )
             case SessionOpened(id):
                 if self._output.given.verbose:
                     self._say(f"sync session {id} started")

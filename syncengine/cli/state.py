@@ -89,7 +89,7 @@ def show_history(given: Globals, format: str, address: str | None) -> int:
 def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Remove rows from the state. The service keeps the resources, and the next plan does not know of them."""
     keys = [_key(address) for address in addresses]
-    _confirm(f"Forget {', '.join(addresses)}? The service keeps what it holds.", auto_approve)
+    _confirm(f"Forget {', '.join(addresses)}? The service keeps what it has.", auto_approve)
     project = given.project()
     with writing(project, "state forget") as opened:
         missing = [str(key) for key in keys if key not in opened.get(keys)]
@@ -205,7 +205,7 @@ def rebind(given: Globals, format: str, auto_approve: bool) -> int:
 
     project = given.project()
     Output(given, project.root).diagnostics(project.warnings)
-    _confirm("Bind this state to the service and the team that the key belongs to, whatever their names?", auto_approve)
+    _confirm("Bind this state to the service and the team of the key, whatever their names are?", auto_approve)
     before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
     return show(given, format, {"team": team, "before": before}, text)
@@ -215,7 +215,7 @@ def _key(address: str) -> Key:
     try:
         return Key.parse(address)
     except ValueError:
-        raise Usage(f"{address!r} is no address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE") from None
+        raise Usage(f"{address!r} is not an address: tag/NAME, category/EXTERNAL_ID or activity-type/CODE") from None
 
 
 def _confirm(question: str, auto_approve: bool) -> None:

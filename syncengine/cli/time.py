@@ -31,15 +31,13 @@ SERVICE = "syncengine.cli.time_service"
 PARTS: Mapping[str, CommandEntry] = {
     "list": CommandEntry(SERVICE, "List all posted time that the service has.", "list_time"),
     "pull": CommandEntry("syncengine.cli.time_pull", "Fetch, deliver and acknowledge once.", "pull_time"),
-    "inbox": CommandEntry(__name__, "Show what waits and what failed.", "show_inbox"),
-    "show": CommandEntry(__name__, "Tell a group's whole story.", "show_group"),
-    "retry": CommandEntry(__name__, "Deliver groups again where they are missing.", "retry"),
+    "inbox": CommandEntry(__name__, "List groups that wait or failed.", "show_inbox"),
+    "show": CommandEntry(__name__, "Show the story of a group.", "show_group"),
+    "retry": CommandEntry(__name__, "Deliver groups again to the sinks that lack them.", "retry"),
     "redeliver": CommandEntry(__name__, "Deliver to one sink again.", "redeliver"),
-    "audit": CommandEntry(
-        "syncengine.cli.time_audit", "Compare what the service lists with what sinks took.", "audit_time"
-    ),
+    "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with deliveries.", "audit_time"),
     "preview": CommandEntry(__name__, "Render everything, send nothing.", "preview"),
-    "register": CommandEntry(SERVICE, "Have the service record posted time for us.", "register_time"),
+    "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
     "unregister": CommandEntry(SERVICE, "End that.", "unregister_time"),
 }
 
@@ -71,7 +69,7 @@ class Moment(click.ParamType[float]):
         try:
             return datetime.fromisoformat(str(value)).timestamp()
         except (ValueError, OverflowError):
-            return self.fail(f"{value!r} is no moment: write 30d, 2h, or 2024-05-01T09:00:00Z", param, ctx)
+            return self.fail(f"{value!r} is not a point in time: write 30d, 2h, or 2024-05-01T09:00:00Z", param, ctx)
 
 
 # --- looking

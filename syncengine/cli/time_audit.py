@@ -39,7 +39,7 @@ def audit_time(given: Globals, format: str, since: float) -> int:
     found, listing, targets = calling(given, lambda client, project: _audited(client, project, time.time() - since))
     say_incomplete(given, listing)
     for why in targets.unread.values():
-        Output(given, given.folder).say(f"{why.rstrip('.')}; what the inbox knows is believed", level="warning")
+        Output(given, given.folder).say(f"{why.rstrip('.')}; the inbox is used instead", level="warning")
     unread = sorted(targets.unread)
     show(given, format, rendering.audit_document(found, listing, unread), rendering.audit_text(found))
     if not found.agrees:

@@ -198,16 +198,16 @@ class _Building:
         anchored = self.anchors.get(name)
         if anchored is None:
             self._refuse(
-                "unknown-alias", mark, f"no anchor &{name} stands before this alias; quote text that starts with `*`"
+                "unknown-alias", mark, f"there is no anchor &{name} before this alias; quote text that starts with `*`"
             )
         elif anchored.node is None:
-            self._hopeless("recursive-alias", mark, f"*{name} stands inside of what it names")
+            self._hopeless("recursive-alias", mark, f"*{name} refers to itself")
         else:
             self.expanded += anchored.size
             self.nodes += anchored.size
             if self.expanded > MAX_EXPANDED:
                 self._hopeless(
-                    "too-many-aliases", mark, f"the aliases of this file stand for more than {MAX_EXPANDED:,} values"
+                    "too-many-aliases", mark, f"the aliases of this file expand to more than {MAX_EXPANDED:,} values"
                 )
             self.items.append(anchored.node)  # fmt: skip
 
@@ -254,7 +254,7 @@ class _Building:
             self._error("empty-key", key.mark, "a key is missing before the `:`")
         elif key.text in first:
             line = self.findings.line_of(first[key.text].mark.line + 1)
-            self._error("duplicate-key", key.mark, f"{quoted(key.text)} is already given in line {line}")
+            self._error("duplicate-key", key.mark, f"{quoted(key.text)} is already in line {line}")
         else:
             return True
         return False  # fmt: skip

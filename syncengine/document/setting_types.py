@@ -74,12 +74,12 @@ def has_password(text: str) -> bool:
 def base_url_trouble(text: str) -> str | None:
     """What is wrong with a base URL, without repeating it."""
     if _BLANK.search(text):
-        return "must not hold blanks, line breaks or control characters"
+        return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return "must be a URL that starts with https://, or `sandbox`"
     if "@" in parts.netloc:
-        return "must not hold credentials; the key belongs in `apiKey`"
+        return "must not contain credentials; the key belongs in `apiKey`"
     if parts.query or parts.fragment:
         return "must not have a query or a fragment"
     return None
@@ -88,12 +88,12 @@ def base_url_trouble(text: str) -> str | None:
 def web_url_trouble(text: str) -> str | None:
     """What is wrong with the URL of an HTTP service, without repeating it."""
     if _BLANK.search(text):
-        return "must not hold blanks, line breaks or control characters"
+        return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return "must be a URL that starts with http:// or https://"
     if "@" in parts.netloc:
-        return "must not hold credentials; they belong in a header, as {env: NAME} or {file: PATH}"
+        return "must not contain credentials; they belong in a header, as {env: NAME} or {file: PATH}"
     return "must not have a fragment" if parts.fragment else None
 
 
@@ -111,9 +111,7 @@ def reference(name: str, node: Node, findings: Collector) -> Reference | Invalid
     if key.text == "file":
         return Reference(file=value.text)
     if not _ENV_NAME.fullmatch(value.text):
-        return findings.error(
-            "bad-value", value, f"{called(name)}: after `env:` stands the name of an environment variable"
-        )
+        return findings.error("bad-value", value, f"{called(name)}: `env:` takes the name of an environment variable")
     return Reference(env=value.text)
 
 
@@ -121,7 +119,7 @@ def secret(name: str) -> Reader:
     def read(node: Node, findings: Collector) -> Any:
         if is_text(node):
             return findings.error(
-                "secret-in-file", node, f"{called(name)} must not stand in the project file; {USE_REFERENCE}"
+                "secret-in-file", node, f"{called(name)} must not be in the project file; {USE_REFERENCE}"
             )
         return reference(name, node, findings)
 
@@ -135,7 +133,7 @@ def place(name: str) -> Reader:
         if not isinstance(node, Scalar) or not is_text(node):
             return reference(name, node, findings)
         if has_password(node.text):
-            return findings.error("secret-in-file", node, f"the URL of `{name}` holds a password; {USE_REFERENCE}")
+            return findings.error("secret-in-file", node, f"the URL of `{name}` contains a password; {USE_REFERENCE}")
         if not node.text.strip():
             return findings.error("empty-value", node, f"{called(name)} must not be empty")
         return node.text
@@ -150,7 +148,7 @@ def web_url(name: str) -> Reader:
         if not isinstance(node, Scalar) or not is_text(node):
             return reference(name, node, findings)
         if has_password(node.text):
-            return findings.error("secret-in-file", node, f"the URL of `{name}` holds a password; {USE_REFERENCE}")
+            return findings.error("secret-in-file", node, f"the URL of `{name}` contains a password; {USE_REFERENCE}")
         trouble = web_url_trouble(node.text)
         return findings.error("bad-value", node, f"{called(name)} {trouble}") if trouble else node.text.rstrip("/")
 

@@ -129,7 +129,7 @@ def headers(name: str) -> Reader:
             return reference(f"header {key.text}", node, findings)
         if _SECRET_HEADER.search(key.text) and is_text(node):
             return findings.error(
-                "secret-in-file", node, f"the header `{key.text}` must not stand in the project file; {USE_REFERENCE}"
+                "secret-in-file", node, f"the header `{key.text}` must not be in the project file; {USE_REFERENCE}"
             )
         return template(node, findings)
 

@@ -55,7 +55,7 @@ def decoded(data: bytes, findings: Collector) -> str | None:
     if unfit is None:
         return text
     line, column = _place(text[: unfit.start()])
-    findings.at("control-character", line, column, f"the file holds {character(unfit.group())}; remove it")
+    findings.at("control-character", line, column, f"the file contains {character(unfit.group())}; remove it")
     return None
 
 

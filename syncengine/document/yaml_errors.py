@@ -36,9 +36,9 @@ SENTENCES = (
     Sentence("expected ',' or '}'", "`,` or `}` is missing before this", unclosed=True),
     Sentence("could not find expected ':'", "this line has no `:` after its key", at_start=True),
     Sentence(
-        "did not find expected key", "this line does not fit: check its indentation, and quotes that end too early"
+        "did not find expected key", "this line is not valid here: check its indentation, and quotes that end too early"
     ),
-    Sentence("expected '-' indicator", "a list stands here: start this line with `- `, or check its indentation"),
+    Sentence("expected '-' indicator", "this is a list: start this line with `- `, or check its indentation"),
     Sentence("block sequence entries are not allowed", "a list item cannot start here; begin it on a line of its own"),
     Sentence("block mapping entries are not allowed", "a key cannot start here; begin it on a line of its own"),
     Sentence("mapping keys are not allowed", "a key cannot start here; begin it on a line of its own"),

@@ -76,15 +76,15 @@ class LoadContext:
 
     def _within(self, name: str, folder: Path, roots: Iterable[Path]) -> Path:
         if "\0" in name or not name.strip():
-            raise OutsideProject("the path is not one")
+            raise OutsideProject("the path is empty or has a NUL byte")
         real = (folder / name).resolve()
         root = next((each for each in map(Path.resolve, roots) if real.is_relative_to(each)), None)
         if root is None:
             raise OutsideProject("the path leads out of the project's folder, and of its `dataFolders`")
         if any(map(is_hidden, real.relative_to(root).parts)):
-            raise OutsideProject("hidden files and folders are no sources")
+            raise OutsideProject("hidden files and folders cannot be sources")
         if real in self.secret_files:
-            raise OutsideProject("the project file says that a secret, or posted time, is in there")
+            raise OutsideProject("according to the project file it holds a secret or posted time")
         return real
 
     def name_of(self, path: Path) -> str:

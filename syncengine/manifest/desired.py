@@ -242,7 +242,7 @@ class _Gathering:
 
     def _leaves(self, line: Removed) -> None:
         if (first := self.removed.setdefault(line.key, line)) is not line:
-            message = f"{line.key} already leaves at {first.source}"
+            message = f"{line.key} is already in `removed` at {first.source}"
             self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
 
     def finish(self) -> None:

@@ -163,7 +163,7 @@ class Search:
             message = "this is not a regular file" if exists else "the link points to a file that does not exist"
             self._problem(entry.path, "unreadable-file", message)
         elif entry.real in self.secrets:
-            self._problem(entry.path, "secret-file", "the project file says that a secret, or posted time, is in there")
+            self._problem(entry.path, "secret-file", "according to the project file it holds a secret or posted time")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
             self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.given))
@@ -202,7 +202,7 @@ def where_to_go(folder: Path) -> str:
         found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
         if found:
             return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?"
-    return "; there is no project here: `syncengine init` begins one"
+    return "; there is no project here: `syncengine init` creates one"
 
 
 def _is(question: Callable[[], bool]) -> bool:

@@ -43,11 +43,11 @@ _row_name = tested(
         parsed(_name, "a name of letters, digits and _, a letter first"),
         lambda name: name not in LANGUAGE,
         "bad-value",
-        lambda name: f"must not be `{name}`: it is a word of templates",
+        lambda name: f"must not be `{name}`: it is a reserved word of templates",
     ),
     lambda name: name not in NAMED_ALREADY,
     "bad-value",
-    lambda name: f"must not be `{name}`, which templates have already",
+    lambda name: f"must not be `{name}`, which is already a name in templates",
 )
 """A name that means nothing else to a template."""
 OF_CSV = ("delimiter", "columns")
@@ -66,9 +66,9 @@ def _for_each(name: str) -> Any:
         given = {key.text: key for key in node.keys}
         for key in given.values():
             if key.text in OF_CSV and "csv" not in given:
-                value = findings.error("bad-value", key, f"`{key.text}` is for `csv` alone")
+                value = findings.error("bad-value", key, f"`{key.text}` is only for `csv`")
             elif key.text in OF_FILES and given.keys() & OF_NO_FILE:
-                value = findings.error("bad-value", key, f"`{key.text}` is for files alone")
+                value = findings.error("bad-value", key, f"`{key.text}` is only for files")
         return value
 
     return read
@@ -151,7 +151,7 @@ class HttpFrom(Model, frozen=True):
 
     source: Annotated[Template, Meta(description="A source of the project file.")]
     path: Annotated[Template | None, Meta(description="Below the source's URL; a template sees var and env.")] = None
-    query: Annotated[Params | None, Meta(description="Parameters behind the path; templates see var and env.")] = None
+    query: Annotated[Params | None, Meta(description="Query parameters; templates see var and env.")] = None
     items: Annotated[Identity | None, Meta(description="Where in the answer the list is: `data.matters`.")] = None
     paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None
 
@@ -179,13 +179,13 @@ class ForEach(Model, frozen=True):
     ] = None
     sql: Annotated[SqlFrom, Reads(one_of(SqlFrom, "`sql`", ("source", "file")))] | None = None
     http: HttpFrom | None = None
-    delimiter: Annotated[
-        Delimiter | None, Meta(description="Between the values of a CSV file; a comma by default.")
-    ] = None
-    encoding: Annotated[Encoding | None, Meta(description="Of the file; UTF-8 by default.")] = None
+    delimiter: Annotated[Delimiter | None, Meta(description="Delimiter of a CSV file; a comma by default.")] = None
+    encoding: Annotated[Encoding | None, Meta(description="Encoding of the file; UTF-8 by default.")] = None
     columns: Annotated[UniqueNames | None, Meta(description="The columns of a CSV file that has no header.")] = None
-    distinct: Annotated[Columns | None, Meta(description="Of rows with the same value here, the first alone.")] = None
-    allow_empty: Annotated[Flag | None, Meta(description="No rows are right; false by default.")] = None
+    distinct: Annotated[
+        Columns | None, Meta(description="Take only the first of the rows with the same value in this column.")
+    ] = None
+    allow_empty: Annotated[Flag | None, Meta(description="Accept a source without rows; false by default.")] = None
 
 
 class Generate(Model, frozen=True):
@@ -204,12 +204,16 @@ class Generate(Model, frozen=True):
     }
 
     for_each: Annotated[ForEach, Reads(_for_each), Meta(description="The rows.")]
-    as_: Annotated[RowName | None, Meta(description="What templates call a row; `row` by default.")] = field(
+    as_: Annotated[RowName | None, Meta(description="Name of a row in templates; `row` by default.")] = field(
         default=None, name="as"
     )
     when: Annotated[Condition | None, Meta(description="An expression: rows for which it is false are left out.")] = (
         None
     )
-    tag_categories: Annotated[Nodes | None, Meta(description="Tag categories, as outside; texts are templates.")] = None
-    activity_types: Annotated[Nodes | None, Meta(description="Activity types, as outside; texts are templates.")] = None
-    tags: Annotated[Nodes | None, Meta(description="Tags, as outside; texts are templates.")] = None
+    tag_categories: Annotated[
+        Nodes | None, Meta(description="Tag categories, as in a manifest; texts are templates.")
+    ] = None
+    activity_types: Annotated[
+        Nodes | None, Meta(description="Activity types, as in a manifest; texts are templates.")
+    ] = None
+    tags: Annotated[Nodes | None, Meta(description="Tags, as in a manifest; texts are templates.")] = None

@@ -19,13 +19,13 @@ CONTAINED = "keyword-contained"
 """Looked for where the project file sets it to `warning` or `error`: comparing parts is not cheap."""
 
 LINTS: Mapping[str, str] = {
-    "same-keyword": "two tags have the same keyword, so that time that matches it is given both",
+    "same-keyword": "two tags have the same keyword, so that time that matches it gets both",
     "keyword-too-broad": "a keyword so short or common that it matches nearly everything",
     "similar-name": "the names of two tags differ only by case or Unicode form",
     "comment-in-text": "text ends at an unquoted ` #`, and the rest is a comment",
     "comma-in-text": "text in braces ends at an unquoted `,`, and the rest is a name without a value, itself an error",
-    CONTAINED: "a keyword of one tag is part of another's, so that time that matches that is given both",
-    "public-by-silence": "a tag is public only because nothing is said, while its neighbours are private",
+    CONTAINED: "a keyword of one tag is part of another's, so time that matches the longer one gets both",
+    "public-by-silence": "a tag is public only because it declares no visibility, while its neighbours are private",
     "private-in-shared-category": "a private tag is in a category that public tags are in too",
     "closed-with-keywords": "a matter with a `closedTimestamp`, past or to come, has keywords that tag time after it",
 }

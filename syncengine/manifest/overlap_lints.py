@@ -94,7 +94,9 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
         *told, last = alike[:TOLD_OF_A_SERIES]
         yield from told
         more = len(alike) - TOLD_OF_A_SERIES
-        yield last if more < 1 else last._replace(message=f"{last.message}; {more:,} more numbered like it do so too")
+        yield (
+            last if more < 1 else last._replace(message=f"{last.message}; {more:,} more with numbers like it do so too")
+        )
 
 
 def _series(word: str, whole: str) -> str:

@@ -100,13 +100,15 @@ class Tag(Model, frozen=True):
     ] = None
     managed_by: Annotated[Line | None, Meta(description="What manages this tag.")] = None
     path: Annotated[Line | None, Meta(description="Deprecated by the service; / by default.")] = None
-    created_timestamp: Annotated[Instant | None, Meta(description="When the matter was created: RFC 3339, or ms.")] = (
-        None
-    )
-    modified_timestamp: Annotated[
-        Instant | None, Meta(description="When the matter was modified: RFC 3339, or ms.")
+    created_timestamp: Annotated[
+        Instant | None, Meta(description="When the matter was created: RFC 3339, or milliseconds since epoch.")
     ] = None
-    closed_timestamp: Annotated[Instant | None, Meta(description="When the matter was closed: RFC 3339, or ms.")] = None
+    modified_timestamp: Annotated[
+        Instant | None, Meta(description="When the matter was modified: RFC 3339, or milliseconds since epoch.")
+    ] = None
+    closed_timestamp: Annotated[
+        Instant | None, Meta(description="When the matter was closed: RFC 3339, or milliseconds since epoch.")
+    ] = None
     previously: Annotated[Names | None, Meta(description="Earlier names of this tag: a rename.")] = None
     protect: Annotated[Flag | None, Meta(description=_PROTECT)] = None
 
@@ -119,7 +121,7 @@ class RemovedTag(Model, frozen=True):
         Annotated[Removal, Reads(choice(Removal))],
         Meta(description="forget: leave it to the service; retire: keep it without keywords; delete: remove it."),
     ] = field(name="as")
-    reason: Annotated[Prose | None, Meta(description="For those who read the manifest and the plan.")] = None
+    reason: Annotated[Prose | None, Meta(description="Why it leaves; the plan shows it.")] = None
 
 
 MODELS: dict[Kind, type[Model]] = {Kind.CATEGORY: TagCategory, Kind.ACTIVITY_TYPE: ActivityType, Kind.TAG: Tag}
@@ -201,7 +203,7 @@ class Manifest(Model, frozen=True):
     }  # a document may be empty
 
     tag_categories: Annotated[
-        list[TagCategory] | None, Meta(description="Groups of tags; what is gone is deleted.")
+        list[TagCategory] | None, Meta(description="Groups of tags; a category that is no longer declared is deleted.")
     ] = None
     activity_types: Annotated[
         list[ActivityType] | None, Meta(description="Kinds of work that time can be posted as.")

@@ -70,7 +70,7 @@ def suspicions(
     if going:
         coming = {key: wanted.body for key, wanted in aim.wanted.items() if key not in recorded}
         for new, old, alike in likely_renames(going, coming):
-            message = f"{alike} {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
+            message = f"{alike} {old}, which is removed: write `previously: [{old.name}]` if this is a rename"
             yield found_at(aim.wanted[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
     yield from _unknown_lines(removed, recorded)
 
@@ -81,5 +81,5 @@ def _unknown_lines(removed: Mapping[Key, Removed], recorded: Mapping[Key, Record
     known = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
     for number, line in enumerate(unknown if known else ()):
         hint = suggestion(line.key.name, known) if number < SUGGESTIONS else ""
-        message = f"{line.key} leaves here, but the state knows no such tag{hint}"
+        message = f"{line.key} is in `removed`, but the state has no such tag{hint}"
         yield found_at(line.source, line.key, REMOVED_UNKNOWN, message, Severity.WARNING)

@@ -110,7 +110,7 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
 """What a field that was never declared comes to."""
 
 REOPENED = "reopened: it was retired"
-IMPORTED = "recorded by `state import`: whether the service holds it so is not known"
+IMPORTED = "recorded by `state import`: it is not known whether the service has it"
 UNKNOWN_END = "an earlier call for it failed or has no known outcome"
 
 ALTERNATIVES: Mapping[str, str] = {"category": "tagCategoryId", "tagCategoryId": "category"}
@@ -280,7 +280,7 @@ def _is_nothing(value: Value | None) -> bool:
 
 FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
     FieldEffect.CREATE_ONLY: lambda f: f"{f.name}: the service takes it only when it creates an activity type",
-    FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps what it has",
+    FieldEffect.IGNORED: lambda f: f"{f.name}: the service cannot clear it and keeps the old value",
 }
 
 

@@ -118,7 +118,7 @@ def plan_in(
 ) -> Plan:
     """Plan in a state that is open already."""
     if not project.manifests and next(iter(state.rows()), None) is not None:
-        message = "there is no folder manifests/, and the state records what it declared: without it all would go"
+        message = "there is no folder manifests/, and without it everything that the state records would be removed"
         raise setting_problem("missing-manifests", message)
     options, facts = options_of(project, request), state.facts()
     how = (options, _basis(project, facts, around))

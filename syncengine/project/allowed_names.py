@@ -61,8 +61,8 @@ def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Colle
             message = f"`allowEnv` names {shown(text)}, which holds a secret: no template may read it"
             findings.error("secret-allowed", item, message)
         elif not is_excepted and any(fnmatchcase(text.upper(), like) for like in LIKE_SECRETS):
-            message = f"`allowEnv` names {shown(text)}, which is called like a secret: plans show what templates read"
-            cure = f"if it is none, write {{name: {shown(text)}, notSecret: true}}"
+            message = f"`allowEnv` names {shown(text)}, whose name looks like a secret: plans show what templates read"
+            cure = f"if it is not a secret, write {{name: {shown(text)}, notSecret: true}}"
             findings.error("secret-allowed", item, f"{message}; {cure}")
 
 
@@ -78,8 +78,8 @@ def _items(parts: Iterable[Node]) -> Iterator[tuple[Node, str, bool]]:
 _NO_SECRET: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "name": {**NAMED, "description": "Of the environment variable."},
-        "notSecret": {"const": True, "description": "It may be read and shown, whatever it is called."},
+        "name": {**NAMED, "description": "Name of the environment variable."},
+        "notSecret": {"const": True, "description": "It holds no secret, whatever its name looks like."},
     },
     "required": ["name", "notSecret"],
     "additionalProperties": False,

@@ -13,7 +13,7 @@ STREAMS = ("/dev/", "/proc/")
 """Where a path names an open stream, not a file of anybody's."""
 ROOTS = (".git", "syncengine.yaml")
 """What stands in the folder that others may have put links into."""
-LINKED = "it is a link, or in a folder that is one, and what that leads to is not overwritten"
+LINKED = "it is a link, or in a folder that is a link, and links are not followed"
 
 
 def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:

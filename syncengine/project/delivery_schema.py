@@ -222,9 +222,9 @@ class SqlSinkConfig(Model, frozen=True, kw_only=True):
     ] = None
     statement: Annotated[Template, Meta(description="One statement with :names for its parameters; never a template.")]
     params: Annotated[Params | None, Meta(description="A template for each name in the statement.")] = None
-    receipts: Annotated[Flag | None, Meta(description="Keep our receipts in the target; without, at least once.")] = (
-        None
-    )
+    receipts: Annotated[
+        Flag | None, Meta(description="Keep receipts in the target; without them, delivery is at least once.")
+    ] = None
 
 
 class HttpSinkConfig(Model, frozen=True):
@@ -262,7 +262,7 @@ HttpSection = Annotated[HttpSinkConfig, Reads(one_of(HttpSinkConfig, "`http`", (
 
 
 class RefuseRule(Model, frozen=True):
-    """What must not be posted."""
+    """Rules for posted time that is refused."""
 
     when: Annotated[Condition, Meta(description="An expression; the group is refused where it holds.")]
     message: Annotated[Template, Meta(description="Shown to the user who posted.")]
@@ -289,15 +289,15 @@ class NarrativeSection(Model, frozen=True):
         Annotated[int, Reads(whole_number(0, 10_000_000)), Meta(ge=0)] | None,
         Meta(description="Longer text is cut; 0 (default): never."),
     ] = None
-    newline: Annotated[Newline | None, Meta(description="Written for each end of a line.")] = None
+    newline: Annotated[Newline | None, Meta(description="Text that replaces each line break.")] = None
 
 
 class DurationSection(Model, frozen=True):
-    """How long it took."""
+    """How the duration is computed."""
 
     from_: Annotated[
         Annotated[DurationFrom, Reads(choice(DurationFrom))] | None,
-        Meta(description="What the user posted (total, default), or the sum of its rows."),
+        Meta(description="The posted total (total, default), or the sum of the rows (rows)."),
     ] = field(default=None, name="from")
     weighting: Annotated[
         Annotated[Weighting, Reads(choice(Weighting))] | None,
@@ -312,7 +312,7 @@ class SinkConfig(Model, frozen=True):
     schema_name = "Sink"
     beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http", "jsonl")
 
-    name: Annotated[SinkName, Meta(description="In receipts and in `Idempotency-Key`.")]
+    name: Annotated[SinkName, Meta(description="The name of the sink in receipts and in `Idempotency-Key`.")]
     when: Annotated[Condition | None, Meta(description="Only groups for which this expression holds.")] = None
     each: Annotated[
         Annotated[Each, Reads(choice(Each))] | None,
@@ -326,9 +326,9 @@ class SinkConfig(Model, frozen=True):
     jsonl: JsonlSection | None = None
     external_id: Annotated[Template | None, Meta(description="Sent back to the service with SUCCESS.")] = None
     refuse_on: Annotated[
-        Statuses | None, Meta(description="More statuses that are the user's matter, not trouble.")
+        Statuses | None, Meta(description="More HTTP statuses that count as a refusal, not as trouble.")
     ] = None
-    refused: Annotated[Template | None, Meta(description="What the user is told when the sink refuses.")] = None
+    refused: Annotated[Template | None, Meta(description="The message to the user when the sink refuses.")] = None
 
 
 SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", ("sql", "http", "jsonl")))]
@@ -338,7 +338,9 @@ class WebhookSection(Model, frozen=True):
     """Where the service posts time to."""
 
     callback_url: Annotated[Callback | None, Meta(description="The public URL of this receiver.")] = None
-    caller_key: Annotated[SecretReference | None, Meta(description="What the service proves itself with.")] = None
+    caller_key: Annotated[SecretReference | None, Meta(description="The key by which the service is recognised.")] = (
+        None
+    )
     bind: Annotated[Listen | None, Meta(description="HOST:PORT to listen on; 127.0.0.1:8080 by default.")] = None
     max_body: Annotated[
         Annotated[int, Reads(whole_number(1024, 1 << 30)), Meta(ge=1024)] | None,
@@ -351,7 +353,7 @@ class PostedTimeSection(Model, frozen=True):
 
     mode: Annotated[
         Annotated[Mode, Reads(or_off(Mode)), JsonSchema({"enum": [*Mode, False]})] | None,
-        Meta(description="fetch by default."),
+        Meta(description="How posted time arrives; fetch by default."),
     ] = None
     webhook: WebhookSection | None = None
     fetch_limit: Annotated[
@@ -361,10 +363,10 @@ class PostedTimeSection(Model, frozen=True):
     timezone: Annotated[
         TimeZone | None, Meta(description="`user` (default), or a zone that all times are shown in.")
     ] = None
-    refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="What must not be posted.")] = None
+    refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="Rules for posted time that is refused.")] = None
     unmatched: Annotated[
         Annotated[Unmatched, Reads(choice(Unmatched))] | None,
-        Meta(description="What becomes of a group that no sink takes; refuse by default."),
+        Meta(description="Whether a group that no sink takes is refused or accepted; refuse by default."),
     ] = None
     lookups: Annotated[
         tuple[LookupSection, ...] | None, Meta(description="Rows of the target, found before any delivery.")
@@ -382,5 +384,5 @@ class ServeSection(Model, frozen=True):
 
     every: Annotated[Duration | None, Meta(description="How often manifests are applied; 5m by default.")] = None
     listen: Annotated[
-        Listen | None, Meta(description="Of /healthz, /readyz and /metrics; 127.0.0.1:9100 by default.")
+        Listen | None, Meta(description="Address of /healthz, /readyz and /metrics; 127.0.0.1:9100 by default.")
     ] = None

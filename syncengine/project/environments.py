@@ -125,7 +125,7 @@ def _check_names(root: Node, where: tuple[str, str], what: str, known: Collectio
     node = at(root, *where)
     for key in node.keys if known and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):
-            findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so that it has no place: {why}")
+            findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so it cannot have a path: {why}")
         elif key.text not in known:
             hint = suggestion(key.text, sorted(known))
             findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")

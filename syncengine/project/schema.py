@@ -107,7 +107,7 @@ class EndpointOverride(Model, frozen=True):
     """Where an operation is, when it is not at its usual place."""
 
     path: Annotated[UrlPath | None, Meta(description="Below the service's URL.")] = None
-    method: Annotated[Method | None, Meta(description="As the service has it by default.")] = None
+    method: Annotated[Method | None, Meta(description="The HTTP method, where it is another one.")] = None
 
 
 class ServiceSection(Model, frozen=True):
@@ -138,17 +138,21 @@ class ServiceSection(Model, frozen=True):
 
 
 class MaxDeletes(Model, frozen=True):
-    """How much may go without an approval: a count, or a share of what is recorded."""
+    """How much a plan may remove without an approval: a count, or a share of what is recorded."""
 
-    tags: Annotated[LimitText | None, Meta(description="Of tags that are retired or deleted; 25% by default.")] = None
-    activity_types: Annotated[
-        LimitText | None, Meta(description="Of activity types that are removed; 25% by default.")
+    tags: Annotated[
+        LimitText | None, Meta(description="Limit for tags that are retired or deleted; 25% by default.")
     ] = None
-    keywords: Annotated[LimitText | None, Meta(description="Of keywords that are deleted; 50% by default.")] = None
-    metadata: Annotated[LimitText | None, Meta(description="Of metadata values that are deleted; 50% by default.")] = (
+    activity_types: Annotated[
+        LimitText | None, Meta(description="Limit for activity types that are removed; 25% by default.")
+    ] = None
+    keywords: Annotated[LimitText | None, Meta(description="Limit for keywords that are deleted; 50% by default.")] = (
         None
     )
-    fields: Annotated[LimitText | None, Meta(description="Of fields that are cleared; 50% by default.")] = None
+    metadata: Annotated[
+        LimitText | None, Meta(description="Limit for metadata values that are deleted; 50% by default.")
+    ] = None
+    fields: Annotated[LimitText | None, Meta(description="Limit for fields that are cleared; 50% by default.")] = None
 
 
 class PolicySection(Model, frozen=True):
@@ -156,7 +160,7 @@ class PolicySection(Model, frozen=True):
 
     tag_removal: Annotated[
         Annotated[Removal, Reads(choice(Removal))] | None,
-        Meta(description="How a tag leaves that is gone from the manifests; forget by default."),
+        Meta(description="How a tag leaves that the manifests no longer declare; forget by default."),
     ] = None
     activity_types: Annotated[
         Annotated[Ownership, Reads(choice(Ownership))] | None,

@@ -44,11 +44,11 @@ class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
     severity: Annotated[
         str, one_of(*Severity), "An error keeps everything from being planned or applied, a warning nothing."
     ]
-    code: Annotated[str, "What is found, as a word that stays: `duplicate-resource`, `same-keyword`, …"]
-    message: Annotated[str, "What is found, in a sentence."]
+    code: Annotated[str, "The code, which stays the same: `duplicate-resource`, `same-keyword`, …"]
+    message: Annotated[str, "The message."]
     file: Annotated[str | None, "Relative to the project's folder."]
-    line: Annotated[Line | None, "From 1; null where it is about no line."]
-    column: Annotated[Line | None, "From 1; null where it is about no part of a line."]
+    line: Annotated[Line | None, "From 1; null where no line is meant."]
+    column: Annotated[Line | None, "From 1; null where no part of a line is meant."]
     address: Annotated[Address | None, "The resource that it is about."]
     data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
 
@@ -79,8 +79,8 @@ class PlanSummary(OpenModel, frozen=True):
     update: Annotated[int, "Resources that would be changed."]
     delete: Annotated[int, "Resources that would be deleted, those that go with their category included."]
     retire: Annotated[int, "Tags that would lose their keywords and stay."]
-    forget: Annotated[int, "Tags that would stay as they are, and be ours no more."]
-    unchanged: Annotated[int, "Resources that are as they should be."]
+    forget: Annotated[int, "Tags that would stay as they are and no longer be managed here."]
+    unchanged: Annotated[int, "Resources without a change."]
     keyword_adds: Annotated[int, "Keywords that would be added to tags that exist."]
     keyword_deletes: Annotated[int, "Keywords that would be deleted from tags."]
     metadata_deletes: Annotated[int, "Metadata entries that would be deleted from tags."]
@@ -117,7 +117,7 @@ class NoteItem(OpenModel, frozen=True):
 
     address: Annotated[Address, "The resource that it is about."]
     kind: Annotated[str, "create-only, ignored, kept, released, …"]
-    message: Annotated[str, "What is said, in a sentence."]
+    message: Annotated[str, "The message."]
     source: Annotated[Place | None, "Where the resource is declared, or last was."]
 
 
@@ -164,13 +164,13 @@ class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pla
 
     id: Annotated[str, "The name of this plan, which reports refer to."]
     created: Annotated[str, "When it was made: RFC 3339."]
-    service: Annotated[PlannedService, "What it is a plan for."]
+    service: Annotated[PlannedService, "The service and the team."]
     summary: Annotated[PlanSummary, "Counts of what would happen."]
     gate: Annotated[GateState, "Whether its removals need an approval."]
     sweep: Annotated[
         SweepItem | None, "What completing the sync session would delete; null where none would be completed."
     ]
-    notes: Annotated[list[NoteItem], "What is said and not done."]
+    notes: Annotated[list[NoteItem], "Notes: what the plan leaves undone, or the service ignores."]
     commit: Annotated[str | None, "The commit of the manifests; null where Git knows of none."]
     changes: Annotated[list[ChangeItem], "What would change, resource by resource."]
     diagnostics: Annotated[list[DiagnosticItem], "Warnings about the manifests and the plan."]
@@ -192,7 +192,7 @@ class SessionItem(OpenModel, frozen=True):
     outcome: Annotated[
         str,
         one_of("completed", "cancelled", "none"),
-        "What became of it; `none` where it was not completed or never begun.",
+        "The outcome of the session; `none` where it was neither completed nor cancelled.",
     ]
     reason: Annotated[str | None, "Why it was not completed."]
 
@@ -211,7 +211,7 @@ class ResultItem(OpenModel, frozen=True):
 
     address: Annotated[Address, "The resource."]
     action: Annotated[str, "What was to be done to it: `create`, `update`, `delete`, `retire` or `forget`."]
-    outcome: Annotated[str, one_of(*Outcome), "What became of that."]
+    outcome: Annotated[str, one_of(*Outcome), "The outcome."]
     source: Annotated[Place | None, "Where it is declared, or last was."]
     error: Annotated[ErrorItem | None, "Why it was not applied; null where it was."] = None
 
@@ -221,9 +221,9 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
 
     plan: Annotated[str | None, "The id of the plan that was applied; null where there was none."]
     status: Annotated[
-        str, one_of(*RunStatus), "What the run came to. `refused`: nothing was sent, by our own decision."
+        str, one_of(*RunStatus), "The outcome of the run. `refused`: nothing was sent, by decision of the program."
     ]
     summary: Annotated[ReportSummary, "Counts of what happened."]
     session: Annotated[SessionItem, "The sync session of the run."]
-    results: Annotated[list[ResultItem], "At least everything that was not applied."]
+    results: Annotated[list[ResultItem], "The results of resources: at least of those that were not applied."]
     diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]

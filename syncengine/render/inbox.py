@@ -80,7 +80,7 @@ def _sink_item(found: Delivered, entry: InboxEntry) -> SinkItem:
 def entries_text(entries: Sequence[InboxEntry]) -> str:
     """A line for each group, and one for what is wrong with it."""
     if not entries:
-        return "Nothing waits, and nothing failed.\n"
+        return "No group waits, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
     return "".join(_entry_lines(entry, room) for entry in entries) + f"{counted(len(entries), 'group')}.\n"
 

@@ -23,8 +23,8 @@ class OutcomeWords(NamedTuple):
 
 
 TROUBLES = {
-    Outcome.FAILED: OutcomeWords("refused", Severity.ERROR, "the service refused it without a word"),
-    Outcome.UNKNOWN: OutcomeWords("unknown", Severity.ERROR, "it was sent, and no answer said what became of it"),
+    Outcome.FAILED: OutcomeWords("refused", Severity.ERROR, "the service refused it without a message"),
+    Outcome.UNKNOWN: OutcomeWords("unknown", Severity.ERROR, "it was sent, and its outcome is not known"),
     Outcome.SKIPPED: OutcomeWords("skipped", Severity.WARNING, "it was not sent"),
 }
 """Most pressing first."""

@@ -112,7 +112,7 @@ def _detail_document(detail: Detail) -> Document:
 def history_text(entries: Sequence[HistoryEntry]) -> str:
     """What happened to one resource, the newest first, as runs are told; `entries` are the oldest first, as in JSON."""
     if not entries:
-        return "Nothing is known of it.\n"
+        return "No history is recorded.\n"
     return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))
 
 
@@ -163,7 +163,7 @@ def _run_line(run: Run) -> str:
     commit = f" commit {run.commit[:12]}{tree}" if run.commit else ""
     job = f" {run.job_url}" if run.job_url else ""
     counts = _counts(run.counts)
-    outcome = run.outcome or "under way, or dead"
+    outcome = run.outcome or "running, or killed"
     code = f" (exit {run.exit_code})" if run.exit_code is not None else ""
     who = f" by {run.user}@{run.host}" + (f" for {run.actor}" if run.actor else "")
     approved = f", approved: {' '.join(run.approvals)}" if run.approvals else ""
@@ -198,4 +198,4 @@ def lock_document(lock: LockInfo | None) -> Document:
 
 
 def forgotten_text(count: int) -> str:
-    return f"Forgot {counted(count, 'resource')}; the service still holds what it holds.\n"
+    return f"Forgot {counted(count, 'resource')}; the service keeps what it has.\n"

@@ -147,8 +147,8 @@ def _gate(gate: Gate, look: Look) -> Iterator[str]:
 def gate_heading(gate: Gate) -> str:
     """Whether the removals may go on, and who says so."""
     if gate.approved is None:
-        return "The gate is closed: these removals need an approval."
-    return f"The gate is open: these removals are approved by {file_name(str(gate.approved))}."
+        return "Blocked: approval needed for these removals."
+    return f"Not blocked: these removals are approved by {file_name(str(gate.approved))}."
 
 
 def approval_lines(approve: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def _created(change: Change) -> Details:
     return change_details.created_details(change, verbose=False)
 
 
-FORGET = "Forgotten: the tag stays on the service and goes on tagging time; this project lets go of it."
+FORGET = "Forgotten: the tag stays on the service and goes on tagging time; this project no longer manages it."
 RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its metadata stays for reports."
 DELETE = "Deleted: the tag is gone from the service."
 OPEN = "What only authorized members could read becomes readable for the whole team."
@@ -248,7 +248,7 @@ def _cascade_rows(category: str, members: Sequence[Change], fold: Fold) -> Itera
 # --- notes ------------------------------------------------------------------------------------------------------------
 
 NOTE_SYMBOL = "*"
-NOTES = "Said, not done: nothing is sent for these."
+NOTES = "Nothing is sent for these."
 
 
 def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:

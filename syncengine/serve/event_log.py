@@ -80,7 +80,7 @@ class Telling:
         self._troubles += what == "fetch"
         if self._troubles >= PATIENT:
             self._standing.service = f"posted time cannot be fetched: {event.why}"
-        again = f"; again in {event.seconds:.1f} s" if event.seconds else ""
+        again = f"; retrying in {event.seconds:.1f} s" if event.seconds else ""
         self._log.warning("waiting", f"{event.what}: {event.why}{again}", what=what)
 
     def answered(self, event: Answered) -> None:

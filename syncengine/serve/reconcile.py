@@ -132,7 +132,7 @@ class Reconciling:
     def _hear(self, event: Event) -> None:
         match event:
             case Retrying(operation, why, wait):
-                self._log.warning("retrying", f"{operation}: {why}; again in {wait:.1f} s")
+                self._log.warning("retrying", f"{operation}: {why}; retrying in {wait:.1f} s")
             case Waiting(seconds, why):
                 self._log.info("waiting", f"waiting up to {seconds:.0f} s: {why}")
             case Remark(code, text) if self._standing.is_first(code, text):

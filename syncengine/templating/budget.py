@@ -280,7 +280,7 @@ def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> Non
     if operator == "+" and len(sized) == 2:
         budget.fits(len(left) + len(right))
     elif operator == "%" and sized:
-        raise TypeError("`%` is for numbers; write `~` to put texts together")
+        raise TypeError("`%` takes numbers; use `~` to join texts")
     elif operator == "*" and sized:
         times = right if sized[0] is left else left
         budget.fits(len(sized[0]) * times if isinstance(times, int) else 0)

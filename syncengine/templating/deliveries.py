@@ -72,7 +72,7 @@ def deliverable(value: Any) -> Any:
     if isinstance(value, Iterator):
         value = list(spent().turns(value, 0))
     if callable(value) and not isinstance(value, Undefined):
-        raise FilterTrouble("a function is no value; it is called with ()")
+        raise FilterTrouble("this is a function: call it with ()")
     if isinstance(value, float) and not math.isfinite(value):
         raise FilterTrouble("a number without bounds is no value")
     spent().weigh(value)  # which is where an undefined value fails

@@ -51,7 +51,7 @@ def plain_text(value: Any) -> str:
         case _ if callable(value):
             raise FilterTrouble("it is a function, not text: call it; or is a column of that name missing?")
         case Iterator():
-            raise FilterTrouble("it is a series, not text: write `| list` behind it")
+            raise FilterTrouble("it is a series, not text: append `| list`")
         case _:
             raise FilterTrouble(f"it is of the type {type(value).__name__}, which is no text")
 
@@ -131,14 +131,14 @@ def _instant(value: Any, format: str | None = None) -> datetime:
             return datetime.fromisoformat(text)
         return datetime.strptime(text, format)  # noqa: DTZ007 - whether there is a zone is for the caller to judge
     except re.error:
-        raise FilterTrouble(f"{format[:60]!r} is not a form of a date: it says something twice") from None  # type: ignore[index] # not None
+        raise FilterTrouble(f"{format[:60]!r} is not a date format: it has a part twice") from None  # type: ignore[index] # not None
     except ValueError:
         raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
 
 
 def _check_format(format: str) -> None:
     if not _DATE_FORMAT.fullmatch(format):
-        raise FilterTrouble(f"{format[:60]!r} is not a form of a date")
+        raise FilterTrouble(f"{format[:60]!r} is not a date format")
 
 
 def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> str:
@@ -186,7 +186,7 @@ def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
     for item in value:
         number = item[attribute] if attribute is not None else item
         if not isinstance(number, int | float | Decimal):
-            raise FilterTrouble("`sum` is for numbers")
+            raise FilterTrouble("`sum` takes numbers")
         found += number
     return found
 
@@ -195,21 +195,21 @@ def indented(value: Any, width: int = 4, first: bool = False) -> str:
     """Blanks before each line of a text; before the first of them, too, if that is said."""
     text = plain_text(value)
     if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
-        raise TooMuch("`indent` is for up to 100 blanks")
+        raise TooMuch("`indent` takes at most 100 blanks")
     return (" " * width if first else "") + text.replace("\n", "\n" + " " * width)
 
 
 def trimmed(value: Any, characters: str | None = None) -> str:
     """Without blanks, or any of the characters, around it."""
     if characters is not None and len(characters) > MAX_SOUGHT:
-        raise TooMuch(f"`trim` is for up to {MAX_SOUGHT:,} characters")
+        raise TooMuch(f"`trim` takes at most {MAX_SOUGHT:,} characters")
     return plain_text(value).strip(characters)
 
 
 def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
     """A number with so many digits behind the point, as Jinja2 rounds it."""
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
-        raise TooMuch(f"`round` is for up to {MAX_PRECISION} digits")
+        raise TooMuch(f"`round` takes at most {MAX_PRECISION} digits")
     if isinstance(value, str):
-        raise FilterTrouble("`round` is for numbers: write `| float | round` for a text")
+        raise FilterTrouble("`round` takes numbers: write `| float | round` for a text")
     return theirs.do_round(value, precision, method)  # type: ignore[arg-type] # it refuses any other method

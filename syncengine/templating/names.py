@@ -98,11 +98,11 @@ def _unsafe(template: nodes.Template) -> Iterator[Finding]:
     """Attributes by which Python itself could be reached. The sandbox has none of them; nor has anything that comes."""
     for access in _accesses(template):
         if (name := _name(access)) is not None and _is_unsafe(name):
-            yield Finding(access.lineno, f"templates do not reach `{name}`")
+            yield Finding(access.lineno, f"templates cannot use `{name}`")
     for call in template.find_all(nodes.Filter):
         for name in _attributes(call):
             if any(map(_is_unsafe, name.split("."))):
-                yield Finding(call.lineno, f"templates do not reach `{name}`")
+                yield Finding(call.lineno, f"templates cannot use `{name}`")
 
 
 def _is_unsafe(name: str) -> bool:

@@ -126,10 +126,10 @@ def test_a_misspelt_source_is_said_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("as: for", "`as` must not be `for`: it is a word of templates"),
-        ("as: not", "`as` must not be `not`: it is a word of templates"),
-        ("as: None", "`as` must not be `None`: it is a word of templates"),
-        ("as: var", "`as` must not be `var`, which templates have already"),
+        ("as: for", "`as` must not be `for`: it is a reserved word of templates"),
+        ("as: not", "`as` must not be `not`: it is a reserved word of templates"),
+        ("as: None", "`as` must not be `None`: it is a reserved word of templates"),
+        ("as: var", "`as` must not be `var`, which is already a name in templates"),
         ("as: 9a", "`as` must be a name of letters, digits and _, a letter first"),
     ],
 )
@@ -143,9 +143,9 @@ def test_a_row_has_a_name_that_templates_can_say(tmp_path: Path, written: str, w
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("json: ../r.json, delimiter: ';'", "`delimiter` is for `csv` alone"),
-        ("jsonl: ../r.json, columns: [n]", "`columns` is for `csv` alone"),
-        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` is for files alone"),
+        ("json: ../r.json, delimiter: ';'", "`delimiter` is only for `csv`"),
+        ("jsonl: ../r.json, columns: [n]", "`columns` is only for `csv`"),
+        ("sql: {source: s, query: SELECT 1}, encoding: cp1252", "`encoding` is only for files"),
     ],
 )
 def test_what_a_source_would_ignore_is_refused(tmp_path: Path, source: str, words: str) -> None:
@@ -182,8 +182,8 @@ SOURCES = {
     "a note for Excel": ("sep=;\nn;v\n", "r.csv:1: the line is a note for Excel (`sep=`), not the header: delete it"),
     "a note for Excel that parts": ("sep=,\nn,v\n", "r.csv:1: the line is a note for Excel"),
     "a blank header": (" , ,\nn,v\n", "r.csv:1: the line is blank; the header must be the first line"),
-    "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: a byte is 0 (NUL), which is in no text"),
-    "a late byte that is 0": ("n,v\n" + "A,b\n" * 999 + "A,\0\n", "r.csv:1001: a byte is 0 (NUL), which is in no text"),
+    "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: there is a NUL byte, which no text has"),
+    "a late byte that is 0": ("n,v\n" + "A,b\n" * 999 + "A,\0\n", "r.csv:1001: there is a NUL byte, which no text has"),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
     "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }

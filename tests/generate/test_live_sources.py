@@ -409,7 +409,7 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
     """Each of them is small, and another one comes each time."""
     url = crm.partition("url: '")[2].partition("'")[0]
     question = HttpQuery("/endless", items=("data", "items"), page="page")
-    with pytest.raises(SourceTrouble, match="crm: its rows are more than fit into 2 MB"):
+    with pytest.raises(SourceTrouble, match="crm: its rows do not fit into 2 MB"):
         for number, _ in http_rows("crm", url, {"Authorization": "a-secret"}, 5.0, question, most=2_000_000):
             assert number < 10_000
 

@@ -457,7 +457,7 @@ def test_what_is_called_like_a_secret_must_be_said_to_be_none(tmp_path: Path, na
     text = f"version: 1\nenvironments: {{prod: {{allowEnv: [TEAM, {name}]}}}}\n"
     (found,) = problems(tmp_path, {"syncengine.yaml": text})
     assert (found.code, found.line, found.column) == ("secret-allowed", 2, 40)
-    assert found.message.endswith(f"if it is none, write {{name: {name}, notSecret: true}}")
+    assert found.message.endswith(f"if it is not a secret, write {{name: {name}, notSecret: true}}")
     allowed = text.replace(f", {name}]", f", {{name: {name}, notSecret: true}}]")
     assert problems(tmp_path, {"syncengine.yaml": allowed, "manifests/m.yaml": ""}) == ()
 

@@ -68,7 +68,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 def test_how_to_begin_is_said_where_there_is_no_project(tmp_path: Path) -> None:
     """To people who ran the first command that they read of."""
     (found,) = problems(tmp_path, {})
-    assert found.message == "there is no such file or folder; there is no project here: `syncengine init` begins one"
+    assert found.message == "there is no such file or folder; there is no project here: `syncengine init` creates one"
 
 
 def test_a_project_one_level_down_is_named(tmp_path: Path) -> None:

@@ -102,4 +102,4 @@ def test_of_keywords_that_are_numbered_alike_a_few_are_told() -> None:
     tags = [tag(f"M-{n}", f"m-{n}") for n in (1, 2, 3, 4, 5, 10, 20, 30, 40, 50)]
     messages = [each.message for each in contained_in_others(tags, {f"m-{n}" for n in range(1, 6)})]
     assert [("more numbered like it" in message) for message in messages] == [False, False, True]
-    assert messages[-1].endswith("; 2 more numbered like it do so too")
+    assert messages[-1].endswith("; 2 more with numbers like it do so too")

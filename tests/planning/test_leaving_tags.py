@@ -347,7 +347,7 @@ def test_a_line_that_names_no_tag_of_the_state_is_a_warning() -> None:
     manifest = "tags: [{name: ACME-41}]\nremoved:\n  - {tag: LEFT-1, as: retire}\n  - {tag: ACME-14, as: retire}\n"
     (found,) = planned(manifest, rows).diagnostics
     assert (found.code, found.severity, found.address, found.line) == ("removed-unknown", "warning", "tag/ACME-14", 4)
-    assert found.message == "tag/ACME-14 leaves here, but the state knows no such tag; did you mean `ACME-41`?"
+    assert found.message == "tag/ACME-14 is in `removed`, but the state has no such tag; did you mean `ACME-41`?"
 
 
 def test_a_state_without_tags_says_nothing_of_lines() -> None:

@@ -185,7 +185,7 @@ TRIPPED = Gate(
 )
 
 NOTES = (
-    Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps what it has", at(44)),
+    Note(tag("ACME-0044"), "ignored", "description: the service cannot clear it and keeps the old value", at(44)),
     Note(tag("KEEP-1"), "kept", "it is protected; apply `protect: false` first", at(2, "manifests/keep.yaml")),
 )
 

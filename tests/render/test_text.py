@@ -95,7 +95,7 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
     headings = [
         "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
         "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
-        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes", "The gate is closed",
+        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes", "Blocked: approval needed",
         "warning[keyword-too-broad]",
     ]  # fmt: skip
     positions = [text.index(heading) for heading in headings]
@@ -155,7 +155,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 def test_an_approved_gate_says_who_approved() -> None:
     """It is not closed, and asks for nothing."""
     text = plan_text(approved())
-    assert "The gate is open: these removals are approved by syncengine.yaml:14.\n" in text
+    assert "Not blocked: these removals are approved by syncengine.yaml:14.\n" in text
     assert "5 of 12 tags forgotten, retired or deleted (limit 25%)" in text
     assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 

@@ -147,7 +147,7 @@ NO_TABLES = {
     "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
     "a note for a spreadsheet": (b"sep=;\na;b\n1;2\n", "1:1", "the line is a note for Excel (`sep=`)"),
     "a blank header": (b";;\na;b;c\n1;2;3\n", "1:1", "the line is blank; the header must be the first line"),
-    "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "a byte is 0 (NUL), which is in no text"),
+    "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "there is a NUL byte, which no text has"),
     "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252; save it as UTF-8"),
     "half a letter": (b"\xff\xfea\0,", "1:1", "is not UTF-16"),
     "a short row": (b"a,b,c\n1,2,3\n4,5\n", "3:1", "the row has 2 values, and there are 3 columns"),
@@ -203,7 +203,7 @@ def test_what_comes_next_can_be_pasted(tmp_path: Path) -> None:
     done = run(tmp_path, "init", "my proj")
     assert done.err.splitlines()[-2:] == [
         "Next: `syncengine -C 'my proj' plan`, `syncengine -C 'my proj' apply`.",
-        "my proj/syncengine.yaml says how to go on.",
+        "my proj/syncengine.yaml describes the next steps.",
     ]
 
 

@@ -139,7 +139,7 @@ class Compiled:
             if not parser.stream.eos:
                 behind = parser.stream.current
                 hint = "; is `==` meant?" if behind.type == "assign" else ""
-                parser.fail(f"there is more behind the expression{hint}", behind.lineno)
+                parser.fail(f"there is text after the expression{hint}", behind.lineno)
             return True
         return False
 

@@ -54,7 +54,7 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
-        raise SourceTrouble(hint or "a byte is 0 (NUL), which is in no text", name, line)
+        raise SourceTrouble(hint or "there is a NUL byte, which no text has", name, line)
     return text
 
 

@@ -71,7 +71,7 @@ def http_rows(
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
-                    raise SourceTrouble(f"{name}: its rows are more than fit into {most // 1_000_000} MB")
+                    raise SourceTrouble(f"{name}: its rows do not fit into {most // 1_000_000} MB")
                 yield number, item
 
 
@@ -167,7 +167,7 @@ def _next(answer: Any, question: HttpQuery, base: str, address: str, name: str) 
 
 def _below(base: str, path: str, name: str) -> str:
     if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
-        raise SourceTrouble(f"{name}: the path is not one below the source's URL")
+        raise SourceTrouble(f"{name}: the path is empty or has a NUL byte below the source's URL")
     return _checked(base, f"{base}/{path.lstrip('/')}" if path else base, name)
 
 

@@ -60,7 +60,7 @@ def sql_rows(
     for number, row in enumerate(rows, 1):
         size += memory_of(row)
         if size > most:
-            raise SourceTrouble(f"{name}: the rows of the query are more than fit into {most // 1_000_000} MB")
+            raise SourceTrouble(f"{name}: the rows of the query do not fit into {most // 1_000_000} MB")
         yield number, row
 
 
