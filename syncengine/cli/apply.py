@@ -167,13 +167,13 @@ def _without_repeats(done: Applied) -> Applied:
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
     from syncengine.plan import saved as saved_plan
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: no selection goes with it")
-    planned = saved_plan.load(given.folder / paths[0], plan_document)
+    planned = saved_plan.load(given.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
     return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
 

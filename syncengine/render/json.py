@@ -16,6 +16,7 @@ from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
+from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Source
@@ -86,6 +87,10 @@ def _change(change: Change) -> formats.ChangeItem:
         str(change.cascade) if change.cascade else None,
         change.previously or None,
     )
+
+
+SHOWN = Shown(plan_document, _change)
+"""How a saved plan is shown beside what is executed of it."""
 
 
 def _field(field: FieldChange) -> formats.FieldChangeItem:
