@@ -8,7 +8,7 @@ proves no author: what a file says is held against the state when it is applied 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from io import BufferedReader
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
 from syncengine.document.gc_pause import no_collection
@@ -41,7 +40,7 @@ SEAL = 20
 class Shown(NamedTuple):
     """How readers are shown a plan, and one of its changes."""
 
-    plan: Callable[[Plan], Mapping[str, object]]
+    plan: Callable[[Plan], object]
     change: Callable[[Change], object]
 
 
@@ -104,9 +103,9 @@ class _File:
         yield from (named, DIGEST, total.hexdigest().encode(), END)
 
     def _content(self) -> Iterator[bytes]:
-        document = dict(self._shown.plan(replace(self._plan, changes=())))
+        document = msgspec.to_builtins(self._shown.plan(replace(self._plan, changes=())))
         del document["id"], document["changes"]
-        yield orjson.dumps(document)[:-1]
+        yield msgspec.json.encode(document)[:-1]
         yield CHANGES
         yield from _lines(map(self._shown.change, self._plan.changes))
         yield EXECUTION

@@ -5,10 +5,9 @@ All of it stood in one line: behind the shown document `execution`, one JSON val
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
 from syncengine.document.digest import sha256_of
@@ -53,10 +52,10 @@ def executed(content: bytes) -> Plan:
     return msgspec.json.decode(content + b"}", type=Saved).execution.restored()
 
 
-def is_as_written(content: bytes, plan: Plan, shown: Callable[[Plan], Mapping[str, object]]) -> bool:
+def is_as_written(content: bytes, plan: Plan, shown: Callable[[Plan], object]) -> bool:
     """Whether the file shows what it holds, under the id that names it."""
     encoded = msgspec.json.encode(Execution.of(plan))
-    same = content == orjson.dumps(shown(plan))[:-1] + EXECUTION[:-1] + encoded
+    same = content == msgspec.json.encode(shown(plan))[:-1] + EXECUTION[:-1] + encoded
     nameless = replace(plan, basis=replace(plan.basis, id=""))
     seal = sha256_of(msgspec.json.encode(Execution.of(nameless)))[:SEAL]
     return same and plan.id.rpartition("-")[2] == seal and plan.basis.settles is None
