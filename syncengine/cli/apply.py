@@ -95,7 +95,7 @@ class _Applying:
         self._auto_approve = auto_approve
         self._format = format
         self._shows = shows
-        self._shown: Plan | None = None
+        self._has_shown = False
         self.output = Output(given, given.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
@@ -112,7 +112,8 @@ class _Applying:
             application = Application(project, request, around, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True
-            return application.execute(saved)
+            done = application.execute(saved)
+        return replace(done, plan=None) if self._format == "json" else done  # a report is long enough without it
 
     def _confirm(self, planned: Plan, progress: Progress) -> bool:
         self._show_plan(planned)
@@ -122,7 +123,7 @@ class _Applying:
             return agreed("Apply this plan?")
 
     def _show_plan(self, planned: Plan) -> None:
-        self._shown = planned
+        self._has_shown = True
         if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
@@ -137,7 +138,7 @@ class _Applying:
             return
         done = _without_repeats(done)
         planned = done.plan
-        if planned is not None and self._shown is None:
+        if planned is not None and not self._has_shown:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
             if not planned.changes_something and done.report.status is RunStatus.COMPLETE:
                 return

@@ -101,6 +101,9 @@ CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
 }
 """Fields that only count when the service sees the resource for the first time (docs/service.md §2)."""
 
+NO_METADATA: Mapping[str, str] = {}
+"""For the many changes that have none before."""
+
 UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.TAG, "visibility"): "PUBLIC",
     (Kind.TAG, "path"): "/",
@@ -125,8 +128,16 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 }
 
 
-def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
-    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5)."""
+def itself(change: Change) -> Change:
+    """No other one."""
+    return change
+
+
+def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
+    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5).
+
+    `same`: an equal change that is in memory already, to be taken instead.
+    """
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)
@@ -136,7 +147,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
         change, record, said = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
         notes += said
         if change is not None:
-            differences.append(Difference(change, row or recorded.get(key), resource))
+            differences.append(Difference(same(change), row or recorded.get(key), resource))
         else:
             unchanged += 1
         if record is not None:
@@ -176,6 +187,7 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
         fields=tuple(_first_fields(key.kind, says.fields)),
         keywords_added=says.keywords,
         metadata_set=says.metadata,
+        metadata_before=NO_METADATA,
         previously=previously,
     )
 

@@ -19,6 +19,7 @@ from syncengine.plan.diff import Change, appearance
 from syncengine.plan.model import Plan
 from syncengine.plan.stages import Stage
 from syncengine.resource import Key
+from syncengine.state.codec import ABSENT
 
 T = TypeVar("T")
 
@@ -74,7 +75,7 @@ def restored(head: Plan, parts: Iterable[Part]) -> Plan:
             changes.append(written or upserts.change())
             upserts.leave(changes[-1].key)
             if digest is not None:
-                prior[changes[-1].key] = digest
+                prior[changes[-1].key] = ABSENT if digest == ABSENT else digest  # not one for each
         wholes |= {leave.key: item for item in part.wholes for leave in item.leaves[:1]}
         records += part.records
         prior |= part.prior
