@@ -1,6 +1,6 @@
 """plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (docs/planning.md 6).
 
-The file is the machine format of docs/formats.md §7 with two more members: `execution` holds the plan in parts
+The file is the machine format of docs/formats.md with two more members: `execution` holds the plan in parts
 (`packed`), a line each, and `digest` is over the whole file before it. It is written and read line by line. A digest
 proves no author: what a file says is held against the state when it is applied (`consistency`).
 """
