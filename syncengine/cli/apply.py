@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,6 +135,7 @@ class _Applying:
         if not self._shows:
             return
         if self._format == "json":
+            gc.collect()  # the plan hangs in cycles of the client
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
         done = _without_repeats(done)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from io import BufferedReader
 from itertools import chain, takewhile
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from syncengine.document.digest import GrowingSha256
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
@@ -93,14 +93,14 @@ class _File:
 
     def pieces(self) -> Iterator[bytes]:
         """Bytes in their order, few at a time."""
-        total = sha256()
+        total = GrowingSha256()
         for piece in self._content():
-            total.update(piece)
+            total.add(piece)
             yield piece
-        self.id = f"{self._name}-{total.hexdigest()[:SEAL]}"
+        self.id = f"{self._name}-{total.text()[:SEAL]}"
         named = ID + msgspec.json.encode(self.id)
-        total.update(named)
-        yield from (named, DIGEST, total.hexdigest().encode(), END)
+        total.add(named)
+        yield from (named, DIGEST, total.text().encode(), END)
 
     def _content(self) -> Iterator[bytes]:
         document = msgspec.to_builtins(self._shown.plan(replace(self._plan, changes=())))
@@ -159,16 +159,16 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 def _found(path: Path, file: BufferedReader) -> Found | None:
     """Where a file that is as it was written holds what; None where it is not laid out in lines."""
-    total, start, last = sha256(), 0, b""
+    total, start, last = GrowingSha256(), 0, b""
     for line in file:
-        total.update(last)
+        total.add(last)
         last = line
         start = start or (file.tell() if line == EXECUTION[1:] else 0)
     if not start:
         return None
     content, _, digest = last.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
-    total.update(content)
-    if digest.decode("ascii", "replace") != total.hexdigest():
+    total.add(content)
+    if digest.decode("ascii", "replace") != total.text():
         raise _changed(path)
     return Found(start, b"{" + last.removeprefix(b"],"))
 
