@@ -196,12 +196,40 @@ def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: 
     assert count > 300
 
 
+def test_a_plan_is_read_as_it_was_written(planned: Plan, tmp_path: Path) -> None:
+    """In parts, all of it: changes that are not written follow from their calls."""
+    written = save(planned, SHOWN, tmp_path / "saved.plan")
+    assert load(tmp_path / "saved.plan", SHOWN) == written
+    assert replace(written, basis=planned.basis) == planned
+
+
+def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """One that is left out, doubled or moved on, with id and digest right: none is accepted."""
+    file = tmp_path / "forged.plan"
+    save(planned, SHOWN, file)
+    shown, _, rest = file.read_bytes().partition(EXECUTION)
+    lines = rest.partition(ID)[0].split(b",\n")
+    settings = estate.project.loaded()
+    with open_state(settings.state, write=False) as state:
+        for number, line in enumerate(lines):
+            before, after = lines[:number], lines[number + 1 :]
+            for forged in ([*before, *after], [*before, line, line, *after], [*before, *after[:1], line, *after[1:]]):
+                file.write_bytes(sealed(shown + EXECUTION + b",\n".join(forged), planned.id))
+                accepted = is_accepted(settings, file, state)
+                assert accepted is None or forged == lines, line
+    assert len(lines) > 10
+
+
 def as_file(shown: Any, execution: bytes, name: str) -> bytes:
     """A file that shows this beside what it executes, with an id and a digest that are right."""
     lines = shown.get("changes")
     head = dumped({name: part for name, part in shown.items() if name != "changes" or not isinstance(part, list)})
     changes = CHANGES + b",\n".join(map(dumped, lines)) if isinstance(lines, list) else b""
     content = head[:-1] + changes + EXECUTION.removeprefix(b"" if changes else b"\n]") + execution
+    return sealed(content, name)
+
+
+def sealed(content: bytes, name: str) -> bytes:
     named = content + ID + dumped(f"{name}-{sha256_of(content)[:SEAL]}")
     return named + DIGEST + sha256_of(named).encode() + END
 
