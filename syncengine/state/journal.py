@@ -13,15 +13,19 @@ from functools import cache
 from operator import attrgetter
 from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.state import journal_detail
-from syncengine.state.codec import COLUMNS, to_values
+from syncengine.state import packed_lines
+from syncengine.state.codec import COLUMNS, to_json, to_values
+from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
-from syncengine.state.queries import IN_FLIGHT, among, by_kind, fetch, keyed
+from syncengine.state.packed_lines import End, Line, Part
+from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
+from syncengine.state.removals import may_take
 from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert, many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
@@ -31,15 +35,12 @@ ANSWERED, PATH = "answered", "path"
 """Verb and kind of a line for an operation's method and path, once it has answered with a 2xx for this state."""
 
 CALL = "call"
-"""The kind of a line, named by a call, that ends whatever is open of it: nearly all calls end so, and a line for each
-of their keys would be half of the journal."""
+"""The kind of a line, named by a call, that ends whatever is open of it, from before lines were packed."""
+
+PACKED = "packed"
+"""The kind of a packed line."""
 
 WRITTEN = sa.insert(JOURNAL)
-ENDED = sa.delete(OPEN).where(
-    OPEN.c.kind == sa.bindparam("of_kind"),
-    OPEN.c.name == sa.bindparam("of_name"),
-    OPEN.c.call == sa.bindparam("of_call"),
-)
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
@@ -103,45 +104,33 @@ class Stamp:
         verb: str,
         key: tuple[str, str],
         *,
-        call: str | None = None,
         operation: str | None = None,
-        source: Source | None = None,
-        said: str | None = None,
+        entry: int | None = None,
     ) -> Values:
-        return {
-            "run": self.run,
-            "epoch": self.epoch,
-            "at": self.at,
-            "verb": verb,
-            "call": call,
-            "operation": operation,
-            "kind": str(key[0]),
-            "name": key[1],
-            "file": source.file if source else None,
-            "line": source.line if source else None,
-            "detail": said,
-        }
+        kind, name = key
+        of_key = {"verb": verb, "operation": operation, "kind": str(kind), "name": name, "entry": entry}
+        return {"run": self.run, "epoch": self.epoch, "at": self.at, **of_key}
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
     """Before sending: rows gain what the calls add, and every key of the calls is open."""
-    rows = fetch(connection, _intended_keys(entries))
-    changed: Rows = {}
-    lines: list[Values] = []
+    rows, last = fetch_chained(connection, _intended_keys(entries))
+    changed: dict[Key, Values] = {}
+    parts = []
     for entry in entries:
+        lines = []
         for leave in entry.leaves:
-            before = rows.get(leave.key)
-            after = _renamed(intended(before, leave), leave, rows)
-            rows[leave.key] = changed[leave.key] = after
-            said = journal_detail.difference(before, settled(after, leave) if _takes(leave, after) else after)
-            lines.append(
-                stamp.line(
-                    INTENDED, leave.key, call=entry.call, operation=entry.operation, source=leave.source, said=said
-                )
-            )
-    _write(connection, stamp, changed.values())
-    _open(connection, entries)
-    _append(connection, lines)
+            key, before = leave.key, rows.get(leave.key)
+            rows[key] = after = _renamed(intended(before, leave), leave, rows)
+            changed[key] = values = stamp.signed(after)
+            if before is None and not _takes(leave, after):
+                lines.append(_appearing(leave.source, values))
+            else:
+                ended = settled(after, leave) if _takes(leave, after) else after
+                lines.append(_changing(leave.source, last.get(key), difference(before, ended)))
+        parts.append(Part(entry.call, entry.operation, _addresses(entry.leaves), lines))
+    _write(connection, changed.values(), _append_told(connection, stamp, INTENDED, parts))
+    _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
@@ -157,41 +146,45 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
     _rewrite(connection, stamp, known, rows)
-    parts = _end_calls(connection, stamp, entries)
-    _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in parts for leave in entry.leaves])
+    _end(connection, stamp, SETTLED, [End(entry.call, _addresses(entry.leaves)) for entry in entries])
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """After a refusal: rows keep what they have, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [(entry.call, key, journal_detail.message(entry.message)) for entry in entries for key in entry.keys]
+    ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT]) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 
 def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
     """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
-    rows = fetch(connection, (leave.key for leave in leaves))
-    changed: Rows = {}
-    lines = []
+    rows, last = fetch_chained(connection, (leave.key for leave in leaves))
+    changed: dict[Key, Values] = {}
+    lines: list[tuple[Key, Line]] = []
     for leave in leaves:
         if before := rows.get(leave.key):
-            after = _recorded(before, leave)
-            rows[leave.key] = changed[leave.key] = after
-            said = journal_detail.difference(before, after)
-            lines.append(stamp.line(RECORDED, leave.key, source=leave.source, said=said))
-    _write(connection, stamp, changed.values())
-    _append(connection, lines)
+            rows[leave.key] = after = _recorded(before, leave)
+            changed[leave.key] = stamp.signed(after)
+            lines.append((leave.key, _changing(leave.source, last[leave.key], difference(before, after))))
+    _write_recorded(connection, stamp, changed, lines)
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows, as `adopt` and `state import` bring them."""
-    rows = fetch(connection, (row.key for row in recorded))
-    _write(connection, stamp, {row.key: row for row in recorded}.values())
+    rows, last = fetch_chained(connection, (row.key for row in recorded))
+    changed = {row.key: stamp.signed(row) for row in recorded}
     lines = [
-        stamp.line(RECORDED, row.key, source=row.source, said=journal_detail.difference(rows.get(row.key), row))
-        for row in recorded
+        (row.key, _changing(row.source, last.get(row.key), difference(rows.get(row.key), row))) for row in recorded
     ]
-    _append(connection, lines)
+    _write_recorded(connection, stamp, changed, lines)
+
+
+def _write_recorded(
+    connection: sa.Connection, stamp: Stamp, changed: Mapping[Key, Values], lines: Sequence[tuple[Key, Line]]
+) -> None:
+    part = Part(None, None, [str(key) for key, _ in lines], [line for _, line in lines])
+    if lines:
+        _write(connection, changed.values(), _append_told(connection, stamp, RECORDED, [part]))
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -206,14 +199,14 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
-    """Append lines that say no more than the verb."""
-    _append(connection, [stamp.line(verb, key) for key in keys])
+    """Append a line for each key that says no more than the verb."""
+    many(connection, WRITTEN, [stamp.line(verb, key) for key in keys])
 
 
 def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
     """Append that an operation is at this path, where it is not known yet."""
     if (operation, path) not in paths(connection):
-        _append(connection, [stamp.line(ANSWERED, (PATH, path), operation=operation)])
+        many(connection, WRITTEN, [stamp.line(ANSWERED, (PATH, path), operation=operation)])
 
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
@@ -222,18 +215,19 @@ def paths(connection: sa.Connection) -> set[tuple[str, str]]:
     return {(operation, path) for operation, path in connection.execute(query)}
 
 
-def forget(connection: sa.Connection, keys: Iterable[Key]) -> list[Key]:
-    """Drop rows and whatever is open for them; the keys that had one."""
-    dropped = list(fetch(connection, keys))
-    for table in (ROWS, OPEN):
-        for part in keyed(connection, table, dropped):
-            connection.execute(sa.delete(table).where(part))
-    return dropped
+def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
+    """Drop rows; how many there were. Their lines point to what was told of them until now."""
+    _, last = fetch_chained(connection, keys)
+    for part in keyed(connection, ROWS, last):
+        connection.execute(sa.delete(ROWS).where(part))
+    many(connection, WRITTEN, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
+    return len(last)
 
 
 def abandon(connection: sa.Connection) -> None:
     """The run is over, or dead: what is open stays unknown, so its rows are doubtful for good."""
-    connection.execute(sa.update(ROWS).where(IN_FLIGHT, ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    in_doubt = in_flight(connection.dialect.name)
+    connection.execute(sa.update(ROWS).where(in_doubt, ROWS.c.doubtful.is_(False)).values(doubtful=True))
     connection.execute(sa.delete(OPEN))
 
 
@@ -270,21 +264,42 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
 
 
 @cache
-def upsert(dialect: str) -> sa.UpdateBase:
-    """Write a row, whether there is one or not."""
+def upsert(dialect: str, *more: str) -> sa.UpdateBase:
+    """Write a row with all of COLUMNS and `more`, whether there is one or not."""
     statement = insert(dialect, ROWS)
-    new = {name: statement.excluded[name] for name in COLUMNS if not ROWS.c[name].primary_key}
+    new = {name: statement.excluded[name] for name in (*COLUMNS, *more) if not ROWS.c[name].primary_key}
     return statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
 
 
-@cache
-def open_once(dialect: str) -> sa.UpdateBase:
-    """Open an intent; a call that is tried again, or names a key twice, is open once."""
-    return insert(dialect, OPEN).on_conflict_do_nothing()
+def _write(connection: sa.Connection, rows: Iterable[Values], entry: int) -> None:
+    """Write rows of which a packed line tells."""
+    many(connection, upsert(connection.dialect.name, "entry"), [{**row, "entry": entry} for row in rows])
 
 
-def _write(connection: sa.Connection, stamp: Stamp, rows: Iterable[Recorded]) -> None:
-    many(connection, upsert(connection.dialect.name), [stamp.signed(row) for row in rows])
+def _appearing(source: Source | None, row: Values) -> Line:
+    file, line = (source.file, source.line) if source else (None, None)
+    return Line(None, file, line, None, row["body"], row["status"])
+
+
+def _changing(source: Source | None, previous: int | None, detail: str | None) -> Line:
+    file, line = (source.file, source.line) if source else (None, None)
+    return Line(previous, file, line, detail)
+
+
+def _addresses(leaves: Iterable[Effect]) -> list[str]:
+    return [str(leave.key) for leave in leaves]
+
+
+def _append_told(connection: sa.Connection, stamp: Stamp, verb: str, parts: Sequence[Part]) -> int:
+    """Append one line for all that is told together; its id."""
+    takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
+    return _append(connection, stamp, verb, packed_lines.pack(parts), takes)
+
+
+def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool) -> int:
+    line = {**stamp.line(verb, (PACKED, "")), "packed": packed, "takes": takes}
+    statement = sa.insert(JOURNAL).values(line).returning(JOURNAL.c.id)
+    return int(connection.execute(statement).scalar_one())
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
@@ -297,7 +312,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
             confirmed[row.doubtful, row.confirmed].append(key)
-    _write(connection, stamp, others)
+    many(connection, upsert(connection.dialect.name), list(map(stamp.signed, others)))
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
         for part in keyed(connection, ROWS, keys):
@@ -337,31 +352,30 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
     return found
 
 
-def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:
-    places = [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves]
-    many(connection, open_once(connection.dialect.name), places)
+def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> None:
+    """Write what is open of each call, from addresses."""
+    names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for call, addresses in opened.items():
+        for address in addresses:
+            kind, _, name = address.partition("/")
+            names[call, kind][name] = None
+    values = [{"call": call, "kind": kind, "names": to_json(list(each))} for (call, kind), each in names.items()]
+    many(connection, sa.insert(OPEN), values)
 
 
-def _end_calls(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> list[Settlement]:
-    """End calls of which nothing else is open, with a line each; the entries of the others."""
-    keys = {entry.call: {leave.key for leave in entry.leaves} for entry in entries if len(entry.leaves) > 1}
-    if not keys:
-        return list(entries)
-    count = sa.select(OPEN.c.call, sa.func.count()).where(OPEN.c.call.in_(keys)).group_by(OPEN.c.call)
-    whole = [call for call, opened in connection.execute(count) if len(keys[call]) == opened]
-    connection.execute(sa.delete(OPEN).where(OPEN.c.call.in_(whole)))
-    _append(connection, [stamp.line(SETTLED, (CALL, call), call=call) for call in whole])
-    return [entry for entry in entries if entry.call not in whole]
-
-
-def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tuple[str, Key, str | None]]) -> None:
-    many(connection, ENDED, [{f"of_{name}": v for name, v in _place(call, key).items()} for call, key, _ in ends])
-    _append(connection, [stamp.line(verb, key, call=call, said=said) for call, key, said in ends])
-
-
-def _place(call: str, key: Key) -> Values:
-    return {"kind": str(key.kind), "name": key.name, "call": call}
-
-
-def _append(connection: sa.Connection, lines: Sequence[Values]) -> None:
-    many(connection, WRITTEN, lines)
+def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
+    """Close what ended of calls, with one line for all; the keys of a call that ends whole are not named."""
+    if not ends:
+        return
+    calls = among(connection, OPEN.c.call, [end.call for end in ends])
+    opened: dict[str, set[str]] = defaultdict(set)
+    for call, kind, names in connection.execute(sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names).where(calls)):
+        opened[call].update(f"{kind}/{name}" for name in orjson.loads(names))
+    parts = []
+    for end in ends:
+        was_open = end.call in opened and bool(opened[end.call])
+        opened[end.call].difference_update(end.keys)
+        parts.append(replace(end, keys=()) if was_open and not opened[end.call] else end)
+    connection.execute(sa.delete(OPEN).where(calls))
+    _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
+    _append(connection, stamp, verb, packed_lines.pack_ends(parts), False)

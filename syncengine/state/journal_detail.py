@@ -57,11 +57,6 @@ def _appearance(after: Recorded) -> dict[str, object]:
     }
 
 
-def message(text: str) -> str | None:
-    """The detail of a failed line: the service's words, cut."""
-    return _written({"message": text[:MESSAGE_LIMIT]})
-
-
 def _written(parts: Mapping[str, object]) -> str | None:
     said = {name: value for name, value in parts.items() if value}
     return to_json(said) if said else None
@@ -78,6 +73,17 @@ def read(text: str | None) -> Detail:
         metadata_deleted=tuple(parts.get("unset", ())),
         status=_status(parts.get("status")),
         message=parts.get("message"),
+    )
+
+
+def appeared(body: str, status: str) -> Detail:
+    """What is told of a row that was not there before, by its body as the row holds it."""
+    parts = from_json(body)
+    return Detail(
+        fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},
+        keywords_added=tuple(parts["keywords"]),
+        metadata_set=parts["metadata"],
+        status=(None, STATUSES[status]),
     )
 
 

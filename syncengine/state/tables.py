@@ -6,6 +6,7 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
@@ -13,6 +14,7 @@ from operator import itemgetter
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from syncengine.state.codec import to_json
 from syncengine.state.columns import METADATA, NAME, SERIAL
 from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
 from syncengine.state.info import VERSION
@@ -74,17 +76,18 @@ ROWS = sa.Table(
     sa.Column("run", sa.Text),
     sa.Column("plan", sa.Text),
     sa.Column("body", sa.Text, nullable=False),
+    sa.Column("entry", sa.BigInteger, comment="The last packed line of the journal that tells of it"),
     sa.Index("state_rows_moving", "kind", sqlite_where=MOVING, postgresql_where=MOVING),
-    comment="What the service was last asked to hold; columns as in codec.COLUMNS.",
+    comment="What the service was last asked to hold; columns as in codec.COLUMNS, and where its history ends.",
 )
 
 OPEN = sa.Table(
     "state_open",
     METADATA,
-    sa.Column("kind", NAME, primary_key=True),
-    sa.Column("name", NAME, primary_key=True),
     sa.Column("call", sa.Text, primary_key=True),
-    comment="Intents of the run without an end that neither settled nor failed: as large as what is in flight.",
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("names", sa.Text, nullable=False, comment="JSON: what of this kind neither settled nor failed"),
+    comment="Intents of the run without an end: as large as what is in flight.",
 )
 
 ATTEMPTS = sa.Table(
@@ -114,8 +117,11 @@ JOURNAL = sa.Table(
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
     sa.Column("detail", sa.Text),
+    sa.Column("packed", sa.LargeBinary, comment="What calls that were written together say, as packed_lines.Part"),
+    sa.Column("takes", sa.Boolean, comment="Whether something packed here may take something away"),
+    sa.Column("entry", sa.BigInteger, comment="Of what was forgotten, the last packed line that tells of it"),
     sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only: one line for each call, key and verb, or `journal.CALL` and verb for all keys of a call.",
+    comment="Append-only: a packed line for all keys of a verb, found by `state_rows.entry`, or a line for one key.",
 )
 
 RUNS = sa.Table(
@@ -181,7 +187,28 @@ def _attempts(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN seconds DOUBLE PRECISION")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts)
+def _packed_lines(connection: sa.Connection) -> None:
+    """6 → 7: lines are packed, and rows point to them; lines of before stay as they are, and are read by their keys."""
+    for table, column, kind in (
+        ("state_rows", "entry", "BIGINT"),
+        ("state_journal", "packed", "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"),
+        ("state_journal", "takes", "BOOLEAN"),
+        ("state_journal", "entry", "BIGINT"),
+    ):
+        connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    opened: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for call, kind, name in connection.exec_driver_sql("SELECT call, kind, name FROM state_open ORDER BY 1, 2, 3"):
+        opened[call, kind].append(name)
+    connection.exec_driver_sql("DROP TABLE state_open")
+    METADATA.create_all(connection, tables=[OPEN])
+    many(
+        connection,
+        sa.insert(OPEN),
+        [{"call": call, "kind": kind, "names": to_json(names)} for (call, kind), names in opened.items()],
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts, _packed_lines)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 

@@ -15,7 +15,7 @@ from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
 from syncengine.state import journal
 from syncengine.state.store import CallFailure, Intent, State
-from syncengine.state.tables import JOURNAL, METADATA
+from syncengine.state.tables import JOURNAL, METADATA, OPEN
 
 from .estate import applied, applying, category, tag, whole
 
@@ -34,8 +34,8 @@ def test_postgresql_takes_every_table(table: sa.Table) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    [journal.upsert("postgresql"), journal.open_once("postgresql"), journal.ENDED, sa.insert(JOURNAL)],
-    ids=["upsert", "open", "end", "append"],
+    [journal.upsert("postgresql"), journal.upsert("postgresql", "entry"), sa.insert(OPEN), sa.insert(JOURNAL)],
+    ids=["settle", "intend", "open", "append"],
 )
 def test_postgresql_takes_every_statement_for_many(statement: sa.UpdateBase) -> None:
     """These go to the driver as text."""

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Source, Status
+from syncengine.state import packed_lines
 from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
 from syncengine.state.tables import JOURNAL, RUNS
 
@@ -71,8 +72,8 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
         assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]
         assert state.settled_calls("plan-1") == set()
         with state.database.transaction() as connection:
-            ends = connection.execute(sa.select(JOURNAL.c.kind, JOURNAL.c.name).where(JOURNAL.c.verb == "settled"))
-            assert [tuple(end) for end in ends] == [("call", "tags 1")]
+            packed = connection.execute(sa.select(JOURNAL.c.packed).where(JOURNAL.c.verb == "settled")).scalars()
+            assert [packed_lines.ends(each) for each in packed] == [(packed_lines.End("tags 1", ()),)]
     with applying(url, run(2, plan="plan-1")) as state:
         state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
         assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
