@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from operator import attrgetter
-from typing import Any
 
 import orjson
 import sqlalchemy as sa
@@ -20,13 +18,13 @@ from msgspec.structs import replace
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
 from syncengine.state import packed_lines
-from syncengine.state.codec import COLUMNS, to_json, to_values
+from syncengine.state.codec import COLUMNS, Values, to_json, to_values
 from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
 from syncengine.state.packed_lines import End, Line, Part
 from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
 from syncengine.state.removals import may_take
-from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert, many
+from syncengine.state.tables import JOURNAL, OPEN, ROWS, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
@@ -40,7 +38,8 @@ CALL = "call"
 PACKED = "packed"
 """The kind of a packed line."""
 
-WRITTEN = sa.insert(JOURNAL)
+LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
+"""The columns of a line that is not packed."""
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
@@ -48,7 +47,6 @@ SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categ
 """All of a row but its flags and its last writer."""
 
 Rows = dict[Key, Recorded]
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +94,11 @@ class Stamp:
     at: float
 
     def signed(self, row: Recorded) -> Values:
-        """A row's values with their last writer."""
-        return {**to_values(row), "run": self.run, "plan": self.plan}
+        return to_values(row, self.run, self.plan)
 
-    def line(
-        self,
-        verb: str,
-        key: tuple[str, str],
-        *,
-        operation: str | None = None,
-        entry: int | None = None,
-    ) -> Values:
-        kind, name = key
-        of_key = {"verb": verb, "operation": operation, "kind": str(kind), "name": name, "entry": entry}
-        return {"run": self.run, "epoch": self.epoch, "at": self.at, **of_key}
+    def line(self, verb: str, key: tuple[str, str], operation: str | None = None, entry: int | None = None) -> Values:
+        """The values of LINE."""
+        return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
@@ -123,13 +112,11 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             key, before = leave.key, rows.get(leave.key)
             rows[key] = after = _renamed(intended(before, leave), leave, rows)
             changed[key] = values = stamp.signed(after)
-            if before is None and not _takes(leave, after):
-                lines.append(_appearing(leave.source, values))
-            else:
-                ended = settled(after, leave) if _takes(leave, after) else after
-                lines.append(_changing(leave.source, last.get(key), difference(before, ended)))
-        parts.append(Part(entry.call, entry.operation, _addresses(entry.leaves), lines))
-    _write(connection, changed.values(), _append_told(connection, stamp, INTENDED, parts))
+            ended = settled(after, leave) if _takes(leave, after) else after
+            body = values[-1] if before is None and ended is after else None
+            lines.append(_line(leave.source, last.get(key), before, ended, body))
+        parts.append(Part(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
+    _write(connection, stamp, INTENDED, changed, parts)
     _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
 
@@ -146,7 +133,8 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
     _rewrite(connection, stamp, known, rows)
-    _end(connection, stamp, SETTLED, [End(entry.call, _addresses(entry.leaves)) for entry in entries])
+    ends = [End(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
+    _end(connection, stamp, SETTLED, ends)
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
@@ -160,31 +148,23 @@ def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) ->
     """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
     rows, last = fetch_chained(connection, (leave.key for leave in leaves))
     changed: dict[Key, Values] = {}
-    lines: list[tuple[Key, Line]] = []
+    keys, lines = [], []
     for leave in leaves:
         if before := rows.get(leave.key):
             rows[leave.key] = after = _recorded(before, leave)
             changed[leave.key] = stamp.signed(after)
-            lines.append((leave.key, _changing(leave.source, last[leave.key], difference(before, after))))
-    _write_recorded(connection, stamp, changed, lines)
+            keys.append(str(leave.key))
+            lines.append(_line(leave.source, last[leave.key], before, after))
+    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows, as `adopt` and `state import` bring them."""
     rows, last = fetch_chained(connection, (row.key for row in recorded))
     changed = {row.key: stamp.signed(row) for row in recorded}
-    lines = [
-        (row.key, _changing(row.source, last.get(row.key), difference(rows.get(row.key), row))) for row in recorded
-    ]
-    _write_recorded(connection, stamp, changed, lines)
-
-
-def _write_recorded(
-    connection: sa.Connection, stamp: Stamp, changed: Mapping[Key, Values], lines: Sequence[tuple[Key, Line]]
-) -> None:
-    part = Part(None, None, [str(key) for key, _ in lines], [line for _, line in lines])
-    if lines:
-        _write(connection, changed.values(), _append_told(connection, stamp, RECORDED, [part]))
+    lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
+    keys = [str(row.key) for row in recorded]
+    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -200,13 +180,13 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
     """Append a line for each key that says no more than the verb."""
-    many(connection, WRITTEN, [stamp.line(verb, key) for key in keys])
+    write_many(connection, JOURNAL, LINE, [stamp.line(verb, key) for key in keys])
 
 
 def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
     """Append that an operation is at this path, where it is not known yet."""
     if (operation, path) not in paths(connection):
-        many(connection, WRITTEN, [stamp.line(ANSWERED, (PATH, path), operation=operation)])
+        write_many(connection, JOURNAL, LINE, [stamp.line(ANSWERED, (PATH, path), operation)])
 
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
@@ -220,7 +200,7 @@ def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
     _, last = fetch_chained(connection, keys)
     for part in keyed(connection, ROWS, last):
         connection.execute(sa.delete(ROWS).where(part))
-    many(connection, WRITTEN, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
+    write_many(connection, JOURNAL, LINE, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
     return len(last)
 
 
@@ -263,43 +243,30 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
-@cache
-def upsert(dialect: str, *more: str) -> sa.UpdateBase:
-    """Write a row with all of COLUMNS and `more`, whether there is one or not."""
-    statement = insert(dialect, ROWS)
-    new = {name: statement.excluded[name] for name in (*COLUMNS, *more) if not ROWS.c[name].primary_key}
-    return statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
-
-
-def _write(connection: sa.Connection, rows: Iterable[Values], entry: int) -> None:
-    """Write rows of which a packed line tells."""
-    many(connection, upsert(connection.dialect.name, "entry"), [{**row, "entry": entry} for row in rows])
-
-
-def _appearing(source: Source | None, row: Values) -> Line:
+def _line(
+    source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
+) -> Line:
+    """What happened to a row; with the `body` of one that appears, as it is written."""
     file, line = (source.file, source.line) if source else (None, None)
-    return Line(None, file, line, None, row["body"], row["status"])
+    if body is not None:
+        return Line(previous, file, line, None, body, after.status.value)
+    return Line(previous, file, line, difference(before, after))
 
 
-def _changing(source: Source | None, previous: int | None, detail: str | None) -> Line:
-    file, line = (source.file, source.line) if source else (None, None)
-    return Line(previous, file, line, detail)
+def _write(
+    connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[Part]
+) -> None:
+    """Append what is told of rows, and write them with a pointer to it."""
+    if parts:
+        takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
+        entry = _append(connection, stamp, verb, packed_lines.pack(parts), takes)
+        write_many(connection, ROWS, (*COLUMNS, "entry"), [(*row, entry) for row in rows.values()], upsert=True)
 
 
-def _addresses(leaves: Iterable[Effect]) -> list[str]:
-    return [str(leave.key) for leave in leaves]
-
-
-def _append_told(connection: sa.Connection, stamp: Stamp, verb: str, parts: Sequence[Part]) -> int:
-    """Append one line for all that is told together; its id."""
-    takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
-    return _append(connection, stamp, verb, packed_lines.pack(parts), takes)
-
-
-def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool) -> int:
-    line = {**stamp.line(verb, (PACKED, "")), "packed": packed, "takes": takes}
-    statement = sa.insert(JOURNAL).values(line).returning(JOURNAL.c.id)
-    return int(connection.execute(statement).scalar_one())
+def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool = False) -> int:
+    """Append a packed line; its id."""
+    values = {**dict(zip(LINE, stamp.line(verb, (PACKED, "")), strict=True)), "packed": packed, "takes": takes}
+    return int(connection.execute(sa.insert(JOURNAL).values(values).returning(JOURNAL.c.id)).scalar_one())
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
@@ -312,7 +279,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
             confirmed[row.doubtful, row.confirmed].append(key)
-    many(connection, upsert(connection.dialect.name), list(map(stamp.signed, others)))
+    write_many(connection, ROWS, COLUMNS, list(map(stamp.signed, others)), upsert=True)
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
         for part in keyed(connection, ROWS, keys):
@@ -359,8 +326,8 @@ def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> Non
         for address in addresses:
             kind, _, name = address.partition("/")
             names[call, kind][name] = None
-    values = [{"call": call, "kind": kind, "names": to_json(list(each))} for (call, kind), each in names.items()]
-    many(connection, sa.insert(OPEN), values)
+    values = [(call, kind, to_json(list(each))) for (call, kind), each in names.items()]
+    write_many(connection, OPEN, ("call", "kind", "names"), values)
 
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
@@ -378,4 +345,4 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]
         parts.append(replace(end, keys=()) if was_open and not opened[end.call] else end)
     connection.execute(sa.delete(OPEN).where(calls))
     _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
-    _append(connection, stamp, verb, packed_lines.pack_ends(parts), False)
+    _append(connection, stamp, verb, packed_lines.pack_ends(parts))

@@ -7,12 +7,10 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from operator import itemgetter
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from syncengine.state.codec import to_json
 from syncengine.state.columns import METADATA, NAME, SERIAL
@@ -201,11 +199,8 @@ def _packed_lines(connection: sa.Connection) -> None:
         opened[call, kind].append(name)
     connection.exec_driver_sql("DROP TABLE state_open")
     METADATA.create_all(connection, tables=[OPEN])
-    many(
-        connection,
-        sa.insert(OPEN),
-        [{"call": call, "kind": kind, "names": to_json(names)} for (call, kind), names in opened.items()],
-    )
+    rows = [(call, kind, to_json(names)) for (call, kind), names in opened.items()]
+    write_many(connection, OPEN, ("call", "kind", "names"), rows)
 
 
 MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts, _packed_lines)
@@ -249,29 +244,36 @@ def upgrade(
     return None
 
 
-Insert = sqlite.Insert | postgresql.Insert
+def write_many(
+    connection: sa.Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    upsert: bool = False,
+) -> None:
+    """Insert rows, which hold the values of these columns; with `upsert` in place of what is there under their keys.
 
-
-def insert(dialect: str, table: sa.Table) -> Insert:
-    """The database's own INSERT, since ON CONFLICT is spelt alike in both but is not in SQLAlchemy's common part."""
-    return (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
-
-
-def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[Mapping[str, object]]) -> None:
-    """Execute for every one of `values`, which all have the same names.
-
-    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply.
+    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
+    PostgreSQL they go as one parameter of one statement, save for bytes, which JSON has none of.
     """
-    if values:
-        make: Callable[..., sa.Dialect] = type(connection.dialect)
-        text, order = _compiled(statement, make, connection.dialect.paramstyle, tuple(values[0]))
-        connection.exec_driver_sql(text, list(map(itemgetter(*order), values)) if order else list(values))
+    if not rows:
+        return
+    has_bytes = any(isinstance(table.c[name].type, sa.LargeBinary) for name in names)
+    as_json = connection.dialect.name == "postgresql" and not has_bytes
+    text = _insertion(connection.dialect.name, table, tuple(names), upsert=upsert, as_json=as_json)
+    if as_json:
+        connection.exec_driver_sql(text, (to_json([dict(zip(names, row, strict=True)) for row in rows]),))
+    else:
+        connection.exec_driver_sql(text, list(map(tuple, rows)))
 
 
-@lru_cache(maxsize=64)
-def _compiled(
-    statement: sa.UpdateBase, make: Callable[..., sa.Dialect], paramstyle: str, names: tuple[str, ...]
-) -> tuple[str, Sequence[str] | None]:
-    """The text of a statement, and its parameters in their order; None where the driver takes them by name."""
-    compiled = statement.compile(dialect=make(paramstyle=paramstyle), column_keys=list(names))
-    return str(compiled), compiled.positiontup
+@cache
+def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], *, upsert: bool, as_json: bool) -> str:
+    columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
+    listed = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
+    values = f"SELECT {columns} FROM {listed}" if as_json else f"VALUES ({', '.join([mark] * len(names))})"  # noqa: S608 - names of columns
+    keys = [column.name for column in table.primary_key]
+    new = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {new}" if upsert else ""
+    return f"INSERT INTO {table.name} ({columns}) {values}{conflict}"

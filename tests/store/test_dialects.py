@@ -13,9 +13,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from syncengine.effects import Effect
 from syncengine.resource import Kind, Status
-from syncengine.state import journal
 from syncengine.state.store import CallFailure, Intent, State
-from syncengine.state.tables import JOURNAL, METADATA, OPEN
+from syncengine.state.tables import METADATA
 
 from .estate import applied, applying, category, tag, whole
 
@@ -30,16 +29,6 @@ def test_postgresql_takes_every_table(table: sa.Table) -> None:
     assert ('COLLATE "C"' in text) == (not {"name", "names"}.isdisjoint(table.c.keys()))
     for index in table.indexes:
         assert str(CreateIndex(index).compile(dialect=DIALECT)).startswith("CREATE INDEX")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [journal.upsert("postgresql"), journal.upsert("postgresql", "entry"), sa.insert(OPEN), sa.insert(JOURNAL)],
-    ids=["settle", "intend", "open", "append"],
-)
-def test_postgresql_takes_every_statement_for_many(statement: sa.UpdateBase) -> None:
-    """These go to the driver as text."""
-    assert "state_" in str(statement.compile(dialect=DIALECT))
 
 
 def _everything(state: State) -> None:
