@@ -24,7 +24,7 @@ from syncengine.state.landing import Attempt
 from syncengine.state.packed_lines import End, Line, Part
 from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
 from syncengine.state.removals import may_take
-from syncengine.state.tables import JOURNAL, OPEN, ROWS, write_many
+from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
@@ -265,8 +265,8 @@ def _write(
 
 def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool = False) -> int:
     """Append a packed line; its id."""
-    values = {**dict(zip(LINE, stamp.line(verb, (PACKED, "")), strict=True)), "packed": packed, "takes": takes}
-    return int(connection.execute(sa.insert(JOURNAL).values(values).returning(JOURNAL.c.id)).scalar_one())
+    line = (*stamp.line(verb, (PACKED, "")), packed, takes)
+    return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
@@ -342,7 +342,7 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]
     for end in ends:
         was_open = end.call in opened and bool(opened[end.call])
         opened[end.call].difference_update(end.keys)
-        parts.append(replace(end, keys=()) if was_open and not opened[end.call] else end)
+        parts.append(End(end.call, (), end.message) if was_open and not opened[end.call] else end)
     connection.execute(sa.delete(OPEN).where(calls))
     _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
     _append(connection, stamp, verb, packed_lines.pack_ends(parts))

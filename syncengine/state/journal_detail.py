@@ -31,11 +31,12 @@ def difference(before: Recorded | None, after: Recorded) -> str | None:
         return _written(_appearance(after))
     old, new = before.body, after.body
     kept, held = set(new.keywords), set(old.keywords)
+    names = () if old.fields == new.fields else {**old.fields, **new.fields}
     return _written(
         {
             "fields": {
                 name: (old.fields.get(name), new.fields.get(name))
-                for name in {**old.fields, **new.fields}
+                for name in names
                 if old.fields.get(name) != new.fields.get(name)
             },
             "added": [keyword for keyword in new.keywords if keyword not in held],

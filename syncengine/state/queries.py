@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values
+from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values, to_json
 from syncengine.state.info import PACKED_SINCE, VERSION
-from syncengine.state.tables import MOVING, NAME, ROWS
+from syncengine.state.tables import MOVING, ROWS
 
 PIECE = 5000
 """Names looked up at a time."""
@@ -66,12 +64,17 @@ def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
         yield names[start : start + size]
 
 
-def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.ColumnElement[bool]:
+AMONG = {
+    "sqlite": "{column} IN (SELECT value FROM json_each(:names))",
+    "postgresql": "{column} = ANY(CAST(:names AS TEXT[]))",
+}
+
+
+def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.TextClause:
     """Whether a column is one of these names, which go as one parameter: a statement of one length is prepared once."""
-    if connection.dialect.name == "sqlite":
-        listed = sa.func.json_each(json.dumps(names)).table_valued("value")
-        return column.in_(sa.select(listed.c.value))
-    return column == sa.any_(sa.literal(list(names), postgresql.ARRAY(NAME)))
+    dialect = connection.dialect.name
+    listed = to_json(names) if dialect == "sqlite" else list(names)
+    return sa.text(AMONG[dialect].format(column=column)).bindparams(names=listed)
 
 
 def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
@@ -121,7 +124,7 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
     is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(*how))
     held = seen(*how).where(ROWS.c.kind == Kind.TAG.value, is_held)
-    said = [among(connection, ROWS.c.category, piece) for piece in pieces(sorted(references))]
+    said = [sa.and_(among(connection, ROWS.c.category, piece)) for piece in pieces(sorted(references))]
     found = (from_values(row) for part in (*said, MOVING) for row in connection.execute(held.where(part)))
     tags = {tag.key: tag for tag in found if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]

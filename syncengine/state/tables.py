@@ -268,6 +268,12 @@ def write_many(
         connection.exec_driver_sql(text, list(map(tuple, rows)))
 
 
+def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str], row: Sequence[object]) -> int:
+    """Insert a row; its id, which the database makes."""
+    text = _insertion(connection.dialect.name, table, tuple(names), upsert=False, as_json=False)
+    return int(connection.exec_driver_sql(f"{text} RETURNING id", tuple(row)).scalar_one())
+
+
 @cache
 def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], *, upsert: bool, as_json: bool) -> str:
     columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
