@@ -19,6 +19,9 @@ from syncengine.state.journal_detail import Detail, read
 from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
+LARGE = 50
+"""Packed lines fetched at a time."""
+
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 """Outcomes that do not use up a saved plan: it may be applied again."""
 
@@ -155,13 +158,13 @@ def plan_began(connection: sa.Connection, plan: str) -> bool:
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
     query = (
-        sa.select(JOURNAL)
+        sa.select(*(JOURNAL.c[name] for name in ("run", "verb", "call", "kind", "name", "packed")))
         .where(JOURNAL.c.run.in_(sa.select(RUNS.c.id).where(RUNS.c.plan == plan)))
         .where(JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
         .order_by(JOURNAL.c.id)
     )
     last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for line in connection.execute(query):
+    for line in connection.execute(query, execution_options={"yield_per": LARGE}):
         for call, addresses in _keys_of(line):
             known = last[call]
             # An end without keys is that of all that the run has open of the call.

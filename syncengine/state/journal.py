@@ -140,7 +140,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """After a refusal: rows keep what they have, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT]) for entry in entries]
+    ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 

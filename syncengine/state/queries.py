@@ -28,13 +28,14 @@ STORED: Query = sa.select(*(ROWS.c[name] for name in COLUMNS))
 CHAINED: Query = STORED.add_columns(ROWS.c.entry)
 """The same, with the last packed line that tells of each."""
 
-OPENED = "(state_rows.kind, state_rows.name) IN (SELECT o.kind, n.value{collated} FROM state_open o, {names})"
 IN_FLIGHT = {
-    "sqlite": OPENED.format(collated="", names="json_each(o.names) n"),
-    "postgresql": OPENED.format(
-        collated=' COLLATE "C"', names="json_array_elements_text(CAST(o.names AS json)) AS n(value)"
-    ),
+    "sqlite": "(state_rows.kind || '/' || state_rows.name)"
+    " IN (SELECT o.kind || '/' || n.value FROM state_open o, json_each(o.names) n)",
+    "postgresql": '(state_rows.kind, state_rows.name) IN (SELECT o.kind, n.value COLLATE "C"'
+    " FROM state_open o, json_array_elements_text(CAST(o.names AS json)) AS n(value))",
 }
+"""Made once a statement; of a pair, SQLite would look through all that is open for each row that is not among it."""
+
 KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind AND o.name = state_rows.name)"
 """The same in a state of before its intents were kept by call."""
 

@@ -23,7 +23,7 @@ NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
 """Names in one IN list."""
 
-IN_FLIGHT = "(r.kind, r.name) IN (SELECT o.kind, n.value FROM state_open o, json_each(o.names) n)"
+IN_FLIGHT = "(r.kind || '/' || r.name) IN (SELECT o.kind || '/' || n.value FROM state_open o, json_each(o.names) n)"
 SEEN = ", ".join(f"(r.doubtful OR {IN_FLIGHT})" if column == "doubtful" else f"r.{column}" for column in COLUMNS)
 SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
 

@@ -101,7 +101,12 @@ class State:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
         with self.database.transaction() as connection:
             packed = self.database.version >= PACKED_SINCE
-            return list(removals_since(since, lambda query, of: connection.execute(sa.text(query), of), packed=packed))
+            options = {"yield_per": history.LARGE}
+
+            def execute(query: str, values: Mapping[str, float]) -> Iterable[Any]:
+                return connection.execute(sa.text(query), values, execution_options=options)
+
+            return list(removals_since(since, execute, packed=packed))
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
