@@ -52,18 +52,18 @@ class Seconds(click.ParamType[float]):
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
-@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")
-@click.option("--max-errors", type=click.IntRange(min=1), help="Stop once so many items have failed.")
+@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report in this format.")
+@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed items.")
 @click.option(
     "--lock-timeout",
     type=Seconds(),
     metavar="DURATION",
-    help="Wait so long for the lock and for calls that may still be executed; by default lease + timeout + landing.",
+    help="How long to wait for the lock and for calls that may still be executed (default: lease + timeout + landing).",
 )
-@click.option("--allow-older", is_flag=True, help="Apply a commit that is older than the last applied one.")
-@click.option("--new-state", is_flag=True, help="Begin a state in a CI job.")
+@click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
+@click.option("--new-state", is_flag=True, help="Allow a CI job to create the state.")
 @selection
 @with_globals
 def apply(

@@ -24,8 +24,14 @@ from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
-@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write it so (- is stdout).")
-@click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
+@click.option(
+    "--report",
+    "reports",
+    metavar="FORMAT=FILE",
+    multiple=True,
+    help="Also write the plan in this format (- is stdout).",
+)
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
 @selection
 @with_globals
 @no_collection()

@@ -1,6 +1,6 @@
 """plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (docs/planning.md 6).
 
-The file is the machine format of docs/formats.md §7 with two more members: `execution` holds the calls, what they
+The file is the machine format of docs/formats.md with two more members: `execution` holds the calls, what they
 leave, and the digests of the rows that they stand on; `digest` is over the whole file before it. A digest proves no
 author: what a file says is held against the state when it is applied (`consistency`).
 """

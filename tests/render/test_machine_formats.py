@@ -52,7 +52,7 @@ from .samples import FOUND, HOSTILE, PLANS, REPORTS, at, everything, field, mixe
 
 
 def test_every_published_format_is_there() -> None:
-    """The names that docs/formats.md §5 promises, in the order in which help lists them."""
+    """The names that docs/commands.md promises, in the order in which help lists them."""
     assert list(PLAN_FORMATS) == ["text", "json", "markdown", "html"]
     assert list(REPORT_FORMATS) == ["text", "json", "junit", "sarif", "github", "gitlab", "markdown"]
     assert list(DIAGNOSTIC_FORMATS) == ["text", "json", "github", "gitlab", "sarif"]
