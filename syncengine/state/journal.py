@@ -332,6 +332,7 @@ def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> Non
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
     """Close what ended of calls, with one line for all; the keys of a call that ends whole are not named."""
+    ends = [end for end in ends if end.keys]
     if not ends:
         return
     calls = among(connection, OPEN.c.call, [end.call for end in ends])

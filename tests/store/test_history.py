@@ -94,6 +94,16 @@ def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
         assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["settled"]], {"tags 1"})
 
 
+def test_a_call_of_which_nothing_was_acknowledged_is_not_settled(url: str) -> None:
+    """A 2xx that names every item as refused: the settlement is of none, and ends nothing."""
+    with applying(url) as state:
+        state.intend([Intent("tags 1", "upsertTags", (whole(A),))])
+        state.settle([Settlement("tags 1", ())])
+        assert (outcomes(state, A), state.settled_calls("plan-1")) == ([["intended"]], set())
+        state.fail([CallFailure("tags 1", (A,), "no"), CallFailure("tags 1", (), "no")])
+        assert (outcomes(state, A), state.settled_calls("plan-1")) == ([["failed"]], set())
+
+
 def test_history_outlives_its_row(url: str) -> None:
     """Records, doubts and forgetting are told too."""
     with applying(url) as state:
