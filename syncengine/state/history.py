@@ -166,11 +166,11 @@ def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
     for line in connection.execute(query, execution_options={"yield_per": LARGE}):
         for call, addresses in _keys_of(line):
-            known = last[call]
+            of_call = last[call]
             # An end without keys is that of all that the run has open of the call.
-            ended = addresses or [each for each, state in known.items() if state == (line.run, INTENDED)]
-            known.update(dict.fromkeys(ended, (line.run, line.verb)))
-    return {call for call, known in last.items() if all(verb == SETTLED for _, verb in known.values())}
+            keys = addresses or [each for each, state in of_call.items() if state == (line.run, INTENDED)]
+            of_call.update(dict.fromkeys(keys, (line.run, line.verb)))
+    return {call for call, of_call in last.items() if all(verb == SETTLED for _, verb in of_call.values())}
 
 
 def _keys_of(line: Any) -> Iterable[tuple[str | None, Sequence[str]]]:
@@ -186,21 +186,21 @@ ACTOR = (RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_ur
 SINGLE = (JOURNAL.c[name] for name in ("id", "run", "at", "verb", "call", "operation", "file", "line", "detail"))
 LINES = sa.select(*SINGLE, *ACTOR).join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
 
-Told = dict[int, list[HistoryEntry]]
-"""What lines of the journal tell of one resource, by their ids."""
+ByLine = dict[int, list[HistoryEntry]]
+"""Entries of one resource, by the ids of the lines of the journal that tell of them."""
 
 
 def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEntry]:
     """What happened to one resource, oldest first."""
     of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
-    told = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
+    entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
     if version >= PACKED_SINCE:
-        told |= _packed(connection, key)
-    begun = [entry for entries in told.values() for entry in entries if entry.outcome == INTENDED]
-    return _folded(told, _ends(connection, key, begun, version))
+        entries |= _packed(connection, key)
+    intents = [entry for of_line in entries.values() for entry in of_line if entry.outcome == INTENDED]
+    return _folded(entries, _ends(connection, key, intents, version))
 
 
-def _packed(connection: sa.Connection, key: Key) -> Told:
+def _packed(connection: sa.Connection, key: Key) -> ByLine:
     """What packed lines tell: from the last one of its row backwards, and from those of rows that were forgotten."""
     heads = [
         entry
@@ -209,50 +209,50 @@ def _packed(connection: sa.Connection, key: Key) -> Told:
             sa.select(table.c.entry).where(table.c.kind == key.kind.value, table.c.name == key.name)
         ).scalars()
     ]
-    told: Told = {}
+    entries: ByLine = {}
     while heads:
         if (head := heads.pop()) is not None:
             line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one()
-            said = list(packed_lines.lines_of(line.packed, key))
-            told[head] = [
+            of_key = list(packed_lines.lines_of(line.packed, key))
+            entries[head] = [
                 replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
-                for call, operation, each in said
+                for call, operation, each in of_key
             ]
-            heads.append(said[0][2].previous)
-    return told
+            heads.append(of_key[0][2].previous)
+    return entries
 
 
-def _ends(connection: sa.Connection, key: Key, begun: Iterable[HistoryEntry], version: int) -> Told:
+def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry], version: int) -> ByLine:
     """Ends of these calls that name the key among others, or none since the call ended whole."""
-    calls = {entry.call for entry in begun}
+    calls = {entry.call for entry in intents}
     whole = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.call, JOURNAL.c.at)
     lines = connection.execute(whole.where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls)))
-    found = {id: [HistoryEntry(at=at, outcome=SETTLED, run=run, call=call)] for id, run, call, at in lines}
+    ends = {id: [HistoryEntry(at=at, outcome=SETTLED, run=run, call=call)] for id, run, call, at in lines}
     if version >= PACKED_SINCE:
-        of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in begun}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
+        of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in intents}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
         query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
         for id, run, at, verb, packed in connection.execute(query.where(of_runs, JOURNAL.c.kind == PACKED)):
-            found[id] = [
+            ends[id] = [
                 HistoryEntry(at=at, outcome=verb, run=run, call=end.call, detail=Detail(message=end.message))
                 for end in packed_lines.ends(packed)
                 if end.call in calls and (not end.keys or str(key) in end.keys)
             ]
-    return found
+    return ends
 
 
-def _folded(told: Told, ends: Told) -> list[HistoryEntry]:
+def _folded(beginnings: ByLine, ends: ByLine) -> list[HistoryEntry]:
     """All that is told, in order: the end of a call with its beginning."""
     entries: list[HistoryEntry] = []
-    begun: dict[tuple[str | None, str | None], int] = {}
-    for id, each in sorted({**told, **ends}.items()):
+    intents: dict[tuple[str | None, str | None], int] = {}
+    for id, each in sorted({**beginnings, **ends}.items()):
         for entry in each:
-            at = begun.pop((entry.run, entry.call), None) if entry.outcome in (SETTLED, FAILED) else None
+            at = intents.pop((entry.run, entry.call), None) if entry.outcome in (SETTLED, FAILED) else None
             if at is not None:
                 detail = replace(entries[at].detail, message=entry.detail.message)
                 entries[at] = replace(entries[at], outcome=entry.outcome, detail=detail)
-            elif id in told:
+            elif id in beginnings:
                 if entry.outcome == INTENDED:
-                    begun[entry.run, entry.call] = len(entries)
+                    intents[entry.run, entry.call] = len(entries)
                 entries.append(entry)
     return entries
 
