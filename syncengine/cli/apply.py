@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +96,7 @@ class _Applying:
         self._auto_approve = auto_approve
         self._format = format
         self._shows = shows
-        self._shown: Plan | None = None
+        self._has_shown = False
         self.output = Output(given, given.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
@@ -112,7 +113,8 @@ class _Applying:
             application = Application(project, request, around, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True
-            return application.execute(saved)
+            done = application.execute(saved)
+        return replace(done, plan=None) if self._format == "json" else done  # a report is long enough without it
 
     def _confirm(self, planned: Plan, progress: Progress) -> bool:
         self._show_plan(planned)
@@ -122,7 +124,7 @@ class _Applying:
             return agreed("Apply this plan?")
 
     def _show_plan(self, planned: Plan) -> None:
-        self._shown = planned
+        self._has_shown = True
         if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
@@ -133,11 +135,12 @@ class _Applying:
         if not self._shows:
             return
         if self._format == "json":
+            gc.collect()  # the plan hangs in cycles of the client
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
         done = _without_repeats(done)
         planned = done.plan
-        if planned is not None and self._shown is None:
+        if planned is not None and not self._has_shown:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
             if not planned.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
@@ -167,13 +170,13 @@ def _without_repeats(done: Applied) -> Applied:
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
     from syncengine.plan import saved as saved_plan
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: no selection goes with it")
-    planned = saved_plan.load(given.folder / paths[0], plan_document)
+    planned = saved_plan.load(given.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
     return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
 

@@ -49,7 +49,7 @@ def plan(
     from syncengine.plan import saved
     from syncengine.plan.planner import judged, make_plan
     from syncengine.plan.request import Runtime
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     targets = report_targets(reports, list(PLAN_FORMATS))
     output = Output(given, given.folder)
@@ -60,7 +60,7 @@ def plan(
         request = request_of("plan", project, given, paths, chosen)
         planned = make_plan(project, request, Runtime(os.environ))
         if out is not None:
-            planned = saved.save(planned, plan_document, Path(out))
+            planned = saved.save(planned, SHOWN, Path(out))
         planned = judged(planned, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)

@@ -18,6 +18,7 @@ from syncengine.state.sqlite_reader import SqliteReader, recollection
 from syncengine.state.store import Intent, Settlement, State, open_state
 from tests.support.profiles import tried
 
+from .before import UNPACKED
 from .estate import applied, applying, category, run, tag, whole
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
@@ -146,6 +147,8 @@ def test_an_older_state_is_left_to_who_knows_it(path: Path) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     with closing(sqlite3.connect(path)) as connection:
+        for statement in UNPACKED:
+            connection.execute(statement)
         connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
         connection.execute("UPDATE state_facts SET version = 1")
         connection.commit()
