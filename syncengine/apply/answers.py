@@ -63,7 +63,7 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
     if errors is None:
         return Unclear(f"item errors that fit no item: {answer.text}", answer.status)
     if not isinstance(answer.data, dict):
-        return Unclear(f"an answer that the interface does not know: {answer.text}", answer.status)
+        return Unclear(f"an answer that the specification does not allow: {answer.text}", answer.status)
     return Accepted(errors, answer.data)
 
 
@@ -89,4 +89,4 @@ def _words(answer: Answer) -> str:
         for name in ("message", "errorDescription", "error", "detail", "description"):
             if isinstance(words := answer.data.get(name), str) and words:
                 return tidy(words)
-    return answer.words if answer.data or not answer.understood else f"refused with {answer.status}, and no words"
+    return answer.words if answer.data or not answer.understood else f"refused with {answer.status} and no message"

@@ -27,7 +27,7 @@ def refuse_new_state(url: str) -> None:
     """In CI a state that is not there is a mistake more often than a beginning (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
-            message = "there is no state yet, and this is a CI job: --new-state begins one"
+            message = "there is no state yet, and this is a CI job: --new-state creates one"
             raise GateTripped(message, code="new-state")
 
 
@@ -44,7 +44,7 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
         return None
     older = git.is_older(root, commit, facts.commit)
     if older is None:
-        return f"whether {commit[:12]} is older than the last applied commit {facts.commit[:12]} is unknown"
+        return f"it is not known whether {commit[:12]} is older than the last applied commit {facts.commit[:12]}"
     if older and not allowed:
         message = f"{commit[:12]} is older than the last applied commit {facts.commit[:12]} (--allow-older)"
         raise StalePlan(message, code="older-commit")
@@ -54,7 +54,7 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
 def refuse_other_service(facts: Facts, base_url: str) -> None:
     """What one service holds says nothing of another (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
-        message = f"the state is of {facts.base_url}, and the project's service is {base_url}"
+        message = f"the state belongs to {facts.base_url}, and the project's service is {base_url}"
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
 
 
@@ -67,7 +67,7 @@ def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
     if planned.basis.lineage not in ("", lineage) or canonical_url(planned.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service")
     if planned.basis.team not in (None, facts.team):
-        raise StalePlan(f"the plan was made for team {planned.basis.team!r}, the state is {facts.team!r}'s")
+        raise StalePlan(f"the plan was made for team {planned.basis.team!r}, the state belongs to {facts.team!r}")
     found = mismatches(planned, state.get(planned.prior), _grouped(planned, state))
     if found:
         shown = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in found[:5])

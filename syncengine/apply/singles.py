@@ -58,7 +58,7 @@ def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
     for operation, call, item, message in missing:
         if path := run.unproven.get(operation.id):
             words = (
-                f"not taken for deleted: {path} answered 404, and never answered a {operation.id} otherwise;"
+                f"not counted as deleted: {path} answered 404, and has never answered {operation.id} in another way;"
                 f" is `service.endpoints.{operation.id}` right?"
             )
             run.failed(call, [item], CallError(words, operation.id, status=404))

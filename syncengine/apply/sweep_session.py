@@ -88,7 +88,7 @@ async def perform(run: ApplyRun, sweep: Sweep) -> None:
 
 def _waits_in_vain(run: ApplyRun, sweep: Sweep) -> str | None:
     waiting = next((key for key in sweep.needs if key in run.blocked), None)
-    return f"not started: {waiting} may still carry an activity type that would go" if waiting else None
+    return f"not started: {waiting} may still upload an activity type that would be deleted" if waiting else None
 
 
 async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _Session]:
@@ -150,7 +150,9 @@ async def _send(run: ApplyRun, session: _Session, call: str, items: Sequence[Ite
             run.journal.settle(call, [item for i, item in enumerate(items) if i not in errors])
             return _fail_named(run, session, call, items, errors)
         case ItemsRefused(errors):
-            run.journal.fail(call, [item for i, item in enumerate(items) if i not in errors], "refused with others")
+            run.journal.fail(
+                call, [item for i, item in enumerate(items) if i not in errors], "rejected together with others"
+            )
             return _fail_named(run, session, call, items, errors)
         case RefusedCall():
             return await _refused(run, session, call, items, verdict)
@@ -176,7 +178,7 @@ async def _refused(run: ApplyRun, session: _Session, call: str, items: Sequence[
     if refused.status in LOST:
         if refused.status == 400:  # or it is the content, and the session is as open as before
             await _cancel(run, session.id)
-        return session.end(End.GONE, f"the session was gone: {refused.message}")
+        return session.end(End.GONE, f"the session no longer exists: {refused.message}")
     if refused.status == 401 or (refused.status == 403 and await run.key_is_refused()):
         run.stop_unauthorized(refused.message)
     return session.end(End.CANCELLED, refused.message)
@@ -208,7 +210,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
         case RefusedCall(message, status) if status in LOST:
             run.journal.fail(call, items, message)
             session.removals = Outcome.UNKNOWN
-            return session.end(End.GONE, f"the session was gone: {message}")
+            return session.end(End.GONE, f"the session no longer exists: {message}")
         case RefusedCall(message, status):
             run.journal.fail(call, items, message)
             session.removals = Outcome.FAILED
@@ -219,7 +221,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
             message = getattr(verdict, "message", "no answer")
             run.journal.fail(call, items, message)
             session.removals = Outcome.UNKNOWN
-            return session.end(End.UNKNOWN, f"whether the session was completed is unknown: {message}")
+            return session.end(End.UNKNOWN, f"it is not known whether the session was completed: {message}")
 
 
 async def _cancel(run: ApplyRun, session: str) -> None:

@@ -122,8 +122,7 @@ def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCo
 
 def _unexpected(error: Exception) -> str:
     return (
-        f"{type(error).__name__} in syncengine, which is a defect of ours."
-        " SYNCENGINE_TRACEBACK=1 shows where; please report it."
+        f"{type(error).__name__} in syncengine, which is a bug. SYNCENGINE_TRACEBACK=1 shows where; please report it."
     )
 
 

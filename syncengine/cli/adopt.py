@@ -35,7 +35,7 @@ def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
     project = given.project()
     path = given.folder / file
     if not file.lower().endswith(SUFFIXES):
-        raise Usage(f"{file}: its name ends in {', '.join(SUFFIXES)}")
+        raise Usage(f"{file}: its name must end in one of {', '.join(SUFFIXES)}")
     announce(project, Output(given, project.root))
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
     rows = listed(content_of(path), name)
@@ -58,7 +58,9 @@ def _told(given: Globals, format: str, new: list[Recorded], known: list[Recorded
         return ExitCode.DONE
     output = Output(given, given.folder)
     if known:
-        output.say(f"{counted(len(known), 'resource')} recorded already and kept so; --replace takes the file's word.")
+        output.say(
+            f"{counted(len(known), 'resource')} already recorded and unchanged; --replace takes them from the file."
+        )
     doubtful = sum(row.doubtful for row in new)
     if doubtful:
         output.say(f"{counted(doubtful, 'category')} without `serverId`: the next apply asks for the id.")

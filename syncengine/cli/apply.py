@@ -48,7 +48,7 @@ class Seconds(click.ParamType[float]):
         if text.isdigit() or (text.rstrip("smh").isdigit() and not text.strip("0smh")):
             return float(text.rstrip("smh"))
         found = duration(text)
-        return found if found is not None else self.fail(f"{value!r} is no duration: write 90s or 5m", param, ctx)
+        return found if found is not None else self.fail(f"{value!r} is not a duration: write 90s or 5m", param, ctx)
 
 
 @click.command(cls=Command)
@@ -175,7 +175,7 @@ def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any])
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
-        raise Usage("a saved plan is applied as it is: no selection goes with it")
+        raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")
     planned = saved_plan.load(given.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
     return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))

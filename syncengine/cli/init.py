@@ -88,4 +88,4 @@ def _repeats(file: Path, name: str) -> list[str]:
 
     found = repeats_of(file, name)
     more = len(found) - REPEATS
-    return found if more <= 0 else [*found[:REPEATS], f"{name}: {more} more are in several lines"]
+    return found if more <= 0 else [*found[:REPEATS], f"{name}: {more} more values are in several lines"]

@@ -125,7 +125,7 @@ def _refuse_under_way(opened: State, bound: float) -> None:
     """Rows alone do not say what a call may still make of them: whoever imported them would not wait for it."""
     if left := opened.under_way(bound):
         message = (
-            f"an earlier call may still be executed, which no export can carry: repeat in {math.ceil(left)} s;"
+            f"an earlier call may still be executed, and no export can contain it: repeat in {math.ceil(left)} s;"
             " after a run that was killed, `apply` first"
         )
         raise SyncengineError(message, code="landing")
@@ -149,7 +149,7 @@ def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> i
     """
     data = sys.stdin.buffer.read() if file == "-" else content_of(given.folder / file)
     exported = transfer.read(data, file)
-    _confirm(f"Record {len(exported.rows)} resources in place of what is recorded of them?", auto_approve)
+    _confirm(f"Record {len(exported.rows)} resources and replace what is recorded of them?", auto_approve)
     project = given.project()
     with writing(project, "state import") as opened:
         _refuse_other_team(opened, exported.head.team)
@@ -166,7 +166,7 @@ def _refuse_other_team(opened: State, team: str | None) -> None:
     """What one team's service holds says nothing of another's (docs/planning.md 1.6)."""
     own = opened.facts().team
     if None not in (own, team) and own != team:
-        raise WrongTeam(f"the file is of team {team!r}, and the state of {own!r}")
+        raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")
 
 
 @state.command("lock")
@@ -192,7 +192,7 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
         raise SyncengineError("the state is not locked", code="not-locked")
     with open_state(project.state, write=True) as opened:
         if not opened.force_unlock(lock_id):
-            raise SyncengineError(f"{lock_id} is not the lock; it is held by {held}", code="other-lock")
+            raise SyncengineError(f"{lock_id} is not the id of the lock; it is held by {held}", code="other-lock")
     return show(given, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
 
 

@@ -84,7 +84,7 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     if has_fetched:
         await asyncio.to_thread(_remember, project, FETCH)
     if stop.is_set():
-        raise Interrupted("interrupted; what was taken is in the inbox")
+        raise Interrupted("interrupted; the groups that were fetched are in the inbox")
     return has_fetched
 
 
@@ -94,13 +94,13 @@ def _section(project: Project) -> PostedTimeSection:
 
     section = project.posted_time
     if section is None:
-        raise Usage("the project file has no `postedTime:`, so that there is no sink for posted time")
+        raise Usage("the project file has no `postedTime:`, so there is no sink for posted time")
     if section.mode is Mode.OFF:
-        raise Usage("`postedTime.mode` is off: nothing was fetched, or delivered. With `mode: fetch` it is")
+        raise Usage("`postedTime.mode` is off: nothing was fetched or delivered; `time pull` needs `mode: fetch`")
     if section.mode is Mode.WEBHOOK:
         raise Usage(
-            "`postedTime.mode` is webhook: the service calls `syncengine serve`, and nothing was fetched."
-            " With `mode: fetch`, `time pull` fetches"
+            "`postedTime.mode` is webhook: the service calls `syncengine serve`, and nothing was fetched;"
+            " `time pull` needs `mode: fetch`"
         )
     return section
 
@@ -114,7 +114,7 @@ async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) ->
         return
     answer = await HealthReporter(client).tell(delivery.reported)
     if not answer.ok:
-        told.append(RetryLater("health", f"the service did not take our health: {answer.said}", 0.0))
+        told.append(RetryLater("health", f"the service did not accept the health report: {answer.said}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:
@@ -127,7 +127,7 @@ def _remember(project: Project, name: str) -> None:
 
 
 def _troubles(told: list[Event]) -> Iterator[str]:
-    """What went wrong, in sentences."""
+    """Messages about failures."""
     from syncengine.posted_time.events import GivenUp, RetryLater, Unusable
 
     for event in told:

@@ -119,5 +119,5 @@ async def _unregistered(client: Client, project: Project, name: str | None, said
 def _mode(project: Project) -> str:
     mode = project.posted_time.mode.value if project.posted_time and project.posted_time.mode else FETCH
     if mode not in MECHANISMS:
-        raise Usage("`postedTime.mode` is off: say `fetch` or `webhook`")
+        raise Usage("`postedTime.mode` is off: set it to `fetch` or `webhook`")
     return mode

@@ -88,7 +88,7 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     names = [file.name for file in find(project.manifests, project.root).files] if only else []
     found = [
         Diagnostic(
-            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is no manifest of the project", file=path
+            severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path
         )
         for path in only
         if path != project.config_name and not any(_is_in(name, [path]) for name in names)

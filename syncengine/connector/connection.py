@@ -75,7 +75,7 @@ def _no_team(answer: Answer, path: str) -> str:
     if answer.status is None:
         return f"the service cannot be reached, nothing was sent: {answer.said}; {AGAIN}"
     if answer.exhausted:
-        return f"the service is in trouble, nothing was sent: {path} answered {answer.said}; {AGAIN}"
+        return f"the service has an error, nothing was sent: {path} answered {answer.said}; {AGAIN}"
     if answer.ok:
         return f"{path} does not name the team, nothing was sent: {answer.said}; {RIGHT_PLACE}"
     return f"{path} answered {answer.said}, nothing was sent; {RIGHT_PLACE}"

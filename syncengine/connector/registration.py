@@ -128,7 +128,7 @@ async def register(client: Client, now: float, connector_type: str) -> Registere
         return _registered({}, client.shown)
     if not isinstance(answer.data, dict):
         path = client.path(REGISTER_CONNECTOR)
-        raise Unanswered(f"{path} answered {answer.status} with something else than the interface says")
+        raise Unanswered(f"{path} answered {answer.status} with something that its specification does not allow")
     return _registered(answer.data, client.shown)
 
 
@@ -170,7 +170,7 @@ async def rescind_failure(client: Client) -> Answer:
 
 @dataclass(slots=True)
 class HealthReporter:
-    """Says what is new to the service, once: what is down when it goes down or changes, and that all is well again.
+    """Says what is new to the service, once: what is down when it goes down or changes, and that all has recovered.
 
     What the service was told before this process is unknown, so that the first word is always said.
     """

@@ -35,32 +35,32 @@ class DatabaseFault:
 
 VALUE = DatabaseFault(USER, "a value does not fit its column")
 TOO_LARGE = DatabaseFault(USER, "a value is too large")
-CONSTRAINT = DatabaseFault(USER, "a constraint does not hold")
+CONSTRAINT = DatabaseFault(USER, "a constraint is violated")
 LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
 NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server does not let this user or this machine in")
-NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user has no right to do this")
+NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this")
 READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database may only be read")
 READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file may only be read")
 NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission for the file")
 FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
 NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
 NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
-CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction met another one, and has to be repeated")
+CONFLICT = DatabaseFault(TroubleKind.UNKNOWN, "the transaction conflicted with another one, and must be repeated")
 PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
 OTHER = DatabaseFault(TroubleKind.UNKNOWN)
 NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
 CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
 CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room for another connection")
 NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room left, on disk or in memory")
-SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than it may")
+SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than allowed")
 CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is about to start or to stop")
 ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
 BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
-NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nobody listens at the server's address")
+NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing listens at the server's address")
 NO_HOST = DatabaseFault(TroubleKind.UNREACHABLE, "there is no such host")
 NO_ANSWER = DatabaseFault(TroubleKind.UNREACHABLE, "the server does not answer in time")
 CANNOT_OPEN = DatabaseFault(TroubleKind.UNREACHABLE, "the file cannot be opened")
-NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is no SQLite database")
+NOT_SQLITE = DatabaseFault(TroubleKind.UNREACHABLE, "the file is not a SQLite database")
 DAMAGED = DatabaseFault(TroubleKind.UNREACHABLE, "the file is damaged")
 BUSY = DatabaseFault(TroubleKind.UNREACHABLE, "another process has been writing to the file for too long")
 LOCKED = DatabaseFault(TroubleKind.UNREACHABLE)
@@ -177,7 +177,7 @@ def meaning(error: Exception) -> Meaning:
 def cause(error: Exception) -> str:
     """What is wrong, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
     if isinstance(error, Silent):
-        return "it gave no answer for so long that it is not waited for"
+        return "it has not answered for too long"
     driver, fault = _cause_of(error), fault_of(error)
     if fault is None:
         return f"{CUT.words} ({type(driver).__name__})"

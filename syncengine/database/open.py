@@ -38,7 +38,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
     file = sqlite_file(url)
     if file is not None:
         if not file.is_file():
-            raise _problem(f"the database of {name} is not there: {file}")
+            raise _problem(f"the database of {name} does not exist: {file}")
         return sqlite_engine(file, "rw", busy_seconds=busy_seconds(url), prepare=_prepare, begin=_begin)
     try:
         parsed = make_url(url)
@@ -51,7 +51,7 @@ def open_engine(url: str, name: str) -> sa.Engine:
         return engine
     except exc.NoSuchModuleError:
         raise _problem(
-            f"the URL of {name} begins with {parsed.drivername}://, for which nothing is installed: is it misspelt?"
+            f"the URL of {name} begins with {parsed.drivername}://, for which no driver is installed: is it misspelt?"
         ) from None
     except (exc.ArgumentError, ValueError):
         raise _problem(f"the URL of {name} is not one that SQLAlchemy understands") from None

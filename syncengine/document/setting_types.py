@@ -220,7 +220,7 @@ def filled_path(text: str) -> str | None:
 _WEB = r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#@:]+(:[0-9]{0,5})?|[Hh][Tt][Tt][Pp][Ss]?://\[[0-9a-fA-F:.]+\](:[0-9]{0,5})?"
 _SECRET_IN_URL = rf"^[A-Za-z][A-Za-z0-9+.-]*://(?:(?![^:/]*:[0-9]*/).*:.*@|.*[?&;](?:{_SECRET_NAMES})=)"
 NO_PASSWORD: dict[str, Any] = {"not": {"type": "string", "pattern": _SECRET_IN_URL}}
-"""JSON Schema of text that is no URL with a password."""
+"""JSON Schema of text that is not a URL with a password."""
 BASE_URL_SCHEMA = {"type": "string", "pattern": f"^(sandbox|({_WEB})(/[^?#]*)?)$"}
 WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][^#]*)?$", **NO_PASSWORD}
 BaseUrl = Annotated[str, Reads(base_url), JsonSchema(BASE_URL_SCHEMA)]

@@ -138,7 +138,7 @@ def headers(name: str) -> Reader:
             return refused(node, findings, name, "a mapping of header names to values", empty="{}")
         for key in node.keys:
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key.text):
-                findings.error("bad-value", key, f"{quoted(key.text)} is not the name of a header")
+                findings.error("bad-value", key, f"{quoted(key.text)} is not a valid header name")
         found = {k.text: one(k, v, findings) for k, v in zip(node.keys, node.values, strict=True)}
         return INVALID if INVALID in found.values() else found
 

@@ -84,7 +84,7 @@ class LoadContext:
         if any(map(is_hidden, real.relative_to(root).parts)):
             raise OutsideProject("hidden files and folders cannot be sources")
         if real in self.secret_files:
-            raise OutsideProject("according to the project file it holds a secret or posted time")
+            raise OutsideProject("according to the project file, it holds a secret or posted time")
         return real
 
     def name_of(self, path: Path) -> str:

@@ -128,7 +128,7 @@ class Search:
         elif base.name.endswith(SUFFIXES + TEMPLATE_SUFFIXES):
             self._file(_Entry.at(base))
         else:
-            self._problem(base, "not-a-manifest", f"not a manifest: its name ends in none of {', '.join(SUFFIXES)}")
+            self._problem(base, "not-a-manifest", f"not a manifest: its name must end in one of {', '.join(SUFFIXES)}")
 
     def _folder(self, base: Path) -> None:
         for entry in sorted(self._below(base), key=attrgetter("parts")):
@@ -163,7 +163,7 @@ class Search:
             message = "this is not a regular file" if exists else "the link points to a file that does not exist"
             self._problem(entry.path, "unreadable-file", message)
         elif entry.real in self.secrets:
-            self._problem(entry.path, "secret-file", "according to the project file it holds a secret or posted time")
+            self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
             self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.given))

@@ -18,7 +18,7 @@ from syncengine.document.setting_types import parsed
 from syncengine.document.template_types import Condition, Params, Template, one_of, one_of_schema
 from syncengine.manifest import encodings
 
-_MAKES_NOTHING = "A block makes tags, tagCategories or activityTypes."
+_MAKES_NOTHING = "A block generates tags, tagCategories or activityTypes."
 KINDS = ("csv", "json", "jsonl", "yaml", "sql", "http")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NAMED_ALREADY = frozenset({"var", "env", "data", "range", "dict", "namespace", "loop", "self"})
@@ -150,7 +150,9 @@ class HttpFrom(Model, frozen=True):
     """A list that an HTTP service of the project file answers with, as JSON."""
 
     source: Annotated[Template, Meta(description="A source of the project file.")]
-    path: Annotated[Template | None, Meta(description="Below the source's URL; a template sees var and env.")] = None
+    path: Annotated[Template | None, Meta(description="Path below the source's URL; a template sees var and env.")] = (
+        None
+    )
     query: Annotated[Params | None, Meta(description="Query parameters; templates see var and env.")] = None
     items: Annotated[Identity | None, Meta(description="Where in the answer the list is: `data.matters`.")] = None
     paging: Annotated[Paging, Reads(one_of(Paging, "`paging`", ("next", "page")))] | None = None

@@ -88,15 +88,15 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
     for same, (tag, word) in holders.items():
         other, whole = wholes.get(same, (tag, ""))
         if other is not tag:
-            message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and catches that time too"
+            message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and matches that time too"
             series[_series(same, folded(whole))].append(Shared(CONTAINED, tag.key, tag.source, message, word))
     for alike in series.values():
         *told, last = alike[:TOLD_OF_A_SERIES]
         yield from told
-        more = len(alike) - TOLD_OF_A_SERIES
-        yield (
-            last if more < 1 else last._replace(message=f"{last.message}; {more:,} more with numbers like it do so too")
-        )
+        if (more := len(alike) - TOLD_OF_A_SERIES) > 0:
+            rest = f"{more:,} more keywords that differ only in their numbers do too"
+            last = last._replace(message=f"{last.message}; {rest}")
+        yield last
 
 
 def _series(word: str, whole: str) -> str:

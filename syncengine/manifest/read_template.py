@@ -32,7 +32,12 @@ def read_template(data: bytes, file: str, defaults: DefaultValues, given: LoadCo
     text = rendered.text.encode("utf-8", "surrogatepass")
     reading = read_manifest(text, file, defaults, given, line_of=rendered.places.line)
     if reading.sources and not rendered.may_generate:
-        findings.at("bad-template", 1, 1, "the section `generate:` must be written out in a template, not made by one")
+        findings.at(
+            "bad-template",
+            1,
+            1,
+            "the section `generate:` must be written in the file itself, not produced by an expression",
+        )
         return Reading(file, found=tuple(findings.found), whole=False)
     return relocated(reading, rendered, data.decode("utf-8-sig").split("\n"))
 

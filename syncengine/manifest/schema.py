@@ -34,7 +34,7 @@ from syncengine.resource import Kind, Removal
 
 EXCLUSIVE = ("category", "tagCategoryId")
 """Fields of a tag of which it has one, or none."""
-_PROTECT = "Never removed by a plan, even when it is gone from the manifests."
+_PROTECT = "Never removed by a plan, even when the manifests no longer declare it."
 
 
 class TagCategory(Model, frozen=True):
@@ -79,9 +79,7 @@ class Tag(Model, frozen=True):
         Line | None,
         Meta(description="The service's id of a category that is managed elsewhere; not together with `category`."),
     ] = None
-    keywords: Annotated[
-        Words | None, Meta(description="The whole set this manifest wants, besides the tag's name.")
-    ] = None
+    keywords: Annotated[Words | None, Meta(description="The complete set of keywords, besides the tag's name.")] = None
     exclude_tag_name_keyword: Annotated[
         Flag | None, Meta(description="Do not make the tag's name one of its keywords; false by default.")
     ] = None
@@ -183,7 +181,7 @@ def _optional(declared: Any) -> Any:
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}
 
 
-_SAID = "What each of the {} has that does not say it."
+_SAID = "Default values of the {}."
 Defaults: Any = _model(
     "Defaults",
     [
@@ -210,8 +208,12 @@ class Manifest(Model, frozen=True):
     ] = None
     tags: Annotated[list[Tag] | None, Meta(description="What users assign to recorded time: matters, projects.")] = None
     defaults: Annotated[Defaults | None, Meta(description="Merged under every resource of this file.")] = None
-    removed: Annotated[list[RemovedTag] | None, Meta(description="How tags leave that are no longer declared.")] = None
-    generate: Annotated[list[Generate] | None, Meta(description="Resources made of the rows of a source.")] = None
+    removed: Annotated[list[RemovedTag] | None, Meta(description="How to remove tags that are no longer declared.")] = (
+        None
+    )
+    generate: Annotated[list[Generate] | None, Meta(description="Resources generated from the rows of a source.")] = (
+        None
+    )
 
 
 RESOURCE_TABLES = {kind: Table.of(model, TITLES[kind], _MEANT[kind]) for kind, model in MODELS.items()}

@@ -30,7 +30,9 @@ def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
         silent.setdefault((tag.source.line, tag.column), []).append(tag)
     for place, (first, *others) in silent.items():
         key, data = str(first.key), first.source.data
-        message = f"{key} declares no visibility and is PUBLIC, while its neighbours are PRIVATE: declare it"
+        message = (
+            f"{key} declares no visibility and is PUBLIC, while its neighbours are PRIVATE: declare its visibility"
+        )
         findings.at(
             "public-by-silence",
             *place,

@@ -31,8 +31,18 @@ FOLLOWING = frozenset({"create-only", "ignored", "not-enabled"})
 COUNTED = re.compile(
     r"([0-9]{1,18}) of [0-9]+ (.+?)(?:, ([0-9]{1,18}) of them in runs since [0-9: -]{16} UTC)? \(limit [0-9.]+%?\)"
 )
-SHRUNK = re.compile(r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources that .* made of it go) \(limit 25%\)")
+SHRUNK = re.compile(
+    r".+ shrank: [0-9,]+ of [0-9,]+"
+    r" (?:rows are gone|resources made from it(?: at .+)? are removed|resources that .+ made of it go) \(limit 25%\)"
+)
 """The reasons of a gate; how much there was of a source of data is not recorded."""
+
+EARLIER_WORDS: Mapping[str, str] = {
+    "resources that were made of it go": "resources made from it are removed",
+    "whether the service holds it so is not known": "it is not known whether the service has it",
+    "the service cannot clear it and keeps what it has": "the service cannot clear it and keeps the old value",
+}
+"""Words of plans that earlier versions saved, and the same in those of today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -
 
 def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
     for shown, true in zip(plan.changes, again.changes, strict=False):
-        if shown != true:
+        if shown != true and replace(shown, reason=_in_words_of_today(shown.reason or "") or None) != true:
             raise inconsistent(f"it shows another change of {shown.key} than its calls would make")
     if len(plan.changes) != len(again.changes):
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
@@ -93,7 +103,14 @@ def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
 
 
 def _following(notes: Iterable[Note]) -> list[Note]:
-    return sorted((replace(note, source=None) for note in notes if note.kind in FOLLOWING), key=repr)
+    following = (note for note in notes if note.kind in FOLLOWING)
+    return sorted((replace(n, source=None, message=_in_words_of_today(n.message)) for n in following), key=repr)
+
+
+def _in_words_of_today(sentence: str) -> str:
+    for earlier, today in EARLIER_WORDS.items():
+        sentence = sentence.replace(earlier, today)
+    return sentence
 
 
 def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded]) -> None:
@@ -113,7 +130,7 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
     for leave in records:
         row = rows.get(leave.key)
         if row is None:
-            raise inconsistent(f"it would write of {leave.key}, which is not recorded")
+            raise inconsistent(f"it would write to {leave.key}, which is not recorded")
         if leave.says_something(row):
             told.append((leave.key, leave))
         elif leave != Effect(key=leave.key, source=leave.source, protect=row.protect):
@@ -156,7 +173,7 @@ def _told(reason: str) -> str:
     """A reason without its total, its limit and what went before, which may be others on another day."""
     counted = COUNTED.fullmatch(reason)
     if counted is None or counted[2] not in SAYS.values():
-        return reason
+        return _in_words_of_today(reason)
     return f"{int(counted[1]) - int(counted[3] or 0)} {counted[2]}"
 
 

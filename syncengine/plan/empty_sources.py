@@ -49,5 +49,5 @@ def _lost(use: SourceUse, made: Mapping[tuple[str, str], int]) -> int:
 def _why(lost: int, rows: int) -> str:
     """Why it should have some; nothing if it need not."""
     if lost:
-        return f"{lost} resource{'s were' if lost > 1 else ' was'} made of it before"
+        return f"{lost} resource{'s were' if lost > 1 else ' was'} made from it before"
     return f"had {rows:,} row{'s' if rows > 1 else ''} when it was applied last" if rows else ""

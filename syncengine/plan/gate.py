@@ -169,7 +169,7 @@ def shrunk(
     totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
     told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
     for data in sorted(told):
-        made_of_it = f"{gone[data]} of {totals[data]} resources that were made of it go"
+        made_of_it = f"{gone[data]} of {totals[data]} resources made from it are removed"
         yield data, f"{data} shrank: {made_of_it} (limit {SHRINKS})"
     if desired is None:
         return
@@ -177,7 +177,7 @@ def shrunk(
     for template, count in sorted(Counter(template for key in going for template in made[key]).items()):
         if template.data not in told and SHRINKS.is_exceeded(count, parts[template]):
             where = f"{template.file}:{template.line}" if template.line else template.file
-            made_there = f"{count} of {parts[template]} resources that {where} made of it go"
+            made_there = f"{count} of {parts[template]} resources made from it at {where} are removed"
             yield template.data, f"{template.data} shrank: {made_there} (limit {SHRINKS})"
 
 

@@ -134,15 +134,15 @@ def is_saved_plan(path: Path) -> bool:
 def load(path: Path, shown: Shown) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
 
-    StalePlan (`plan-inconsistent`) where the file shows another plan than it holds.
+    StalePlan (`plan-inconsistent`) where the file shows another plan than it contains.
     """
     with no_collection(), _opened(path) as file:
         found = _found(path, file)
         plan = _executed(path, file, found) if found else _of_before(path, shown)
         if found and not _is_as_written(file, plan, shown):
-            raise inconsistent(f"{path} shows another plan than it holds")
+            raise inconsistent(f"{path} shows another plan than it contains")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
-        raise inconsistent(f"{path} names a commit that cannot be one")
+        raise inconsistent(f"{path} names a commit that is not valid")
     return plan
 
 
@@ -150,7 +150,7 @@ def load(path: Path, shown: Shown) -> Plan:
 def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         if not path.is_file():
-            raise _unfit(f"the plan {path} cannot be read: it is {'no file' if path.exists() else 'not there'}")
+            raise _unfit(f"the plan {path} cannot be read: it {'is not a file' if path.exists() else 'does not exist'}")
         with path.open("rb") as file:
             yield file
     except OSError as error:
@@ -185,17 +185,17 @@ def _of_before(path: Path, shown: Shown) -> Plan:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _of_another_version(path) from None
     if not saved_v1.is_as_written(content, plan, shown.plan):
-        raise inconsistent(f"{path} shows another plan than it holds")
+        raise inconsistent(f"{path} shows another plan than it contains")
     return plan
 
 
 def _why_none(path: Path, whole: bytes) -> str:
-    """Why a file without anything to execute is no saved plan."""
+    """Why a file without anything to execute is not a saved plan."""
     try:
         found = msgspec.json.decode(whole, type=Printed).format
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = ""
-    return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is no saved plan"
+    return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is not a saved plan"
 
 
 def _executed(path: Path, file: BufferedReader, found: Found) -> Plan:
@@ -222,7 +222,7 @@ def _changed(path: Path) -> SyncengineError:
 
 
 def _of_another_version(path: Path) -> SyncengineError:
-    return _unfit(f"{path} was saved by another version of syncengine, or is no saved plan")
+    return _unfit(f"{path} was saved by another version of syncengine, or is not a saved plan")
 
 
 def _unfit(message: str) -> SyncengineError:

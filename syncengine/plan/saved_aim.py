@@ -113,7 +113,7 @@ class _Reading:
         """A resource of which only the record is written."""
         leave, row = self.records.get(key), self.rows.get(key)
         if leave is None or row is None:
-            raise inconsistent(f"no call brings about what is shown of {key}")
+            raise inconsistent(f"no call makes the change that is shown of {key}")
         kept = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
         body = Body({**kept, **leave.fields}, row.body.keywords, row.body.metadata)
         return _resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
@@ -201,7 +201,7 @@ class _Reading:
         for key, leave in self.records.items():
             if leave.status is Status.RELEASED and key not in self.aim.leaving:
                 if key not in kept or key in self.aim.wanted:
-                    raise inconsistent(f"{key} would be let go, which is not shown")
+                    raise inconsistent(f"{key} would no longer be managed, which is not shown")
                 self.aim.released.append(self.rows[key])
 
 

@@ -27,10 +27,10 @@ def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists
         yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
     if of_another_service(facts, project.base_url()):
         of, cure = facts.base_url, "apply refuses until `state rebind` accepts that"
-        yield _warning(OTHER_SERVICE, f"the state is of {of}, and this plan is for {project.base_url()}: {cure}")
+        yield _warning(OTHER_SERVICE, f"the state belongs to {of}, and this plan is for {project.base_url()}: {cure}")
     if None not in (project.service.team, facts.team) and project.service.team != facts.team:
         of, cure = f"team {facts.team!r}", "apply refuses until `state rebind` accepts that"
-        yield _warning(WRONG_TEAM, f"the state is of {of}, and service.team is {project.service.team!r}: {cure}")
+        yield _warning(WRONG_TEAM, f"the state belongs to {of}, and service.team is {project.service.team!r}: {cure}")
     if commit and facts.commit and git.is_older(project.root, commit, facts.commit):
         cure = "apply refuses it without --allow-older"
         yield _warning(OLDER_COMMIT, f"{commit[:12]} is older than the last applied commit {facts.commit[:12]}: {cure}")

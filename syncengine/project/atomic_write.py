@@ -19,7 +19,7 @@ LINKED = "it is a link, or in a folder that is a link, and links are not followe
 def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int | None = None) -> None:
     """Write `parts` to `path`; OSError if that fails, and then nothing has changed.
 
-    A link is refused, and so is a folder of the project that is one. What is no regular file (a pipe, a stream) is
+    A link is refused, and so is a folder of the project that is one. What is not a regular file (a pipe, a stream) is
     written to as it is. `mode`: the rights that the file gets; None: those that it had, or the usual ones.
     """
     place = _as_written(path)

@@ -89,7 +89,7 @@ Listen = Annotated[
 ]
 Newline = Annotated[
     str,
-    Reads(parsed(newline, 'what ends a line, like "\\r\\n" or <br>')),
+    Reads(parsed(newline, 'a line break, like "\\r\\n" or <br>')),
     JsonSchema({"type": "string", "maxLength": 20}),
 ]
 TimeZone = Annotated[
@@ -236,14 +236,14 @@ class HttpSinkConfig(Model, frozen=True):
     source: Annotated[Template | None, Meta(description="A source of the project file.")] = None
     url: Annotated[WebUrl | None, Meta(description="The URL of the service, or a reference.")] = None
     method: Annotated[Method | None, Meta(description="POST by default.")] = None
-    path: Annotated[Template | None, Meta(description="Below the URL; a template.")] = None
+    path: Annotated[Template | None, Meta(description="Path below the URL; a template.")] = None
     headers: Annotated[Headers | None, Meta(description="Templates, or {env} or {file}.")] = None
     body: Annotated[JsonTemplate | None, Meta(description="The body: JSON whose texts are templates.")] = field(
         default=None, name="json"
     )
-    health: Annotated[UrlPath | None, Meta(description="A path that answers 2xx to GET when the service is well.")] = (
-        None
-    )
+    health: Annotated[
+        UrlPath | None, Meta(description="A path that answers 2xx to GET when the service is healthy.")
+    ] = None
     timeout: Annotated[Duration | None, Meta(description="How long an answer may take; 30s by default.")] = None
 
 
@@ -251,7 +251,7 @@ class JsonlSection(Model, frozen=True):
     """A file with one JSON object a line."""
 
     path: Annotated[File, Meta(description="Relative to the project's folder.")]
-    body: Annotated[JsonTemplate | None, Meta(description="The line; the whole group by default.")] = field(
+    body: Annotated[JsonTemplate | None, Meta(description="The object to write; the whole group by default.")] = field(
         default=None, name="json"
     )
 
@@ -272,11 +272,11 @@ class LookupSection(Model, frozen=True, kw_only=True):
     """A row of the target, found before anything is delivered."""
 
     name: Annotated[SinkName, Meta(description="`lookup.NAME` in templates.")]
-    when: Annotated[Condition | None, Meta(description="Only where this holds; `lookup.NAME` is none elsewhere.")] = (
-        None
-    )
+    when: Annotated[
+        Condition | None, Meta(description="Look up only where this expression holds; elsewhere `lookup.NAME` is none.")
+    ] = None
     sql: SqlQuery
-    missing: Annotated[Template | None, Meta(description="The sentence of the refusal when there is no row.")] = None
+    missing: Annotated[Template | None, Meta(description="The message of the refusal when there is no row.")] = None
 
 
 class NarrativeSection(Model, frozen=True):
@@ -321,8 +321,9 @@ class SinkConfig(Model, frozen=True):
     each: Annotated[
         Annotated[Each, Reads(choice(Each))] | None,
         Meta(
-            description="tag: a group with several tags is given once for each, with its share of the duration;"
-            " `when`, lookups and narrative are of that tag. Without, such a group is refused unless `tags` is used."
+            description="tag: a group with several tags is delivered once for each tag, with its share of the duration;"
+            " `when`, lookups and narrative are evaluated for that tag."
+            " Without it, such a group is refused unless `tags` is used."
         ),
     ] = None
     sql: SqlSection | None = None
@@ -330,7 +331,7 @@ class SinkConfig(Model, frozen=True):
     jsonl: JsonlSection | None = None
     external_id: Annotated[Template | None, Meta(description="Sent back to the service with SUCCESS.")] = None
     refuse_on: Annotated[
-        Statuses | None, Meta(description="More HTTP statuses that count as a refusal, not as trouble.")
+        Statuses | None, Meta(description="More HTTP statuses that count as a refusal, not as a failure.")
     ] = None
     refused: Annotated[Template | None, Meta(description="The message to the user when the sink refuses.")] = None
 
@@ -362,10 +363,10 @@ class PostedTimeSection(Model, frozen=True):
     webhook: WebhookSection | None = None
     fetch_limit: Annotated[
         Annotated[int, Reads(whole_number(1, 10_000)), Meta(ge=1, le=10_000)] | None,
-        Meta(description="Groups asked for at once; 25 by default."),
+        Meta(description="Groups requested at once; 25 by default."),
     ] = None
     timezone: Annotated[
-        TimeZone | None, Meta(description="`user` (default), or a zone that all times are shown in.")
+        TimeZone | None, Meta(description="`user` (default), or the time zone in which all times are shown.")
     ] = None
     refuse: Annotated[tuple[RefuseRule, ...] | None, Meta(description="Rules for posted time that is refused.")] = None
     unmatched: Annotated[
@@ -373,7 +374,7 @@ class PostedTimeSection(Model, frozen=True):
         Meta(description="Whether a group that no sink takes is refused or accepted; refuse by default."),
     ] = None
     lookups: Annotated[
-        tuple[LookupSection, ...] | None, Meta(description="Rows of the target, found before any delivery.")
+        tuple[LookupSection, ...] | None, Meta(description="Rows of the target, looked up before any delivery.")
     ] = None
     narrative: NarrativeSection | None = None
     duration: DurationSection | None = None

@@ -32,7 +32,7 @@ class EnvironmentSettings(NamedTuple):
     approval_lines: AnyMapping[str, int] = {}
 
 
-UNUSED = {"upsertTag": "also one tag alone is sent by `upsertTags`, whose answer names what is refused"}
+UNUSED = {"upsertTag": "a single tag is sent by `upsertTags` too, whose answer names what it rejects"}
 """Operations of the service that are of no use to us."""
 
 
@@ -80,7 +80,7 @@ def environment_names(path: Path) -> list[str]:
 def _root(path: Path, findings: Collector) -> Mapping | None:
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            findings.at("unreadable-file", None, None, "the project file is no regular file")
+            findings.at("unreadable-file", None, None, "the project file is not a regular file")
             return None
         with path.open("rb") as file:
             documents = read(file.read(MAX_BYTES + 1), findings)
@@ -90,7 +90,7 @@ def _root(path: Path, findings: Collector) -> Mapping | None:
     if not documents.roots and not findings.found:
         findings.at("missing-field", 1, 1, "the project file needs `version: 1`")
     for extra in documents.roots[1:]:
-        findings.error("wrong-type", extra, "the project file holds one document only")
+        findings.error("wrong-type", extra, "the project file must contain one document only")
     root = documents.roots[0] if documents.roots else None
     if root is None or isinstance(root, Mapping):
         return root
@@ -150,7 +150,7 @@ def variables_in(path: Path) -> dict[str, str]:
             read_here = read_texts(root, findings)
             found |= {} if read_here is INVALID else read_here
         elif not isinstance(root, RefusedNode):
-            findings.error("wrong-type", root, "a file of variables is a mapping of names to values")
+            findings.error("wrong-type", root, "a file of variables must be a mapping of names to values")
     if findings.found:
         raise Problems(findings.found)
     return found

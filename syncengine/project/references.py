@@ -67,9 +67,7 @@ def state_at(text: str, root: Path) -> str:
     is_url = URL.match(text) is not None
     if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):
         expected = "a path, sqlite:///PATH or postgresql://USER@HOST/DATABASE is expected"
-        raise setting_problem(
-            "state-url", f"the URL of the state is of an unknown kind: {expected} (./NAME for a file)"
-        )
+        raise setting_problem("state-url", f"the URL of the state is not supported: {expected} (./NAME for a file)")
     return located(text, root)
 
 

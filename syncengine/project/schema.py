@@ -107,7 +107,7 @@ class EndpointOverride(Model, frozen=True):
     """Where an operation is, when it is not at its usual place."""
 
     path: Annotated[UrlPath | None, Meta(description="Below the service's URL.")] = None
-    method: Annotated[Method | None, Meta(description="The HTTP method, where it is another one.")] = None
+    method: Annotated[Method | None, Meta(description="HTTP method, if it differs from the service's default.")] = None
 
 
 class ServiceSection(Model, frozen=True):
@@ -160,7 +160,7 @@ class PolicySection(Model, frozen=True):
 
     tag_removal: Annotated[
         Annotated[Removal, Reads(choice(Removal))] | None,
-        Meta(description="How a tag leaves that the manifests no longer declare; forget by default."),
+        Meta(description="How to remove a tag that the manifests no longer declare; forget by default."),
     ] = None
     activity_types: Annotated[
         Annotated[Ownership, Reads(choice(Ownership))] | None,
@@ -184,7 +184,7 @@ class Overlay(Model, frozen=True):
         None
     )
     sources: Annotated[
-        dict[str, SourceSection] | None, Meta(description="Connections, by the name that others use.")
+        dict[str, SourceSection] | None, Meta(description="Connections, by the name that manifests and sinks refer to.")
     ] = None
     data_folders: Annotated[
         Paths | None, Meta(description="Folders outside the project whose files manifests may read as data.")
@@ -192,7 +192,9 @@ class Overlay(Model, frozen=True):
     variables: Annotated[Texts | None, Meta(description="`var.NAME` in templates.")] = None
     allow_env: Annotated[
         AllowedNames | None,
-        Meta(description="Environment variables that templates may read; none with a secret, or called like one."),
+        Meta(
+            description="Environment variables that templates may read; none that holds a secret or is named like one."
+        ),
     ] = None
     defaults: Annotated[Section | None, Meta(description="Merged under every resource of all manifests.")] = None
     policy: PolicySection | None = None

@@ -41,14 +41,12 @@ class DataRow(OpenModel, frozen=True):
 class DiagnosticItem(OpenModel, frozen=True, omit_defaults=True):
     """One finding and its place."""
 
-    severity: Annotated[
-        str, one_of(*Severity), "An error keeps everything from being planned or applied, a warning nothing."
-    ]
+    severity: Annotated[str, one_of(*Severity), "An error prevents planning and applying, a warning does not."]
     code: Annotated[str, "The code, which stays the same: `duplicate-resource`, `same-keyword`, …"]
     message: Annotated[str, "The message."]
     file: Annotated[str | None, "Relative to the project's folder."]
-    line: Annotated[Line | None, "From 1; null where no line is meant."]
-    column: Annotated[Line | None, "From 1; null where no part of a line is meant."]
+    line: Annotated[Line | None, "From 1; null if the message refers to no line."]
+    column: Annotated[Line | None, "From 1; null if the message refers to no part of a line."]
     address: Annotated[Address | None, "The resource that it is about."]
     data: Annotated[DataRow | None, "The row of data that it is about; absent where there is none."] = None
 
@@ -64,16 +62,18 @@ class Place(OpenModel, frozen=True, omit_defaults=True):
 
     file: Annotated[str, "The manifest, relative to the project's folder."]
     line: Annotated[Line, "The line where the resource begins, from 1; of what is generated, the line of its template."]
-    data: Annotated[DataRow | None, "The row of data that it was made of; absent where it was written out."] = None
+    data: Annotated[DataRow | None, "The row of data that it was generated from; absent if it was not generated."] = (
+        None
+    )
 
 
 class PlannedService(OpenModel, frozen=True):
-    base_url: Annotated[str, "The URL that all requests go below."]
+    base_url: Annotated[str, "The base URL of all requests."]
     team: Annotated[str | None, "The team that the state belongs to; null before its first apply."]
 
 
 class PlanSummary(OpenModel, frozen=True):
-    """Counts of what would happen."""
+    """Counts of the planned changes."""
 
     create: Annotated[int, "Resources that would be created."]
     update: Annotated[int, "Resources that would be changed."]
@@ -86,7 +86,7 @@ class PlanSummary(OpenModel, frozen=True):
     metadata_deletes: Annotated[int, "Metadata entries that would be deleted from tags."]
     cascaded_tags: Annotated[int, "Tags that would be deleted with their category."]
     kept: Annotated[int, "Resources that no manifest declares and that stay on the service, with a note."]
-    requests: Annotated[int, "Requests that an apply would send, the one that asks for the team and repeats aside."]
+    requests: Annotated[int, "Requests that an apply would send, without retries and the one that asks for the team."]
 
 
 class GateApproval(OpenModel, frozen=True):
@@ -124,10 +124,10 @@ class NoteItem(OpenModel, frozen=True):
 class FieldChangeItem(OpenModel, frozen=True):
     schema_name = "FieldChange"
     name: Annotated[str, "The field's name."]
-    before: Annotated[Any, "What the service was last asked to hold; null where nothing."]
-    after: Annotated[Any, "What it would be asked to hold; null where nothing."]
+    before: Annotated[Any, "The recorded value; null if there is none."]
+    after: Annotated[Any, "The desired value; null if there is none."]
     effect: Annotated[
-        str, one_of(*FieldEffect), "Whether the service takes it, takes it of new resources only, or ignores it."
+        str, one_of(*FieldEffect), "Whether the service accepts it, accepts it for new resources only, or ignores it."
     ]
 
 
@@ -139,22 +139,20 @@ class KeywordChange(OpenModel, frozen=True):
 class MetadataChange(OpenModel, frozen=True):
     set: Annotated[Mapping[str, str], "Entries that would be added or changed, with their new values."]
     delete: Annotated[tuple[str, ...], "Names of the entries that would be deleted."]
-    before: Annotated[
-        Mapping[str, str], "What the service was last asked to hold of the entries that would be changed or deleted."
-    ] = {}
+    before: Annotated[Mapping[str, str], "Recorded values of the entries that would be changed or deleted."] = {}
 
 
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
     """What differs for one resource."""
 
     address: Annotated[Address, "The resource that changes."]
-    kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "What the resource is."]
-    action: Annotated[str, one_of(*(action.word for action in Action)), "What would be done to it."]
+    kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "The kind of the resource."]
+    action: Annotated[str, one_of(*(action.word for action in Action)), "The planned action."]
     source: Annotated[Place | None, "Where it is declared, or last was."]
     fields: Annotated[list[FieldChangeItem], "The fields that differ."]
     keywords: Annotated[KeywordChange, "A tag's keywords that differ."]
     metadata: Annotated[MetadataChange, "A tag's metadata that differ."]
-    reason: Annotated[str | None, "Why, where that is not plain from what differs."]
+    reason: Annotated[str | None, "The reason, if the differences do not show it."]
     cascade: Annotated[Address | None, "The deleted category that takes this tag along."] = None
     previously: Annotated[str | None, "The former name of what is renamed; absent elsewhere."] = None
 
@@ -165,7 +163,7 @@ class PlanFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.pla
     id: Annotated[str, "The name of this plan, which reports refer to."]
     created: Annotated[str, "When it was made: RFC 3339."]
     service: Annotated[PlannedService, "The service and the team."]
-    summary: Annotated[PlanSummary, "Counts of what would happen."]
+    summary: Annotated[PlanSummary, "Counts of the planned changes."]
     gate: Annotated[GateState, "Whether its removals need an approval."]
     sweep: Annotated[
         SweepItem | None, "What completing the sync session would delete; null where none would be completed."
@@ -181,8 +179,8 @@ class ReportSummary(OpenModel, frozen=True):
     failed: Annotated[int, "Changes that the service refused."]
     skipped: Annotated[int, "Changes that were not sent."]
     unknown: Annotated[int, "Changes that were sent and had no clear answer."]
-    requests: Annotated[int, "Requests that were sent, repeats included; the one that asks for the team aside."]
-    retries: Annotated[int, "How many of those were repeats."]
+    requests: Annotated[int, "Requests that were sent, with retries, without the one that asks for the team."]
+    retries: Annotated[int, "How many of those were retries."]
 
 
 class SessionItem(OpenModel, frozen=True):
@@ -200,9 +198,9 @@ class SessionItem(OpenModel, frozen=True):
 class ErrorItem(OpenModel, frozen=True):
     """Why a change was not applied."""
 
-    operation: Annotated[str | None, "The operation of the service that was asked; null where none was."]
-    message: Annotated[str, "The service's words, or ours where it had none."]
-    index: Annotated[int | None, "The place of the change in its batch, from 0; null where the answer does not say."]
+    operation: Annotated[str | None, "The operation that was called; null if none was."]
+    message: Annotated[str, "The service's message, or ours if it sent none."]
+    index: Annotated[int | None, "The index of the change in its batch, from 0; null where the answer does not say."]
     status: Annotated[int | None, "The HTTP status of the answer; null where there was none."]
 
 
@@ -210,7 +208,7 @@ class ResultItem(OpenModel, frozen=True):
     """What became of one change."""
 
     address: Annotated[Address, "The resource."]
-    action: Annotated[str, "What was to be done to it: `create`, `update`, `delete`, `retire` or `forget`."]
+    action: Annotated[str, "The planned action: `create`, `update`, `delete`, `retire` or `forget`."]
     outcome: Annotated[str, one_of(*Outcome), "The outcome."]
     source: Annotated[Place | None, "Where it is declared, or last was."]
     error: Annotated[ErrorItem | None, "Why it was not applied; null where it was."] = None
@@ -223,7 +221,7 @@ class ReportFormat(OpenModel, frozen=True, tag_field="format", tag="syncengine.r
     status: Annotated[
         str, one_of(*RunStatus), "The outcome of the run. `refused`: nothing was sent, by decision of the program."
     ]
-    summary: Annotated[ReportSummary, "Counts of what happened."]
+    summary: Annotated[ReportSummary, "Counts of the results."]
     session: Annotated[SessionItem, "The sync session of the run."]
     results: Annotated[list[ResultItem], "The results of resources: at least of those that were not applied."]
     diagnostics: Annotated[list[DiagnosticItem], "Errors and warnings of the run as a whole."]

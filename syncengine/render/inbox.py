@@ -138,7 +138,7 @@ def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
 
 def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
     return (
-        ("state", entry.state + (", the service is yet to be told" if entry.waiting else "")),
+        ("state", entry.state + (", the service has not been told yet" if entry.waiting else "")),
         ("revision", entry.revision),
         ("user", entry.user_name),
         ("tag", entry.tag),
@@ -146,7 +146,7 @@ def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
         ("message", entry.message),
         ("reference", entry.external_id),
         ("note", entry.note),
-        ("asked for again", when(entry.asked)),
+        ("requested again", when(entry.asked)),
     )
 
 
@@ -167,7 +167,7 @@ EVENT_WORDS: Mapping[EventKind, str] = {
     EventKind.STATUS: "the service accepted",
     EventKind.UNACCEPTED: "the service did not accept",
     EventKind.GIVEN_UP: "given up",
-    EventKind.ASKED: "asked for again",
+    EventKind.ASKED: "requested again",
     EventKind.SETTLED: "settled by hand",
 }
 """Kinds of events, as the story tells them."""

@@ -32,7 +32,7 @@ TROUBLES = {
 PLACES = 20
 """Places listed for one error."""
 
-CORRECT = "Correct what was refused and repeat the command: what was applied is recorded and is not sent again."
+CORRECT = "Correct what was rejected and repeat the command: what was applied is recorded and is not sent again."
 REPEAT = "Repeat the same command: what was applied is recorded and is not sent again."
 DOUBT = "What is in doubt is sent again; every operation is safe to repeat."
 
@@ -84,7 +84,7 @@ def shared(group: Sequence[Result]) -> Diagnostic:
 
 
 def words(result: Result) -> str:
-    """The service's words, or ours where it had none."""
+    """The service's message, or ours if it sent none."""
     return (result.error.message if result.error else "") or TROUBLES[result.outcome].words
 
 

@@ -41,7 +41,7 @@ def incompleteness(found: Listing) -> Iterator[str]:
     if found.unreadable:
         yield f"{counted(found.unreadable, 'item')} of the list cannot be read as a group"
     for instant in found.hidden:
-        yield f"500 groups or more were submitted at {_at(instant)}: the service lists no more of one instant"
+        yield f"500 groups or more were submitted at {_at(instant)}: the service lists at most 500 of one instant"
 
 
 def _completeness(found: Listing) -> Document:

@@ -148,7 +148,7 @@ def gate_heading(gate: Gate) -> str:
     """Whether the removals may go on, and who says so."""
     if gate.approved is None:
         return "Blocked: approval needed for these removals."
-    return f"Not blocked: these removals are approved by {file_name(str(gate.approved))}."
+    return f"Approved: {file_name(str(gate.approved))} approves these removals."
 
 
 def approval_lines(approve: str) -> tuple[str, ...]:

@@ -110,7 +110,7 @@ def _created(change: Change) -> Details:
     return change_details.created_details(change, verbose=False)
 
 
-FORGET = "Forgotten: the tag stays on the service and goes on tagging time; this project no longer manages it."
+FORGET = "Forgotten: the tag stays on the service and still tags time; this project no longer manages it."
 RETIRE = "Retired: its keywords are deleted, so that it tags nobody's time; its metadata stays for reports."
 DELETE = "Deleted: the tag is gone from the service."
 OPEN = "What only authorized members could read becomes readable for the whole team."
@@ -211,7 +211,7 @@ def _sweep_says(known: int, *, first: bool) -> tuple[str, ...]:
 # --- categories that take tags along ----------------------------------------------------------------------------------
 
 CATEGORY = "The service deletes a category with every tag that is still in it."
-UNKNOWN_TAGS = "any tag of it made outside this project"
+UNKNOWN_TAGS = "any that was made outside this project"
 
 
 def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section]:
@@ -235,7 +235,7 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 
 def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
-    along = f"takes {counted(len(members), 'tag')} along, and {UNKNOWN_TAGS}"
+    along = f"deletes {counted(len(members), 'tag')} with it, and {UNKNOWN_TAGS}"
     yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
 

@@ -96,7 +96,9 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         cause = str(error.strerror).partition(" (while")[0]
-        message = f"cannot listen on {host}:{port}: {cause}. Name another with --host and --port; port 0 is a free one"
+        message = (
+            f"cannot listen on {host}:{port}: {cause}. Choose another with --host and --port; port 0 takes a free one"
+        )
         raise SyncengineError(message, code="sandbox-address") from error
 
 

@@ -221,9 +221,9 @@ def _known(item: Any, shapes: Mapping[str, FieldType]) -> Json:
 
 def _late(given: Json) -> Late:
     if given["operation"] == WEBHOOK_CALL:
-        raise ApiError(400, f"{WEBHOOK_CALL} is never late: the sandbox calls when it calls")
+        raise ApiError(400, f"{WEBHOOK_CALL} cannot be late: the sandbox itself makes this call")
     if others := sorted(given.keys() - _WITH_LATE):
-        raise ApiError(400, f"late does not go with {', '.join(others)}")
+        raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
     return Late(**_known(given["late"], _LATE))
 
 

@@ -128,7 +128,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
-        raise SyncengineError(f"its data are of version {version}, this sandbox reads {VERSION}")
+        raise SyncengineError(f"its data has version {version}, this sandbox reads {VERSION}")
     connection.execute(_SCHEMA)
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -136,7 +136,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 def _trouble(path: Path | None, error: Exception) -> SyncengineError:
     if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
         return LockHeld(
-            f"{path} is in use by another sandbox: wait for it, or end it",
+            f"{path} is in use by another sandbox: wait for it, or stop it",
             code="sandbox-in-use",
         )
     return SyncengineError(f"{path}: {error}", code="sandbox-data")

@@ -70,7 +70,7 @@ class Checking:
                 said = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
                 self._log.error("sink-down", said, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
-            self._log.info("sink-up", f"sink {sink} is well again", sink=sink)
+            self._log.info("sink-up", f"sink {sink} has recovered", sink=sink)
         for sink in {*self._sinks, *down}:
             self._standing.metrics.sinks.labels(sink).set(sink not in down)
         self._standing.troubles = troubles
@@ -81,5 +81,5 @@ class Checking:
             what = "a health failure was reported" if troubles else "no health failure is reported any more"
             self._log.info("health", what)
         else:
-            self._log.warning("health", f"the service did not take our health: {answer.said}")
+            self._log.warning("health", f"the service did not accept the health report: {answer.said}")
         return answer.ok

@@ -57,7 +57,7 @@ class _Waiter:
                     return self._inbox.lease(self._holder, sleep=self._looked)
                 except SyncengineError as error:
                     if not self._is_away:
-                        self._say(f"standing by: {error.message}; it is tried again")
+                        self._say(f"standing by: {error.message}; retrying")
                     self._is_away = True
                     self._sleep(AGAIN_SECONDS)
         return None

@@ -208,12 +208,12 @@ class Process:
             self._kept(SyncengineError(said(error), code="defect"))
             return False
         self.standing.configuration = None
-        self.log.info("configuration", "the project file was loaded anew")
+        self.log.info("configuration", "the project file was reloaded")
         return True
 
     def _kept(self, error: SyncengineError) -> None:
         self.standing.configuration = error.message
-        self.log.refusal("configuration", error, "the old configuration goes on, the new one is not valid: ")
+        self.log.refusal("configuration", error, "the old configuration stays in use, the new one is not valid: ")
 
     def _move(self, project: Project) -> None:
         """Have the probes answer where this project says."""
@@ -239,7 +239,7 @@ class Process:
                 await slept(float("inf"), self._stop, self._moved)
             except AddressTaken as taken:
                 if not told:
-                    self.log.warning("address", f"{taken.message}; it is tried again")
+                    self.log.warning("address", f"{taken.message}; retrying")
                 told = True
                 await slept(back_off.after(), self._stop, self._moved)
         await server.stop()

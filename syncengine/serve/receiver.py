@@ -37,7 +37,7 @@ class InHand:
 
     async def take(self, raw: Group, *, mechanism: str) -> Verdict:
         if self._is_closing:
-            raise Closing("this receiver is about to stop")
+            raise Closing("this receiver is stopping")
         self._count += 1
         try:
             return await self.delivery.take(raw, mechanism=mechanism)

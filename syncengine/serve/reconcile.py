@@ -96,7 +96,7 @@ class Reconciling:
     async def run(self) -> None:
         """Begins with the first manifest that there is; from then on, none is an edit like any other."""
         if not self._has_manifests():
-            self._log.info("no-manifests", "there are no manifests: nothing is reconciled before there are")
+            self._log.info("no-manifests", "there are no manifests yet: nothing is reconciled")
         while not (self._stop.is_set() or self._has_manifests()):
             await slept(self._project.serve.every, self._stop)
         while not self._stop.is_set():

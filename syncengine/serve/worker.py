@@ -107,7 +107,9 @@ class Shift:
         """LockLost as soon as the inbox is not ours any more, though no group comes that would find out."""
         while not self._stop.is_set():
             if lease.remaining() <= 0:
-                raise LockLost("the inbox was taken over by another process, or its database was away for too long")
+                raise LockLost(
+                    "the inbox was taken over by another process, or its database was not reachable for too long"
+                )
             await slept(LOOK_AT_LEASE, self._stop)
 
     async def _run_all(self, loops: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
@@ -224,7 +226,7 @@ class _Delivering:
     def _not_registered(self, error: SyncengineError) -> None:
         self._renew_at = self._shift.log.now() + self._shift.pace.renew
         if self._shift.standing.is_first("registration", error.message):
-            self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; it is tried again")
+            self._shift.log.warning("registration", f"{NOT_REGISTERED}: {error.message}; retrying")
 
     async def _renewing(self) -> None:
         """Register again before the service's id of us expires (docs/interface.md 2.6), or where it went wrong."""

@@ -155,7 +155,7 @@ class Client:
         asked = answer.retry_after
         if not answer.exhausted or asked is None or asked < left or attempts >= self._conduct.attempts:
             return ""
-        return f" (it asks to be tried again in {asked:.0f} s, and a call has {self._conduct.patience:.0f} s in all)"
+        return f" (it asks for a retry in {asked:.0f} s, and a call may take {self._conduct.patience:.0f} s in all)"
 
     async def _send(self, request: Request, earlier: list[Answer], left: float = math.inf) -> Answer:
         """One attempt, which takes no longer than is left for all of them."""

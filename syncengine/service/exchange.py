@@ -60,7 +60,7 @@ async def exchange(
                 await response.aclose()
     except TimeoutError:
         if response is not None:
-            raise Unfinished(f"it began, and did not end within {seconds:.3g} s") from None
+            raise Unfinished(f"it began, and was not complete within {seconds:.3g} s") from None
         if has_begun:
             raise httpx.ReadTimeout(f"none within {seconds:.3g} s") from None
         raise httpx.ConnectTimeout(f"no connection within {seconds:.3g} s") from None
@@ -127,4 +127,4 @@ def _unpacker(encoding: str) -> Unpacker:
             return zlib.decompressobj(zlib.MAX_WBITS | 16)
         case "deflate":
             return zlib.decompressobj()
-    raise httpx.DecodingError(f"it is packed in a way that was not asked for: {encoding}")
+    raise httpx.DecodingError(f"it has an encoding that was not requested: {encoding}")

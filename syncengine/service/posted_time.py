@@ -164,5 +164,5 @@ def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineE
         return Unreachable(f"the service cannot be reached: {answer.said}; repeat unchanged once it answers")
     path = client.path(operation)
     if answer.ok:
-        return Unanswered(f"{path} answered something else than the interface says: {answer.said}")
+        return Unanswered(f"{path} answered something that its specification does not allow: {answer.said}")
     return Unanswered(f"{path} answered {answer.said}", code=f"status-{answer.status}")

@@ -53,7 +53,7 @@ def to_json(value: object) -> str:
 def from_json(text: str | None) -> dict[str, Any]:
     found = orjson.loads(text) if text else {}
     if not isinstance(found, dict):
-        raise ValueError("this is no JSON object")
+        raise ValueError("this is not a JSON object")
     return found
 
 
@@ -102,7 +102,7 @@ def _fits(types: tuple[type, ...]) -> bool:
 def from_values(row: Sequence[Any]) -> Recorded:
     """A row in the order of COLUMNS, as a value; ValueError or KeyError for a damaged one."""
     if not _fits(tuple(map(type, row))):
-        raise ValueError("a column holds another type than it is of")
+        raise ValueError("a column holds a value of another type")
     kind, name, _, status, doubtful, confirmed, server_id, protect, former, *place, run, plan, body = row
     return Recorded(
         Key(KINDS[kind], name),

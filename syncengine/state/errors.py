@@ -34,7 +34,9 @@ TOO_OLD = StateTrouble(
     "state-too-old", "state {state} was written by an older syncengine; the next apply brings it up to date"
 )
 FOREIGN = StateTrouble("state-foreign", "{state} is a database, but not a state of syncengine")
-MISSING = StateTrouble("state-unreadable", "state {state} cannot be opened: it is no file, or there is no permission")
+MISSING = StateTrouble(
+    "state-unreadable", "state {state} cannot be opened: it is not a file, or there is no permission"
+)
 UNSUPPORTED = StateTrouble("state-url", "state {state}: a path, sqlite:/// or postgresql+psycopg:// is expected")
 NO_DRIVER = StateTrouble(
     "state-driver",
@@ -42,7 +44,7 @@ NO_DRIVER = StateTrouble(
 )
 WRONG_PASSWORD = StateTrouble(
     "state-login",
-    "state {state}: the database does not accept this user or password; correct them where the URL stands",
+    "state {state}: the database does not accept this user or password; correct them in its URL",
 )
 NO_DATABASE = StateTrouble(
     "state-no-database", "state {state}: the server has no such database; make it with `createdb`, or correct its name"

@@ -43,7 +43,7 @@ def facts_of(values: Sequence[Any]) -> Facts:
     texts, rows = (lineage, base_url, team, commit, generation), json.loads(sources or "{}")
     counted = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
     if not (counted and all(isinstance(text, str | None) for text in texts)):
-        raise ValueError("what the state says of itself is damaged")
+        raise ValueError("the facts about the state itself are damaged")
     return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
 
 

@@ -19,14 +19,14 @@ def refuse_no_state(path: Path) -> None:
         found = path.stat()
     except FileNotFoundError:
         if path.is_symlink():
-            raise _unfit(path, "is a link to a file that is not there") from None
+            raise _unfit(path, "is a link to a file that does not exist") from None
         return
     except OSError:
         return  # whoever opens it says why
     if stat.S_ISDIR(found.st_mode):
         return
     if not stat.S_ISREG(found.st_mode):
-        raise _unfit(path, "is no regular file")
+        raise _unfit(path, "is not a regular file")
     if found.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
         raise _unfit(path, "is an empty file, which no state ever is: restore it, or remove it to begin a new state")
     _refuse_committed(path)
@@ -37,7 +37,7 @@ def _refuse_committed(path: Path) -> None:
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
         cure = f"`git rm --cached {real.name}` in its folder takes it out, and .gitignore keeps it out"
-        raise SyncengineError(f"state {path} is under Git, and is not believed: {cure}", code="state-in-git")
+        raise SyncengineError(f"state {path} is under Git, and is not used: {cure}", code="state-in-git")
 
 
 def _unfit(path: Path, why: str) -> SyncengineError:

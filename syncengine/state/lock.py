@@ -133,7 +133,7 @@ class Locks:
             assert seen.info is not None, "only a lock that somebody holds is not free"
             raise LockHeld(self._refusal(seen.info))
         if not self._take(seen, holder, lock_id, None):
-            raise LockHeld(f"{HELD[self.row]} was locked by another at this very moment")
+            raise LockHeld(f"{HELD[self.row]} was locked by someone else at the same moment")
         return self._taken(lock_id)
 
     def acquire(
@@ -199,7 +199,7 @@ class Locks:
     def _taken(self, lock_id: str) -> LockInfo:
         info = self._look().info
         if info is None or info.id != lock_id:
-            raise LockLost(f"{HELD[self.row]} was unlocked by force at this very moment")
+            raise LockLost(f"{HELD[self.row]} was unlocked by force at the same moment")
         return info
 
     def _take(self, seen: _Seen, holder: Holder, lock_id: str, seconds: float | None) -> bool:
@@ -225,7 +225,7 @@ class Locks:
 
     def _refusal(self, info: LockInfo) -> str:
         if info.expires is None:
-            return f"{HELD[self.row]} is locked by hand by {info}; `syncengine state unlock {info.id}` ends that"
+            return f"{HELD[self.row]} is locked by hand by {info}; `syncengine state unlock {info.id}` unlocks it"
         return f"{HELD[self.row]} is locked by {info}"
 
 

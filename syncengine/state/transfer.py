@@ -74,10 +74,10 @@ def read(data: bytes, file: str) -> Exported:
         try:
             row = _row(_LINE.decode(line))
         except (msgspec.MsgspecError, ValueError) as error:
-            found.append(_finding(file, number, "bad-row", f"this is no recorded resource: {error}"))
+            found.append(_finding(file, number, "bad-row", f"this is not a recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
-            found.append(_finding(file, number, "duplicate-resource", f"{row.key} stands twice in this file"))
+            found.append(_finding(file, number, "duplicate-resource", f"{row.key} is twice in this file"))
     if found:
         raise Problems(found)
     return Exported(head, list(rows.values()))

@@ -85,7 +85,7 @@ class Allowance:
         OutOfBounds where nothing is left.
         """
         if self.is_used_up:
-            raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all of a run have together")
+            raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all templates of a run share")
         start, for_rows = self.clock(), SECONDS_A_ROW * rows
         try:
             yield start + self.left + for_rows
@@ -174,7 +174,7 @@ class Budget:
             self._look_at = self.steps + CHECKED_EVERY
             self.is_in_time()
         if self.steps > MAX_STEPS:
-            raise TooMuch(f"the template needs more than {MAX_STEPS:,} turns of loops and calls")
+            raise TooMuch(f"the template needs more than {MAX_STEPS:,} loop iterations and calls")
 
     def wrote(self, characters: int) -> None:
         self.characters += characters

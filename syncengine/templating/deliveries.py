@@ -74,7 +74,7 @@ def deliverable(value: Any) -> Any:
     if callable(value) and not isinstance(value, Undefined):
         raise FilterTrouble("this is a function: call it with ()")
     if isinstance(value, float) and not math.isfinite(value):
-        raise FilterTrouble("a number without bounds is no value")
+        raise FilterTrouble("a number must be finite")
     spent().weigh(value)  # which is where an undefined value fails
     return value
 

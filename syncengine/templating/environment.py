@@ -56,7 +56,7 @@ class SandboxedEnvironment(TemplateSandbox):
         self.steps += self.budget.spent
         budget = self.budget = Budget(self.deadline, self._clock)
         if self.steps > self.most_steps:
-            raise OutOfBounds(f"the block needs more than {self.most_steps:,} turns of loops and calls for all rows")
+            raise OutOfBounds(f"the block needs more than {self.most_steps:,} loop iterations and calls for all rows")
         budget.is_in_time()
         return budget
 

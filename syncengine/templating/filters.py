@@ -51,9 +51,9 @@ def plain_text(value: Any) -> str:
         case _ if callable(value):
             raise FilterTrouble("it is a function, not text: call it; or is a column of that name missing?")
         case Iterator():
-            raise FilterTrouble("it is a series, not text: append `| list`")
+            raise FilterTrouble("it is a sequence, not text: append `| list`")
         case _:
-            raise FilterTrouble(f"it is of the type {type(value).__name__}, which is no text")
+            raise FilterTrouble(f"it is of the type {type(value).__name__}, which is not text")
 
 
 def with_line_feeds(text: str) -> str:
@@ -88,7 +88,7 @@ def words(value: Any, separators: str | None = None) -> list[str]:
     """The words of a text, without marks around them; or what stands between any of the separators. Each once."""
     text = plain_text(value)
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
-        raise FilterTrouble("the separators of `words` are one character or more, like `words(',;')`")
+        raise FilterTrouble("`words` takes separators of one character or more, like `words(',;')`")
     if separators is None:
         found = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
     else:
@@ -131,7 +131,7 @@ def _instant(value: Any, format: str | None = None) -> datetime:
             return datetime.fromisoformat(text)
         return datetime.strptime(text, format)  # noqa: DTZ007 - whether there is a zone is for the caller to judge
     except re.error:
-        raise FilterTrouble(f"{format[:60]!r} is not a date format: it has a part twice") from None  # type: ignore[index] # not None
+        raise FilterTrouble(f"{format[:60]!r} is not a date format: a part appears twice") from None  # type: ignore[index] # not None
     except ValueError:
         raise FilterTrouble(f"{plain_text(value)[:60]!r} is not a date{f' like {format}' if format else ''}") from None
 

@@ -126,7 +126,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(owner, str):
             budget.works(len(owner))
             if any(isinstance(text, str) and len(text) > self.max_sought for text in given):
-                raise TooMuch(f"a text to look for is longer than {self.max_sought:,} characters")
+                raise TooMuch(f"the text to search for is longer than {self.max_sought:,} characters")
         elif isinstance(owner, list | tuple):
             budget.weigh(owner, is_written=False)
         for value in given:
@@ -173,7 +173,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         if isinstance(value, Undefined):
             str(value)
         if not isinstance(value, str | list | tuple | range):
-            raise TypeError("only texts and lists have parts like `[1:]`")
+            raise TypeError("only texts and lists can be sliced, like `[1:]`")
         return self.spent().took(value[start:stop:step])
 
     def _turns(self, items: Iterable[Any], characters: int) -> Iterable[Any]:

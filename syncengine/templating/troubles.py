@@ -36,7 +36,7 @@ def named_trouble(error: BaseException) -> str:
 
 def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
     """What is wrong with a template, and the filter or test that was meant."""
-    message = f"the template is wrong: {(error.message or '').rstrip('.')}"
+    message = f"the template is not valid: {(error.message or '').rstrip('.')}"
     match = _NO_SUCH.search(message)
     if match is None:
         return message

@@ -76,7 +76,7 @@ def test_an_approval_is_named_where_it_was_found(project: Project, service: Serv
     assert project.run("plan", *words, "--out", "saved.json", "--detailed-exitcode", environ=environ).code == 2
     shown = project.run("show", "saved.json", environ=environ).out
     done = project.run("apply", "-y", *words, environ=environ)
-    said = f"Not blocked: these removals are approved by {by}{f':{line}' if line else ''}."
+    said = f"Approved: {by}{f':{line}' if line else ''} approves these removals."
     assert (done.code, said in done.out, "Blocked" in done.out) == (0, True, False)
     assert done.out.index(said) < done.out.index("Applied 2 changes")
     assert (said in shown) == (place != "option")

@@ -175,15 +175,18 @@ SOURCES = {
     "another delimiter": ("n;v\nA;b,c\n", 'and the file has one column, "n;v": is its `delimiter` ";"?'),
     "row after one of two lines": ('n,v\n"A\nB",1\nC\n', "r.csv:4: the row has one value"),
     "two columns of one name": ("n,n\n", 'r.csv:1: columns 1 and 2 are both named "n"'),
-    "column without a name": ("n,\n", "r.csv:1: column 2 has no name: name or delete what has none"),
-    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name or delete what has none"),
+    "column without a name": ("n,\n", "r.csv:1: column 2 has no name: name it or delete it"),
+    "columns without names": ("n,,v,,,\n", "r.csv:1: columns 2, 4, 5 and 6 have no name: name it or delete it"),
     "trailing columns without names": ("n,v,,,\n", "r.csv:1: columns 3 to 5 have no name"),
     "three columns of one name": ("n,v,v,x,v\n", 'r.csv:1: columns 2, 3 and 5 are all named "v"'),
     "a note for Excel": ("sep=;\nn;v\n", "r.csv:1: the line is a note for Excel (`sep=`), not the header: delete it"),
     "a note for Excel that parts": ("sep=,\nn,v\n", "r.csv:1: the line is a note for Excel"),
     "a blank header": (" , ,\nn,v\n", "r.csv:1: the line is blank; the header must be the first line"),
-    "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: there is a NUL byte, which no text has"),
-    "a late byte that is 0": ("n,v\n" + "A,b\n" * 999 + "A,\0\n", "r.csv:1001: there is a NUL byte, which no text has"),
+    "a byte that is 0": ("n,v\nA,\0\n", "r.csv:2: the file contains a NUL byte, so it is not text"),
+    "a late byte that is 0": (
+        "n,v\n" + "A,b\n" * 999 + "A,\0\n",
+        "r.csv:1001: the file contains a NUL byte, so it is not text",
+    ),
     "open quote": ('n,v\nA,"x\n', "r.csv:2: "),
     "wide characters": ("n\0,\0v\0\n\0", "r.csv:1: every other byte is 0; the file is probably utf-16-le"),
 }
@@ -224,7 +227,7 @@ JSON_SOURCES = {
     "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
     "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
-    "an object": ('{"n": 1}', "r.json: there must be a list of objects in it, not an object"),
+    "an object": ('{"n": 1}', "r.json: it must contain a list of objects, not an object"),
     "texts": ('["n"]', "r.json:1: a row must be an object with names, not text"),
     "a name twice": ('[{"n": 1, "n": 2}]', 'two values of one object are named "n"'),
 }
@@ -246,7 +249,7 @@ NO_TEXT = {
     "a method": ("{{ row.items }}", "it is a function"),
     "a function": ("x{{ range }}", "it is a function"),
     "a method in a list": ("{{ [row.keys] }}", "it is a function"),
-    "a series": ("{{ ['a'] | map('upper') }}", "write `| list`"),
+    "a series": ("{{ ['a'] | map('upper') }}", "append `| list`"),
     "bytes": ("{{ row.b }}", "it is bytes"),
 }
 

@@ -128,7 +128,7 @@ def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -
         ("SELECT zeroblob(900000000)", "too big"),
         (
             "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT hex(zeroblob(4000000)) AS v FROM c",
-            "more than fit",
+            "do not fit",
         ),
     ],
 )
@@ -291,7 +291,7 @@ def test_a_query_has_variables_for_parameters(database: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("sql: {source: pms, query: \"SELECT '{{ var.name }}' AS n\"}", "a query is no template: write `:name`"),
+        ("sql: {source: pms, query: \"SELECT '{{ var.name }}' AS n\"}", "a query is not a template: write `:name`"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ var.nam }}'}}", "did you mean `name`?"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ row.n }}'}}", "`row` is undefined"),
         ("csv: '../{{ var.name'", "the template is wrong"),
@@ -424,7 +424,7 @@ def test_pages_do_not_fill_the_memory(crm: str) -> None:
         ("/html", "crm: /html did not answer with JSON"),
         ("/broken", "answered 500"),
         ("/half", "crm: /broken answered 500"),
-        ("http://example.com", "not one below"),
+        ("http://example.com", "must be below"),
         ("/moved", "answered 302"),
         ("/missing", "answered 404"),
         ("/text", "no `data`"),

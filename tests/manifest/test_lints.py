@@ -199,7 +199,7 @@ def test_matters_that_are_counted_up_are_told_of_by_a_few(tmp_path: Path) -> Non
     tags = "".join(f"  - name: {series}-{n}\n" for series in ("ACME", "BETA") for n in range(1, 100))
     found = loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{tags}"}).diagnostics
     assert [d.address for d in found] == [f"tag/{series}-{n}" for series in ("ACME", "BETA") for n in (1, 2, 3)]
-    assert found[2].message.endswith("catches that time too; 6 more with numbers like it do so too")
+    assert found[2].message.endswith("matches that time too; 6 more keywords that differ only in their numbers do too")
     padded = "".join(f"  - name: ACME-{n:02}\n" for n in range(1, 100))
     assert loaded(tmp_path, {"manifests/m.yaml": f"tags:\n{padded}"}).diagnostics == ()
 

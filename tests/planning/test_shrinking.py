@@ -73,7 +73,7 @@ def test_a_query_without_rows_is_an_error_beside_one_that_has_some(sources: Proj
     done = sources.run("plan", "--format", "json")
     assert (done.code, done.codes) == (8, ["source-empty"])
     (found,) = done.document["diagnostics"]
-    assert (found["line"], "10 resources were made of it" in found["message"]) == (4, True)
+    assert (found["line"], "10 resources were made from it" in found["message"]) == (4, True)
 
 
 def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
@@ -82,7 +82,7 @@ def test_a_query_that_shrinks_asks_beside_a_large_one(sources: Project) -> None:
     blocks(sources, QUERY, "AB")
     applied(sources)
     rows(sources, A=200, B=1)
-    said = "pms shrank: 9 of 10 resources that manifests/m.yaml:5 made of it go (limit 25%)"
+    said = "pms shrank: 9 of 10 resources made from it at manifests/m.yaml:5 are removed (limit 25%)"
     assert reasons(sources) == [said]
     rows(sources, A=198, B=8)
     assert reasons(sources) == []
@@ -96,7 +96,7 @@ def test_a_condition_that_is_misspelt_asks(sources: Project) -> None:
     blocks(sources, CSV.replace("== ", "in ['', ").replace("'%s'\n", "'%s']\n"), "ABCD")
     assert reasons(sources) == []
     blocks(sources, CSV, ["A", "b", "C", "D"])
-    said = "r.csv shrank: 10 of 10 resources that manifests/m.yaml:7 made of it go (limit 25%)"
+    said = "r.csv shrank: 10 of 10 resources made from it at manifests/m.yaml:7 are removed (limit 25%)"
     assert reasons(sources) == [said]
 
 

@@ -206,7 +206,7 @@ def test_no_words_of_a_check_or_a_trigger_are_told_and_columns_are(tmp_path: Pat
                 database.execute("INSERT INTO t VALUES (?, ?)", row)
             told.append(cause(refused.value))
     names = ("UNIQUE, t.a", "NOTNULL, t.a", "CHECK", "TRIGGER")
-    assert told == [f"a constraint does not hold (SQLITE_CONSTRAINT_{name})" for name in names]
+    assert told == [f"a constraint is violated (SQLITE_CONSTRAINT_{name})" for name in names]
 
 
 @pytest.mark.parametrize(

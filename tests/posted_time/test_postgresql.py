@@ -97,7 +97,7 @@ def test_a_constraint_is_a_refusal_and_leaves_nothing(server: postgresql.Server,
     verdicts = taking(delivery(tmp_path, server.url()), raw("g1", totalDurationSecs=0, timeRows=[]), raw("g2"))
     assert [v.outcome for v in verdicts] == [PostedTimeStatus.REFUSED, PostedTimeStatus.SUCCESS]
     assert verdicts[0].message == "ledger rejected the time: something in it does not fit there."
-    assert verdicts[0].detail == "a constraint does not hold (SQLSTATE 23514, constraint time_secs_check, table time)"
+    assert verdicts[0].detail == "a constraint is violated (SQLSTATE 23514, constraint time_secs_check, table time)"
     assert ids(server) == receipts(server) == ["g2"]
 
 

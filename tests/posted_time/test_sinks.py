@@ -97,7 +97,7 @@ def test_a_constraint_is_the_users_matter(change: dict[str, Any], tmp_path: Path
     """FAILURE, in our words; nothing is left of the attempt."""
     (verdict,) = taking(delivering(tmp_path), raw(**change))
     assert verdict == Verdict(PostedTimeStatus.REFUSED, "ledger rejected the time: something in it does not fit there.")
-    assert verdict.detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
+    assert verdict.detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
     assert rows(tmp_path) == []
     assert rows(tmp_path, "SELECT count(*) FROM syncengine_receipts") == [(0,)]
 

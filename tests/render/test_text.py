@@ -95,8 +95,8 @@ def test_the_summary_comes_first_and_removals_before_the_rest() -> None:
     headings = [
         "Sweep:", "Delete 1 category and 2 tags in it", "Delete 1 tag\n", "Retire 1 tag", "Forget 1 tag",
         "Delete keywords of", "Delete metadata of", "Clear fields of", "Open 1 tag", "Create 1 category",
-        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes", "Blocked: approval needed",
-        "warning[keyword-too-broad]",
+        "Create 1 activity type", "Create 1 tag", "Update 1 category", "Update 3 tags", "2 notes",
+        "Blocked: approval needed", "warning[keyword-too-broad]",
     ]  # fmt: skip
     positions = [text.index(heading) for heading in headings]
     assert positions == sorted(positions)
@@ -142,7 +142,7 @@ def test_a_value_between_quotes_cannot_end_them(value: str, shown: str) -> None:
 
 def test_a_cascade_names_its_tags_and_those_that_nobody_knows() -> None:
     text = plan_text(everything(), Look(width=200))
-    assert "takes 2 tags along, and any tag of it made outside this project" in text
+    assert "deletes 2 tags with it, and any that was made outside this project" in text
     assert re.search(r"^    - OLD-1 +manifests/old\.yaml:9$", text, re.M)
 
 
@@ -155,7 +155,7 @@ def test_a_tripped_gate_shows_how_it_is_approved() -> None:
 def test_an_approved_gate_says_who_approved() -> None:
     """It is not closed, and asks for nothing."""
     text = plan_text(approved())
-    assert "Not blocked: these removals are approved by syncengine.yaml:14.\n" in text
+    assert "Approved: syncengine.yaml:14 approves these removals.\n" in text
     assert "5 of 12 tags forgotten, retired or deleted (limit 25%)" in text
     assert ("closed:" in text, "--approve-deletes" in text) == (False, False)
 

@@ -136,7 +136,7 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
         ({"late": {"seconds": -1}}, "seconds must be a number of seconds"),
         ({"late": {"answer": "no"}}, "answer must be a status, cut or hold"),
         ({"late": {"answer": 99}}, "answer must be a status, cut or hold"),
-        ({"late": {}, "status": 500, "drop": "after"}, "late does not go with drop, status"),
+        ({"late": {}, "status": 500, "drop": "after"}, "late cannot be combined with drop, status"),
         ({"operation": "webhookCall", "late": {}}, "webhookCall is never late"),
     ],
 )

@@ -122,7 +122,7 @@ def test_what_sinks_write_is_no_source(tmp_path: Path, environment: str) -> None
     block = "generate:\n  - forEach: {jsonl: ../out/time.jsonl}\n    tags: [{name: '{{ row.n }}'}]\n"
     files = {"syncengine.yaml": f"version: 1\n{given}\n", "out/time.jsonl": '{"n": "A"}\n'}
     (found,) = problems(tmp_path, {**files, "manifests/m.yaml": block})
-    assert (found.code, "a secret, or posted time, is in there" in found.message) == ("bad-source", True)
+    assert (found.code, "it holds a secret or posted time" in found.message) == ("bad-source", True)
 
 
 SINK = "postedTime: {deliver: [{name: a, sql: {%s, statement: INSERT INTO t VALUES (1)}}]}"
@@ -169,7 +169,7 @@ def test_a_database_that_we_write_is_no_file_of_data(tmp_path: Path, lines: str,
     """The state, the inbox and what SQL sinks hold are posted time, however the project file says where they are."""
     database(tmp_path, f"data/x.db{beside}")
     said = rows_of(tmp_path, f"sql: {{file: ../data/x.db{beside}, query: SELECT n FROM t}}", lines, **PLACES)
-    assert "a secret, or posted time, is in there" in said
+    assert "it holds a secret or posted time" in said
 
 
 def test_every_kind_of_sink_says_where_it_writes() -> None:
@@ -199,8 +199,8 @@ def test_a_state_is_found_under_any_name(tmp_path: Path) -> None:
     database(tmp_path, "data/real.db-wal")
     (tmp_path / "link.db").symlink_to("data/real.db")
     ask = "sql: {file: ../%s, query: SELECT n FROM t}"
-    assert "posted time, is in there" in rows_of(tmp_path, ask % "sqlite.db", "state: sqlite.db")
-    assert "posted time, is in there" in rows_of(tmp_path, ask % "data/real.db-wal", "state: link.db")
+    assert "a secret or posted time" in rows_of(tmp_path, ask % "sqlite.db", "state: sqlite.db")
+    assert "a secret or posted time" in rows_of(tmp_path, ask % "data/real.db-wal", "state: link.db")
 
 
 def test_a_sinks_database_is_read_by_its_name(tmp_path: Path) -> None:

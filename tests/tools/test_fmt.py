@@ -134,7 +134,7 @@ def test_a_comment_of_no_document_is_called_so(text: str) -> None:
     """Where the file is left as it is because of it."""
     findings = Collector("m.yaml")
     assert laid_out(text.encode(), findings) is None
-    assert [(d.line, "a comment outside of any document" in d.message) for d in findings.found] == [(3, True)]
+    assert [(d.line, "a comment outside any document" in d.message) for d in findings.found] == [(3, True)]
 
 
 def test_what_would_lose_a_comment_is_left_as_it_is(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ NO_TABLES = {
     "a table of a spreadsheet": (b"a;b;;;\n1;2;;;\n", "1:5", "columns 3 to 5 have no name"),
     "a note for a spreadsheet": (b"sep=;\na;b\n1;2\n", "1:1", "the line is a note for Excel (`sep=`)"),
     "a blank header": (b";;\na;b;c\n1;2;3\n", "1:1", "the line is blank; the header must be the first line"),
-    "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "there is a NUL byte, which no text has"),
+    "a byte that is 0": (b"a,b\n1,\0\n", "2:1", "the file contains a NUL byte, so it is not text"),
     "no known encoding": (b"a,b\n1,\x81\xff\n", "1:1", "neither utf-8 nor cp1252; save it as UTF-8"),
     "half a letter": (b"\xff\xfea\0,", "1:1", "is not UTF-16"),
     "a short row": (b"a,b,c\n1,2,3\n4,5\n", "3:1", "the row has 2 values, and there are 3 columns"),
@@ -213,8 +213,8 @@ def test_rows_that_are_left_out_are_named(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text(rows)
     done = run(tmp_path, "init", "--from-csv", "m.csv")
     assert done.code == 0
-    assert 'm.csv: Number "EP-1" is in lines 2, 5, of which the first counts (`distinct`)' in done.err
+    assert 'm.csv: Number "EP-1" is in lines 2, 5; only the first of them is used (`distinct`)' in done.err
     assert 'Number "N8"' in done.err
-    assert "m.csv: 2 more are in several lines" in done.err
+    assert "m.csv: 2 more values are in several lines" in done.err
     (tmp_path / "n.csv").write_text("Number,Title\nEP-1,one\nEP-2,two\n")
     assert "in lines" not in run(tmp_path, "init", "other", "--from-csv", "n.csv").err

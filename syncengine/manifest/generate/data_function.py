@@ -45,7 +45,7 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
         return ForEach(**_asked_of_source(options), **common)
     kind = options.get("kind") or KINDS.get(Path(str(path)).suffix.lower())
     if kind not in ("csv", "json", "jsonl", "yaml"):
-        raise SourceTrouble(f"`data`: {path!s:.60} is not named like CSV, JSON or YAML; say `kind='csv'`")
+        raise SourceTrouble(f"`data`: {path!s:.60} does not end like a CSV, JSON or YAML file; write `kind='csv'`")
     delimiter = {"tab": "\t"}.get(str(options.get("delimiter")), options.get("delimiter"))
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise SourceTrouble("`data`: `delimiter` must be one character")

@@ -39,7 +39,9 @@ def filled(given: LoadContext, asked: ForEach) -> ForEach:
 
 def _sql(given: LoadContext, asked: SqlFrom) -> SqlFrom:
     if "{{" in asked.query.text:
-        raise SourceTrouble("a query is no template: write `:name` where the value goes, and the value under `params`")
+        raise SourceTrouble(
+            "a query is not a template: write `:name` where the value goes, and the value under `params`"
+        )
     file = None if asked.file is None else _text(given, asked.file)
     return replace(asked, file=file, params=_values(given, asked.params))
 

@@ -152,7 +152,7 @@ class Compiled:
             at = _first_line(node) + error.lineno - 1
             self._findings.at("bad-template", at, place(node)[1], syntax_trouble(error, self._environment))
         except _UNCOMPILABLE as error:
-            self._findings.error("bad-template", node, f"the template is wrong: {trouble(error)}")
+            self._findings.error("bad-template", node, f"the template is not valid: {trouble(error)}")
 
     def _leaf(self, text: str, node: Scalar) -> Leaf | None:
         line, column = place(node)
@@ -195,7 +195,9 @@ class Compiled:
             found = function(given)
             environment.written += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in found)
             if environment.written > environment.bound:
-                raise OutOfBounds(f"all rows of the block come to more than {environment.bound // 1024 // 1024} MB")
+                raise OutOfBounds(
+                    f"all rows of the block together are larger than {environment.bound // 1024 // 1024} MB"
+                )
             return found
 
         return run

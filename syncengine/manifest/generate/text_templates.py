@@ -152,7 +152,7 @@ def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: C
     except TemplateSyntaxError as error:
         findings.at("bad-template", error.lineno, 1, syntax_trouble(error, environment))
     except (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError) as error:
-        findings.at("bad-template", _line_at(error), 1, f"the template is wrong: {trouble(error)}")
+        findings.at("bad-template", _line_at(error), 1, f"the template is not valid: {trouble(error)}")
     return None
 
 

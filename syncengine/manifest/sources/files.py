@@ -54,7 +54,7 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
     if "\0" in text:
         line, wide = text.count("\n", 0, text.index("\0")) + 1, wide_encoding(data)
         hint = f"every other byte is 0; the file is probably {wide}: write `encoding: {wide}`" if wide else ""
-        raise SourceTrouble(hint or "there is a NUL byte, which no text has", name, line)
+        raise SourceTrouble(hint or "the file contains a NUL byte, so it is not text", name, line)
     return text
 
 
@@ -142,7 +142,7 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
         for column, found in places.items():
             if not column:
                 verb = "has" if len(found) == 1 else "have"
-                yield found[0], f"{_columns(found)} {verb} no name: name or delete what has none"
+                yield found[0], f"{_columns(found)} {verb} no name: name it or delete it"
             elif len(found) > 1:
                 yield found[1], f"{_columns(found)} are {'both' if len(found) == 2 else 'all'} named {quoted(column)}"
 
@@ -202,7 +202,7 @@ def _whole(text: str) -> int:
 
 
 def _no_number(text: str) -> Any:
-    raise NotJson(f"there is no number {text}")
+    raise NotJson(f"JSON has no number {text}")
 
 
 class NotJson(ValueError):
@@ -244,7 +244,7 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     except NotJson as error:
         raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
     if not isinstance(found, list):
-        raise SourceTrouble(f"there must be a list of objects in it, not {kind_of(found)}", name)
+        raise SourceTrouble(f"it must contain a list of objects, not {kind_of(found)}", name)
     lines = list(_lines_of_items(text)) if found else []
     yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(found) + 1), found, strict=True)
 
@@ -285,7 +285,7 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
         raise SourceTrouble(found.message, name, found.line, found.column)
     for root in documents.roots:
         if not isinstance(root, Sequence):
-            raise SourceTrouble("there must be a list of mappings in it", name, place(root)[0])
+            raise SourceTrouble("it must contain a list of mappings", name, place(root)[0])
         for item in root.items:
             yield place(item)[0], plain_value(item)
 

@@ -128,19 +128,21 @@ def _pages(asked: Asked, name: str, base: str, question: HttpQuery, until: Until
         if address is None:
             return
         if address in met and not question.page:
-            raise SourceTrouble(f"{name}: the pages go round in a circle")
+            raise SourceTrouble(f"{name}: the pages lead back to an earlier one")
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
         answer, read = _answer(asked, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
-            raise SourceTrouble(f"{name}: its pages do not come to an end")
+            raise SourceTrouble(f"{name}: its pages never end")
         items = _at(answer, question.items, name)
         if not isinstance(items, list):
-            raise SourceTrouble(f"{name}: the answer holds no list{_where(question.items)}")
+            raise SourceTrouble(f"{name}: the answer has no list{_where(question.items)}")
         if items and items == last and question.page:
-            raise SourceTrouble(f"{name}: every page is the same: `{question.page}` is not the parameter that counts")
+            raise SourceTrouble(
+                f"{name}: every page is the same: `{question.page}` is not the parameter that counts pages"
+            )
         last = items
         yield items
         if question.page:
@@ -160,14 +162,14 @@ def _next(answer: Any, question: HttpQuery, base: str, address: str, name: str) 
     if not found:
         return None
     if not isinstance(found, str):
-        raise SourceTrouble(f"{name}: the next page{_where(question.next)} is no URL")
+        raise SourceTrouble(f"{name}: the next page{_where(question.next)} is not a URL")
     following = urljoin(address, found)
     return _checked(base, following, name)
 
 
 def _below(base: str, path: str, name: str) -> str:
     if not path.isprintable() or "://" in path.partition("?")[0] or path.startswith("//") or "\\" in path:
-        raise SourceTrouble(f"{name}: the path is empty or has a NUL byte below the source's URL")
+        raise SourceTrouble(f"{name}: the path must be below the source's URL")
     return _checked(base, f"{base}/{path.lstrip('/')}" if path else base, name)
 
 

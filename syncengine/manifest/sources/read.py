@@ -153,7 +153,7 @@ def _http(given: LoadContext, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
             for header, value in found.headers.items()
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
-        raise SourceTrouble(f"{name}: a header holds characters that cannot be sent")
+        raise SourceTrouble(f"{name}: a header contains characters that cannot be sent")
     paging = asked.paging
     question = HttpQuery(
         path=asked.path.text if asked.path else "",

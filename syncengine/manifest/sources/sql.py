@@ -70,7 +70,7 @@ def _of_file(
     """SQLite: opened for reading, and only what reading needs is allowed."""
     deadline = time.monotonic() + seconds
     if not file.is_file():
-        raise SourceTrouble(f"{name}: the database is not there")
+        raise SourceTrouble(f"{name}: the database does not exist")
     try:
         connection = connect(file, "ro", seconds=10)
     except sqlite3.Error as error:

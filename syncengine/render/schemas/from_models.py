@@ -14,7 +14,7 @@ from syncengine.document.model import Model
 from syncengine.document.text import to_camel
 from syncengine.render.formats import OpenModel
 
-FORMAT = Field(description="What this document is, and its version.")
+FORMAT = Field(description="The format of this document, and its version.")
 
 
 class Format(BaseModel):

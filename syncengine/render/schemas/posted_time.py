@@ -25,8 +25,10 @@ class SinkItem(Format):
     """What one sink did with one revision of a group, or with one of its tags."""
 
     sink: str
-    key: str = Field(description="Of receipt and Idempotency-Key: the sink's name, or that and a digest of a tag.")
-    tag: str | None = Field(description="Of several tags the one that it was given; null: the whole group.")
+    key: str = Field(
+        description="In the receipt and `Idempotency-Key`: the sink's name, or the name and the digest of a tag."
+    )
+    tag: str | None = Field(description="The tag that was delivered, if there are several; null: the whole group.")
     revision: int = Field(ge=1)
     status: SinkStatus
     attempts: int = Field(ge=1)
@@ -45,7 +47,7 @@ class GroupItem(Format):
     outcome: Answer | None = Field(description="The verdict; null before there is one.")
     message: str | None = Field(description="For who posted.")
     external_id: str | None
-    note: str | None = Field(description="For who runs this.")
+    note: str | None = Field(description="A note for the operator.")
     user: str | None
     tag: str | None
     mechanism: Literal["fetch", "webhook"]
@@ -93,7 +95,7 @@ class GroupFormat(GroupItem):
 class PreviewedSink(Format):
     sink: str
     key: str
-    tag: str | None = Field(description="Of several tags the one that it would be given; null: the whole group.")
+    tag: str | None = Field(description="The tag that would be delivered, if there are several; null: the whole group.")
     seconds: int
     content: dict[str, Any]
 
@@ -123,8 +125,8 @@ class PreviewFormat(Format):
 
 class Completeness(Format):
     complete: bool = Field(description="Whether this is all that the service lists.")
-    unreadable: int = Field(ge=0, description="Items of the list that are no group with an id.")
-    hidden: list[str] = Field(description="Instants of which the service lists no more groups than these.")
+    unreadable: int = Field(ge=0, description="Items of the list that are not a group with an id.")
+    hidden: list[str] = Field(description="Instants with more groups than the service lists.")
 
 
 class ListingFormat(Completeness):
@@ -140,7 +142,7 @@ class LackingItem(Format):
 
     group_id: str
     sink: str
-    tag: str | None = Field(description="Of several tags the one without; null: the whole group.")
+    tag: str | None = Field(description="The tag that is lacking, if there are several; null: the whole group.")
     submitted: int | None = Field(description="Milliseconds since epoch.")
 
 
@@ -160,9 +162,9 @@ class OtherItem(Format):
     group_id: str
     status: str | None
     submitted: int | None
-    state: State | None = Field(description="In the inbox; null: it is not there.")
-    answer: Answer | None = Field(description="What the service was or is to be told last.")
-    sinks: list[str] = Field(description="Those that took it.")
+    state: State | None = Field(description="Its state in the inbox; null: it is not there.")
+    answer: Answer | None = Field(description="The last status that was or will be sent to the service.")
+    sinks: list[str] = Field(description="Sinks that took it.")
 
 
 class AuditFormat(Completeness):
@@ -170,7 +172,7 @@ class AuditFormat(Completeness):
 
     model_config = ConfigDict(title="syncengine audit")
     format: Literal["syncengine.audit/v1"]
-    unread: list[str] = Field(description="Sinks whose database could not be asked: what the inbox knows was believed.")
+    unread: list[str] = Field(description="Sinks whose database could not be read, so that the inbox was used instead.")
     listed: int
     posted: int
     lacking: list[LackingItem]
@@ -200,10 +202,10 @@ class PullFormat(Format):
 
     model_config = ConfigDict(title="syncengine pull")
     format: Literal["syncengine.pull/v1"]
-    fetched: bool = Field(description="Whether anything was asked for: nothing is while a sink is down.")
+    fetched: bool = Field(description="Whether groups were fetched: none are while a sink is down.")
     groups: list[PulledItem]
     acknowledged: list[AcknowledgedItem]
-    troubles: list[str] = Field(description="What went wrong, in sentences.")
+    troubles: list[str] = Field(description="Messages about failures.")
 
 
 class SelectionFormat(Format):
@@ -212,7 +214,8 @@ class SelectionFormat(Format):
     model_config = ConfigDict(title="syncengine selection")
     format: Literal["syncengine.selection/v1"]
     act: Literal["settled", "rehearsed", "asked"] = Field(
-        description="`settled`: by `--accept`. `rehearsed`: without `-y`. `asked`: left to who holds the inbox."
+        description="`settled`: by `--accept`. `rehearsed`: without `-y`."
+        " `asked`: left to the process that holds the inbox."
     )
     groups: list[str] = Field(description="Their ids.")
 
@@ -226,9 +229,9 @@ class MechanismFormat(Format):
         None, description="What is registered now; absent from `unregister`."
     )
     unregistered: Literal["fetch client", "webhook"] | None = Field(
-        None, description="What was ended; null where there was none, absent from `register`."
+        None, description="The registration that was ended; null if there was none, absent from `register`."
     )
-    messages: list[str] = Field(description="What was done, in sentences.")
+    messages: list[str] = Field(description="Messages about what was done.")
 
 
 def document(found: Format) -> dict[str, Any]:

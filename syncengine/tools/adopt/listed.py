@@ -74,7 +74,7 @@ def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[in
             continue
         for key, value in zip(root.keys, root.values, strict=True):
             if key.text not in SECTIONS_KNOWN:
-                findings.error("unknown-section", key, f"what exists is listed under {', '.join(SECTIONS)}")
+                findings.error("unknown-section", key, f"existing resources must be listed under {', '.join(SECTIONS)}")
             elif isinstance(value, SequenceNode):
                 yield from _ids_of(value, findings)
         kept = [pair for pair in zip(root.keys, root.values, strict=True) if pair[0].text in SECTIONS_KNOWN]

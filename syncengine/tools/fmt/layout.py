@@ -64,8 +64,8 @@ def _settled(text: str) -> tuple[str | None, str]:
             if text == before:
                 return text, ""
     except (YAMLError, NotScanned, ValueError, AssertionError, RecursionError) as error:
-        return None, f"the layout cannot be made ({type(error).__name__})"
-    return None, "its layout does not settle"
+        return None, f"it cannot be formatted ({type(error).__name__})"
+    return None, "formatting it twice gives different layouts"
 
 
 def _once(text: str) -> str:
@@ -97,11 +97,11 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
     kept = comments_of(after)
     for line, comment in _comments(before):
         if comment not in kept:
-            place = "outside of any document" if _is_outside(before, line) else "inside of brackets or of a text"
+            place = "outside any document" if _is_outside(before, line) else "inside brackets or a text"
             return line, f"a comment {place} would be lost; move it above a section"
         kept.remove(comment)
     if findings.found or [_meaning(root) for root in old.roots] != [_meaning(root) for root in new.roots]:
-        return 1, "another layout would not mean the same"
+        return 1, "formatting would change its meaning"
     return None
 
 

@@ -83,7 +83,7 @@ def repeats_of(file: Path, name: str) -> list[str]:
         lines.setdefault(row[column], []).append(line)
     return [
         f"{name}: {column} {quoted(text)} is in lines {', '.join(map(str, found[:5]))}"
-        f"{' and more' * (len(found) > 5)}, of which the first counts (`distinct`)"
+        f"{' and more' * (len(found) > 5)}; only the first of them is used (`distinct`)"
         for text, found in lines.items()
         if len(found) > 1
     ]

@@ -84,7 +84,7 @@ def _checked(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise ValueError("that is no URL") from None
+        raise ValueError("that is not a URL") from None
     if parts.password or (parts.username and not parts.scheme.endswith("ssh")):
         raise ValueError("a password or a token in a URL would be committed: keep it in a secret, as a .netrc for pip")
     if parts.scheme != "https" and not _VCS.fullmatch(parts.scheme):

@@ -52,7 +52,7 @@ def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, str]]:
 def begin(folder: Path, contents: Mapping[str, str | bytes]) -> Begun:
     """Write `contents` into the folder. SyncengineError if a project is there already, or it cannot be written."""
     if (folder / FILE_NAME).exists() or (folder / FILE_NAME).is_symlink():
-        raise SyncengineError(f"{folder / FILE_NAME} exists: there is a project here already", code="project-exists")
+        raise SyncengineError(f"{folder / FILE_NAME} exists: this folder already has a project", code="project-exists")
     written: list[str] = []
     kept: list[str] = []
     try:
