@@ -60,7 +60,7 @@ def _did_you_mean(message: str, given: str) -> str:
 def program(ctx: click.Context, /, **given: object) -> None:
     """Keep a time-recording service in step with YAML files in Git.
 
-    Manifests say which tags, categories and activity types there shall be; `plan` shows what would change,
+    Manifests declare tags, categories and activity types; `plan` shows what would change,
     `apply` makes it so.
     """
     ctx.obj = Globals.of(given)

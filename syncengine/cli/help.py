@@ -28,7 +28,7 @@ EXAMPLES: Mapping[str, Example] = {
     "apply": Example("syncengine apply plan.json --report junit=report.xml", "apply the reviewed plan, with a report"),
     "state": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
     "state list": Example("syncengine state list 'tag/ACME-*'", "what is recorded of some tags"),
-    "state show": Example("syncengine state show tag/ACME-0042", "all that is recorded of one"),
+    "state show": Example("syncengine state show tag/ACME-0042", "everything recorded about one"),
     "state history": Example("syncengine state history tag/ACME-0042", "what happened to it, field by field"),
     "state forget": Example("syncengine state forget tag/ACME-0042", "manage it elsewhere"),
     "state export": Example("syncengine state export -o state.jsonl", "a copy that only you can read"),

@@ -38,7 +38,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 def init(given: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
     """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
-    It plans and applies against the embedded sandbox at once. Files that are there are kept.
+    It plans and applies against the embedded sandbox at once. Existing files are kept.
     """
     from syncengine.render.escape import file_name
     from syncengine.render.json import dumped

@@ -59,7 +59,7 @@ def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
 @click.argument("address", shell_complete=addresses)
 @printing_command
 def show_row(given: Globals, format: str, address: str) -> int:
-    """Show everything that is recorded of one resource."""
+    """Show everything that is recorded about one resource."""
     key = _key(address)
     with _reading(given) as opened:
         row = opened.get([key]).get(key)

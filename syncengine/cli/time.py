@@ -38,7 +38,7 @@ PARTS: Mapping[str, CommandEntry] = {
     "audit": CommandEntry("syncengine.cli.time_audit", "Compare posted time with deliveries.", "audit_time"),
     "preview": CommandEntry(__name__, "Render everything, send nothing.", "preview"),
     "register": CommandEntry(SERVICE, "Start recording posted time for this connector.", "register_time"),
-    "unregister": CommandEntry(SERVICE, "End that.", "unregister_time"),
+    "unregister": CommandEntry(SERVICE, "Stop recording posted time.", "unregister_time"),
 }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def audit_time(given: Globals, format: str, since: float) -> int:
     """Compare the posted time that the service lists with the groups that the sinks took. Exit 1 if they differ.
 
-    A database with receipts is asked itself; of any other sink the inbox knows what it took.
+    Receipts are read from the databases that keep them; for any other sink, the inbox is used.
     """
     from syncengine.render import posted_time as rendering
 

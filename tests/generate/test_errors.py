@@ -41,7 +41,7 @@ BLOCKS = {
         "    tags: [{name: '{{ row.nn or row.v }}'}]\n", "bad-template", 3, 19, "did you mean `n`?",
     ),
     "misspelt row": ("    tags:\n      - name: '{{ rov.n }}'\n", "unknown-name", 4, 15, "did you mean `row`?"),
-    "syntax": ("    tags:\n      - name: '{{ row.n'\n", "bad-template", 4, 15, "the template is wrong"),
+    "syntax": ("    tags:\n      - name: '{{ row.n'\n", "bad-template", 4, 15, "the template is not valid"),
     "unknown field": (
         "    tags:\n      - name: '{{ row.n }}'\n        nam: '{{ row.v }}'\n", "unknown-field", 5, 9, "`nam`",
     ),
@@ -59,7 +59,7 @@ BLOCKS = {
     "misspelt section": ("    tag: []\n", "unknown-field", 3, 5, "did you mean `tags`?"),
     "another delimiter": ("    tags: [{name: '{{ row.n }}'}]\n", "bad-template", 3, 19, 'is its `delimiter` ","?'),
     "syntax of when": ("    when: row.n ==\n    tags: [{name: a}]\n", "bad-template", 3, 11, "end of template"),
-    "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "behind the"),
+    "more than when": ("    when: row.n row.v\n    tags: [{name: a}]\n", "bad-template", 3, 11, "text after the"),
     "assignment": ("    when: row.n = 'A'\n    tags: [{name: a}]\n", "bad-template", 3, 11, "is `==` meant?"),
     "misspelt filter": ("    tags: [{name: '{{ row.n|uper }}'}]\n", "bad-template", 3, 19, "did you mean `upper`?"),
     "surrogate": ("    tags: [{name: '{{ row[\"\\ud83c\"] }}'}]\n", "bad-template", 3, 19, "there is no"),
@@ -78,9 +78,9 @@ BLOCKS = {
     ),
     "no separators": ("    tags: [{name: '{{ row.n|words(\"\") }}'}]\n", "bad-template", 3, 19, "one character or"),
     "a form of a date": (
-        "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "something twice",
+        "    tags: [{name: '{{ row.n|date(read=\"%d %d\") }}'}]\n", "bad-template", 3, 19, "a part appears twice",
     ),
-    "a text that is rounded": ("    tags: [{name: '{{ row.n|round }}'}]\n", "bad-template", 3, 19, "is for numbers"),
+    "a text that is rounded": ("    tags: [{name: '{{ row.n|round }}'}]\n", "bad-template", 3, 19, "takes numbers"),
     "environment": ("    tags: [{name: '{{ env.HOME }}'}]\n", "bad-template", 3, 19, "allowEnv"),
     "unset environment": ("    tags: [{name: '{{ env.TEAM }}'}]\n", "bad-template", 3, 19, "TEAM is not set"),
 }  # fmt: skip
@@ -223,8 +223,8 @@ def test_another_encoding_is_named(tmp_path: Path, content: bytes, encoding: str
 
 
 JSON_SOURCES = {
-    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: there is no number NaN"),
-    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: there is no number -Infinity"),
+    "NaN": ('[{"n": "NaN"},\n {"n": NaN}]', "r.json:2: this is not JSON: NaN is not a number of JSON"),
+    "Infinity": ('[{"n": -Infinity}]', "r.json:1: this is not JSON: -Infinity is not a number of JSON"),
     "a very long number": ('[\n{"n": ' + "1" * 5000 + "}]", "r.json:2: this is not JSON: a number has more than 1000"),
     "half of it": ('[{"n": 1},\n', "r.json:2:1: this is not JSON: "),
     "an object": ('{"n": 1}', "r.json: it must contain a list of objects, not an object"),
@@ -298,7 +298,7 @@ def test_a_source_that_is_wrong(tmp_path: Path, content: str, words: str) -> Non
 
 
 TEMPLATES = {
-    "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is wrong"),
+    "syntax": ("tags:\n{% for a in %}\n{% endfor %}\n", "bad-template", 2, "the template is not valid"),
     "undefined": ("tags:\n  - name: {{ nam }}\n", "unknown-name", 2, "`nam` is undefined"),
     "variable": (
         "tags:\n  - name: A\n    managedBy: {{ var.tem }}\n", "bad-template", 3, "`tem`; did you mean `team`?",
@@ -706,7 +706,7 @@ def test_a_visibility_that_a_template_leaves_out_is_one_mistake(tmp_path: Path) 
     block = "    tags: [{name: '{{ row.n }}', visibility: '{{ row.v }}'}]\n"
     (found,) = loaded(tmp_path, {"r.csv": rows, "manifests/m.yaml": HEAD + block}).diagnostics
     assert (found.code, found.address) == ("public-by-silence", "tag/ROW-000")
-    assert found.message.endswith(": say which (r.csv:2, and 149 more rows)")
+    assert found.message.endswith(": declare its visibility (r.csv:2, and 149 more rows)")
 
 
 def test_what_a_text_template_repeats_is_one_mistake(tmp_path: Path) -> None:

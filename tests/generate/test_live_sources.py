@@ -294,7 +294,7 @@ def test_a_query_has_variables_for_parameters(database: Path) -> None:
         ("sql: {source: pms, query: \"SELECT '{{ var.name }}' AS n\"}", "a query is not a template: write `:name`"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ var.nam }}'}}", "did you mean `name`?"),
         ("sql: {source: pms, query: 'SELECT 1', params: {c: '{{ row.n }}'}}", "`row` is undefined"),
-        ("csv: '../{{ var.name'", "the template is wrong"),
+        ("csv: '../{{ var.name'", "the template is not valid"),
         ("csv: '../{{ var.up }}/x.csv'", "leads out of the project"),
     ],
 )
@@ -401,7 +401,7 @@ def test_an_answer_that_unpacks_to_too_much_is_an_error() -> None:
 def test_pages_without_an_end_are_an_error(tmp_path: Path, crm: str) -> None:
     """A circle of links, and a parameter that the service does not know."""
     source = "http: {source: crm, path: /%s, items: data.items, paging: {%s}}"
-    assert "circle" in refused(tmp_path, crm, source % ("circle", "next: next")).message
+    assert "lead back" in refused(tmp_path, crm, source % ("circle", "next: next")).message
     assert "every page is the same" in refused(tmp_path, crm, source % ("same", "page: page")).message
 
 

@@ -202,7 +202,7 @@ def _whole(text: str) -> int:
 
 
 def _no_number(text: str) -> Any:
-    raise NotJson(f"JSON has no number {text}")
+    raise NotJson(f"{text} is not a number of JSON")
 
 
 class NotJson(ValueError):
