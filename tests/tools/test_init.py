@@ -47,7 +47,7 @@ def test_what_is_there_is_kept(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/matters.yaml").write_text("tags: []\n")
     (tmp_path / ".gitignore").write_text("mine")
-    assert "is kept" in run(tmp_path, "init").err
+    assert "was kept" in run(tmp_path, "init").err
     assert (tmp_path / "manifests/matters.yaml").read_text() == "tags: []\n"
     assert (tmp_path / ".gitignore").read_text() == "mine\n.syncengine/\nplan.json\n"
     again = run(tmp_path, "init", "--format", "json")
