@@ -88,8 +88,8 @@ class ManifestCache:
         """What was found of just these files, at these levels, when they were found to be in order."""
         query = "SELECT content FROM basis WHERE digest = ?"
         rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
-        found = (_settled(*row) for row in rows)
-        return next((known for known in found if known is not None and known.levels == levels), None)
+        candidates = (_settled(*row) for row in rows)
+        return next((basis for basis in candidates if basis is not None and basis.levels == levels), None)
 
     def has(self, digests: Iterable[str]) -> set[str]:
         """Which of these have an entry."""
@@ -110,16 +110,16 @@ class ManifestCache:
         """The last reading of a file that is made of rows, in MessagePack."""
         query = "SELECT reading FROM entry JOIN latest USING (digest) WHERE file = ?"
         row = self._quietly(lambda c: c.execute(query, (self.digest(file, ""),)).fetchone())
-        return None if row is None else opened(row[0])
+        return None if row is None else unseal(row[0])
 
     def keep(self, reads: Iterable[ReadFile]) -> None:
         """Put files as they were read, each under its digest; a file that is made of rows has a latest reading too."""
-        found = [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]
+        pairs = [(self.digest(read.reading.file, read.sha256), read) for read in reads if read.sha256]
         rows = [
-            (digest, sealed(read.packed), *(sealed(getattr(read, column).encode()) for column in COMPARED))
-            for digest, read in found
+            (digest, seal(read.packed), *(seal(getattr(read, column).encode()) for column in COMPARED))
+            for digest, read in pairs
         ]
-        latest = [(self.digest(read.reading.file, ""), digest) for digest, read in found if read.reading.rows]
+        latest = [(self.digest(read.reading.file, ""), digest) for digest, read in pairs if read.reading.rows]
         self._quietly(lambda c: c.execute("BEGIN"))
         self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", rows))
         self._quietly(lambda c: c.executemany("INSERT OR REPLACE INTO latest VALUES (?, ?)", latest))
@@ -131,7 +131,7 @@ class ManifestCache:
         query = f"SELECT {column} FROM entry WHERE digest = ?"  # noqa: S608 - one of few words
         for digest in digests:
             row = self._quietly(lambda c, d=digest: c.execute(query, (d,)).fetchone())
-            text = None if row is None else opened(row[0])
+            text = None if row is None else unseal(row[0])
             if text is not None:
                 yield text.decode()
 
@@ -140,9 +140,9 @@ class ManifestCache:
         row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
         return _settled(*row) if row else None
 
-    def remember(self, name: str, settled: Settled) -> None:
-        """Keep `settled` under `name`, and drop the entries that nothing stands on any more."""
-        row = (name, digest_of(settled.files), sealed(_encode(settled)))
+    def remember(self, name: str, basis: Settled) -> None:
+        """Keep `basis` under `name`, and drop the entries that nothing stands on any more."""
+        row = (name, digest_of(basis.files), seal(_encode(basis)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
 
@@ -157,12 +157,16 @@ class ManifestCache:
 
     def _drop_unused(self, connection: sqlite3.Connection) -> None:
         bases = {name: _settled(content) for name, content in connection.execute("SELECT name, content FROM basis")}
-        unreadable = [(name,) for name, settled in bases.items() if settled is None]
+        unreadable = [(name,) for name, basis in bases.items() if basis is None]
         connection.executemany("DELETE FROM basis WHERE name = ?", unreadable)
-        used = {digest for settled in bases.values() if settled is not None for digest in settled.files.values()}
-        used |= {row[0] for row in connection.execute("SELECT digest FROM latest")}
-        known = {row[0] for row in connection.execute("SELECT digest FROM entry")}
-        connection.executemany("DELETE FROM entry WHERE digest = ?", [(digest,) for digest in known - used])
+        referenced_digests = {
+            digest for basis in bases.values() if basis is not None for digest in basis.files.values()
+        }
+        referenced_digests |= {row[0] for row in connection.execute("SELECT digest FROM latest")}
+        digests = {row[0] for row in connection.execute("SELECT digest FROM entry")}
+        connection.executemany(
+            "DELETE FROM entry WHERE digest = ?", [(digest,) for digest in digests - referenced_digests]
+        )
 
     def _connected(self, _: object) -> sqlite3.Connection:
         own_folder.make(self._path.parent)
@@ -208,7 +212,7 @@ class ManifestCache:
 
 def _settled(content: object) -> Settled | None:
     """None if it is damaged, or not what this version writes."""
-    data = opened(content)
+    data = unseal(content)
     with suppress(msgspec.DecodeError):
         return None if data is None else _SETTLED.decode(data)
     return None
@@ -216,7 +220,7 @@ def _settled(content: object) -> Settled | None:
 
 def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
     """None if any of it is damaged, or not what this version writes."""
-    packed, names, words, parts = (opened(content) for content in contents)
+    packed, names, words, parts = (unseal(content) for content in contents)
     if packed is None or names is None or words is None or parts is None:
         return None
     with suppress(msgspec.DecodeError, TypeError):
@@ -224,12 +228,12 @@ def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
     return None
 
 
-def sealed(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
     """With a sum that shows damage: SQLite has none, and this file is written without waiting for the disk."""
     return zlib.crc32(data).to_bytes(4) + data
 
 
-def opened(content: object) -> bytes | None:
+def unseal(content: object) -> bytes | None:
     """What was sealed; None if it is something else, or not whole any more."""
     if not isinstance(content, bytes) or content[:4] != zlib.crc32(content[4:]).to_bytes(4):
         return None

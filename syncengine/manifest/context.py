@@ -58,13 +58,13 @@ class LoadContext:
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
         """Return what `make` does, which runs once a run as long as there is room for so many bytes."""
         if key in self.memo:
-            found: T = self.memo[key]
-            return found
-        found = make()
-        kept = self.memo.get("kept", 0) + size(found)
-        if kept <= KEPT_BYTES:
-            self.memo.update({key: found, "kept": kept})
-        return found
+            value: T = self.memo[key]
+            return value
+        value = make()
+        size_in_memo = self.memo.get("kept", 0) + size(value)
+        if size_in_memo <= KEPT_BYTES:
+            self.memo.update({key: value, "kept": size_in_memo})
+        return value
 
     def data(self, name: str, folder: Path) -> Path:
         """The data file `name`, as seen from `folder`; OutsideProject if manifests may not read it."""
@@ -89,10 +89,10 @@ class LoadContext:
 
     def name_of(self, path: Path) -> str:
         """A file as diagnostics name it, and rows remember it: by its folder as the project file names that."""
-        for written in ("", *self.data_folders):
-            root = (self.root / written).resolve()
+        for folder in ("", *self.data_folders):
+            root = (self.root / folder).resolve()
             if path.is_relative_to(root):
-                return _decoded(Path(written, *_lasting(path.relative_to(root))))
+                return _decoded(Path(folder, *_lasting(path.relative_to(root))))
         return _decoded(path)
 
 

@@ -55,18 +55,18 @@ class DefaultValues:
 
 def declarations(documents: Documents, findings: Collector) -> Declarations:
     """What the documents of one file declare."""
-    found = Declarations(findings)
+    result = Declarations(findings)
     for root in documents.roots:
-        found.document(root)
-    found.whole = documents.whole and found.whole
-    return found
+        result.document(root)
+    result.whole = documents.whole and result.whole
+    return result
 
 
 def default_values(node: Node, findings: Collector) -> DefaultValues:
     """A `defaults` mapping that stands in the project file."""
-    found = Declarations(findings)
-    found.defaults_section("defaults", node)
-    return found.defaults
+    result = Declarations(findings)
+    result.defaults_section("defaults", node)
+    return result.defaults
 
 
 def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
@@ -74,7 +74,7 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
     return Declarations(findings).resource(kind, node)
 
 
-def merged(under: Values, over: Values) -> dict[str, Any]:
+def merge(under: Values, over: Values) -> dict[str, Any]:
     """Defaults and what is declared over them: maps merge, lists and scalars replace; of two categories the nearer."""
     result = {**under, **over}
     if "metadata" in under and "metadata" in over:
@@ -185,7 +185,7 @@ class Declarations:
 
     @property
     def defaults(self) -> DefaultValues:
-        nodes = {kind: tuple(found) for kind, found in self.nodes.items()}
+        nodes = {kind: tuple(places) for kind, places in self.nodes.items()}
         return DefaultValues(self.values, nodes, self.findings.file)
 
     def _defaults_of(self, kind: Kind, node: MappingNode) -> None:
@@ -196,13 +196,13 @@ class Declarations:
                 self.findings.error(
                     "unknown-field", key, f"`{key.text}` cannot be a default: it belongs to one resource"
                 )
-        kept = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
+        rest = MappingNode([key for key, _ in allowed], [value for _, value in allowed], node.mark)
         before = len(self.findings.found)
-        values = DEFAULTS_TABLES[kind].read(kept, self.findings)
-        self._exclusive(kept, values)
+        values = DEFAULTS_TABLES[kind].read(rest, self.findings)
+        self._exclusive(rest, values)
         if len(self.findings.found) == before:
-            self.values[kind] = merged(self.values.get(kind, {}), values)
-        self.nodes.setdefault(kind, []).append(kept)
+            self.values[kind] = merge(self.values.get(kind, {}), values)
+        self.nodes.setdefault(kind, []).append(rest)
 
 
 def _hint(name: str) -> str:

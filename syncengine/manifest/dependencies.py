@@ -26,53 +26,55 @@ from syncengine.manifest.sources.records import SourceTrouble
 FORMAT = 1
 
 
-def digest_with_inputs(file: ManifestFile, data: bytes, given: LoadContext) -> str:
+def digest_with_inputs(file: ManifestFile, data: bytes, context: LoadContext) -> str:
     """The digest of a file's bytes and of what it makes resources of."""
-    folder, findings = (given.root / file.name).parent, Collector(file.name)
+    folder, findings = (context.root / file.name).parent, Collector(file.name)
     inputs = (
-        _of_template(data, given, folder, findings) if file.is_template else _of_blocks(data, given, folder, findings)
+        _of_template(data, context, folder, findings)
+        if file.is_template
+        else _of_blocks(data, context, folder, findings)
     )
-    return sha256_of_values((FORMAT, sha256_of(data), given.variables, given.environ, list(inputs)))
+    return sha256_of_values((FORMAT, sha256_of(data), context.variables, context.environ, list(inputs)))
 
 
-def _of_blocks(data: bytes, given: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
+def _of_blocks(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
     """One for each block's source."""
-    for root in documents_of(data, findings, given).roots if GENERATES in data else ():
+    for root in documents_of(data, findings, context).roots if GENERATES in data else ():
         blocks = root.get("generate") if isinstance(root, Mapping) else None
         for block in blocks.items if isinstance(blocks, Sequence) else ():
             if isinstance(block, Mapping):
                 values = GENERATE_TABLE.read(block, Collector(""))
                 if "forEach" in values and INVALID not in values.values():
-                    yield _filled_digest(given, folder, constructed(Generate, values).for_each)
+                    yield _filled_digest(context, folder, constructed(Generate, values).for_each)
 
 
-def _filled_digest(given: LoadContext, folder: Path, asked: ForEach) -> str:
+def _filled_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
     from syncengine.manifest.generate.queries import filled
 
     try:
-        return source_digest(given, folder, filled(given, asked))
+        return source_digest(context, folder, filled(context, for_each))
     except SourceTrouble as trouble:
         return str(trouble)
 
 
-def source_digest(given: LoadContext, folder: Path, asked: ForEach) -> str:
+def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
     """Of what a source says now; of its trouble, if it says nothing."""
     for kind in FILE_KINDS:
-        written = getattr(asked, "json_" if kind == "json" else kind)
-        if written is not None:
-            return file_digest(given, folder, written.text)
+        path = getattr(for_each, "json_" if kind == "json" else kind)
+        if path is not None:
+            return file_digest(context, folder, path.text)
     try:
-        return read_source(given, folder, asked).sha256
+        return read_source(context, folder, for_each).sha256
     except SourceTrouble as trouble:
         return str(trouble)
 
 
-def _of_template(data: bytes, given: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
+def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
     """Of the sources and templates that it names; of its result, where names are made as it runs."""
     from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
 
-    environment, loader = SandboxedEnvironment(), Loader(given)
+    environment, loader = SandboxedEnvironment(), Loader(context)
     waiting, met = [data.decode("utf-8", "replace")], set[str]()
     try:
         while waiting:
@@ -80,19 +82,19 @@ def _of_template(data: bytes, given: LoadContext, folder: Path, findings: Collec
             if GENERATE_SECTION.search(text):
                 raise _Unknown
             tree = environment.parse(text)
-            for asked in _asked(tree):
-                yield source_digest(given, folder, asked)
+            for for_each in _asked(tree):
+                yield source_digest(context, folder, for_each)
             for name in _templates(tree) - met:
                 met.add(name)
                 source = loader.get_source(environment, name)[0]
                 yield sha256_of(source)
                 waiting.append(source)
     except (_Unknown, TemplateError, SourceTrouble, RecursionError):
-        found = render(data, findings.file, given, findings)
-        yield repr(findings.found) if found is None else repr((found.text, found.places.marks))
-        if found is not None:
-            made = found.text.encode("utf-8", "surrogatepass")
-            yield from _of_blocks(made, given, folder, Collector(findings.file, line_of=found.places.line))
+        result = render(data, findings.file, context, findings)
+        yield repr(findings.found) if result is None else repr((result.text, result.places.marks))
+        if result is not None:
+            text_of_result = result.text.encode("utf-8", "surrogatepass")
+            yield from _of_blocks(text_of_result, context, folder, Collector(findings.file, line_of=result.places.line))
 
 
 class _Unknown(Exception):
@@ -114,10 +116,10 @@ def _asked(tree: nodes.Template) -> Iterator[ForEach]:
 
 def _templates(tree: nodes.Template) -> set[str]:
     loading = (nodes.Include, nodes.Extends, nodes.Import, nodes.FromImport)
-    found = {_constant(node.template) for each in tree.find_all(loading) for node in (cast("Any", each),)}
-    if not all(isinstance(name, str) for name in found):
+    names = {_constant(node.template) for each in tree.find_all(loading) for node in (cast("Any", each),)}
+    if not all(isinstance(name, str) for name in names):
         raise _Unknown
-    return found
+    return names
 
 
 def _constant(node: Any) -> Any:

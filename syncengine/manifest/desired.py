@@ -84,10 +84,10 @@ class ManifestSet(NamedTuple):
 
 def manifest_set(project: Project) -> ManifestSet:
     """Find the manifests of a project."""
-    given = given_by(project)
-    found = find(project.manifests, project.root, given, given.secret_files)
-    files = _comparing_parts(found.files, given) if CONTAINED not in project.policy.diagnostics else found.files
-    problems, defaults = list(found.problems), NO_DEFAULTS
+    context = given_by(project)
+    search = find(project.manifests, project.root, context, context.secret_files)
+    files = _comparing_parts(search.files, context) if CONTAINED not in project.policy.diagnostics else search.files
+    problems, defaults = list(search.problems), NO_DEFAULTS
     if project.defaults is not None and project.config is not None:
         findings = Collector(project.config.name)
         defaults = default_values(project.defaults, findings)
@@ -95,11 +95,11 @@ def manifest_set(project: Project) -> ManifestSet:
     return ManifestSet(files, defaults, project.policy.diagnostics, tuple(problems))
 
 
-def _comparing_parts(files: Sequence[ManifestFile], given: LoadContext) -> Sequence[ManifestFile]:
+def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:
     """The files, told to compare the parts of keywords where there is not much to read."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
-    compares = replace(given, compares_parts=FEW_KEYWORDS)
+    compares = replace(context, compares_parts=FEW_KEYWORDS)
     return [replace(file, given=compares) for file in files]
 
 
@@ -115,10 +115,10 @@ def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
         for read in reads:
             gathering.take(read)
         gathering.finish()
-    found = levelled(in_order([*manifests.found, *gathering.found]), manifests.levels)
-    if any(d.severity is Severity.ERROR for d in found):
-        raise Problems(found)
-    return Desired(gathering.resources, gathering.removed, tuple(found), gathering.digests, tuple(gathering.sources))
+    warnings = levelled(in_order([*manifests.found, *gathering.diagnostics]), manifests.levels)
+    if any(d.severity is Severity.ERROR for d in warnings):
+        raise Problems(warnings)
+    return Desired(gathering.resources, gathering.removed, tuple(warnings), gathering.digests, tuple(gathering.sources))
 
 
 class _Places:
@@ -128,7 +128,7 @@ class _Places:
         self.files = {file.name: file for file in files}
         self.file = ""
         self.nodes: dict[Key | int, MappingNode] = {}
-        self.listed: Node | None = None
+        self.values: Node | None = None
         self.items: dict[str, Scalar] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
@@ -153,22 +153,22 @@ class _Places:
     def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
         """Where an item of a list stands, else the resource."""
         node = self.node(key, source.file)
-        found = self._items(node, part).get(text) if node is not None else None
-        return place(found) if found is not None else self.of(key, source, part)
+        scalar = self._items(node, part).get(text) if node is not None else None
+        return place(scalar) if scalar is not None else self.of(key, source, part)
 
     def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
         """Where a keyword of a tag stands; its name, if that is the keyword or there is none; else the resource."""
         node = self.node(key, source.file) or self.template(source)
         if node is None:
             return source.line, 1
-        found = self._items(node, "keywords").get(word) if word is not None else None
-        return place(found or node.get("name") or node)
+        scalar = self._items(node, "keywords").get(word) if word is not None else None
+        return place(scalar or node.get("name") or node)
 
     def _items(self, node: MappingNode, part: str) -> Mapping[str, Scalar]:
         """The texts of a list with their first places; those of the last list are kept at hand."""
-        if (listed := node.get(part)) is not self.listed:
-            items = listed.items if isinstance(listed, SequenceNode) else []
-            self.listed = listed
+        if (values := node.get(part)) is not self.values:
+            items = values.items if isinstance(values, SequenceNode) else []
+            self.values = values
             self.items = {item.text: item for item in reversed(items) if isinstance(item, Scalar)}
         return self.items
 
@@ -181,7 +181,7 @@ class _Gathering:
         self.places = _Places(manifests.files)
         self.resources: dict[Key, Resource] = {}
         self.removed: dict[Key, Removed] = {}
-        self.found: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         self.keys: dict[Key, Source] = {}
         self.renamed: dict[Key, tuple[Key, Source]] = {}
         self.names: list[str] = []
@@ -197,9 +197,9 @@ class _Gathering:
     def take(self, read: ReadFile) -> None:
         """Add one more file."""
         reading = read.reading
-        self.found += reading.found
+        self.diagnostics += reading.found
         self.whole = self.whole and reading.whole
-        keys, resources, seen = self.keys, self.resources, self.categories.take
+        keys, resources, take_category = self.keys, self.resources, self.categories.take
         for resource in reading.resources:
             if keys.setdefault(resource.key, resource.source) is not resource.source:
                 self._repeated(resource, keys[resource.key])
@@ -208,7 +208,7 @@ class _Gathering:
                 self._renamed(resource)
             if resource.sound:
                 resources[resource.key] = resource
-                seen(resource)
+                take_category(resource)
             else:
                 self.unsound.append(resource)
         for line in reading.removed:
@@ -272,23 +272,23 @@ class _Gathering:
 
     def _unknown_categories(self) -> None:
         """Not when a file could not be read: the category might have been in it."""
-        known = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
-        unknown = list(self._references(known))
-        names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(known) <= MANY else []
-        near = {name: nearest(name, tuple(known)) for name in names}
+        declared = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
+        unknown = list(self._references(declared))
+        names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(declared) <= MANY else []
+        near = {name: nearest(name, tuple(declared)) for name in names}
         for reference in unknown:
             hint = f"; did you mean `{near[reference.category]}`?" if near.get(reference.category) else ""
             message = f"no manifest declares {Key(Kind.CATEGORY, reference.category)}{hint}"
             at = (reference.line, reference.column)
             self._error("unknown-category", reference.file, at, message, reference.key, reference.data)
 
-    def _references(self, known: set[str]) -> Iterator[CategoryReference]:
+    def _references(self, declared: set[str]) -> Iterator[CategoryReference]:
         """Categories that nobody declares: those of tags, and of the defaults of files and the project."""
         for resource in (*self.resources.values(), *self.unsound):
             if resource.key.kind is not Kind.TAG:
                 continue
             category = resource.body.fields.get("category")
-            if not category or category in known:
+            if not category or category in declared:
                 continue
             source = resource.source
             node = self.places.node(resource.key, source.file) or self.places.template(source)
@@ -297,7 +297,7 @@ class _Gathering:
             elif (value := node.get("category")) is not None:
                 yield CategoryReference(str(category), source.file, *place(value), resource.key, source.data)
         for d in (*self.default_categories, *default_categories(self.project_defaults)):
-            if d.category not in known:
+            if d.category not in declared:
                 yield d
 
     def _may_share(self) -> bool:
@@ -308,21 +308,21 @@ class _Gathering:
         source = each.source
         line, column = self.places.of_keyword(each.key, source, each.word)
         message = each.message if source.data is None else f"{each.key}: {each.message}"
-        Collector(source.file, self.found).at(
+        Collector(source.file, self.diagnostics).at(
             each.code, line, column, message, severity=Severity.WARNING, address=str(each.key), data=source.data
         )
 
     def _error(
         self, code: str, file: str, at: tuple[int, int], message: str, key: Key | None, data: RowOfData | None = None
     ) -> None:
-        Collector(file, self.found).at(code, *at, message, address=str(key) if key else None, data=data)
+        Collector(file, self.diagnostics).at(code, *at, message, address=str(key) if key else None, data=data)
 
 
 def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
     """Folded keywords that are part of others, which may be the same tag's."""
-    listed = [text.split("\n") for text in parts if text]
-    own = {line for text in words if text for line in text.split("\n")} if listed else set()
-    return {part for lines in listed for part in own.intersection(lines)}
+    parts_by_file = [text.split("\n") for text in parts if text]
+    own = {line for text in words if text for line in text.split("\n")} if parts_by_file else set()
+    return {part for lines in parts_by_file for part in own.intersection(lines)}
 
 
 def _repeats(texts: Iterable[str]) -> bool:

@@ -67,13 +67,13 @@ class ManifestFile:
 
 
 def find(
-    paths: Sequence[Path], root: Path, given: LoadContext | None = None, secrets: Collection[Path] = frozenset()
+    paths: Sequence[Path], root: Path, context: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Search:
     """The manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
 
     What holds `secrets` is none: what a manifest says is shown.
     """
-    search = Search(root, given, frozenset(map(str, secrets)))
+    search = Search(root, context, frozenset(map(str, secrets)))
     for path in paths:
         search.start(path)
     return search
@@ -93,11 +93,11 @@ class _Entry(NamedTuple):
         """Where the search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
-    def below(self, found: os.DirEntry[str]) -> _Entry:
+    def below(self, entry: os.DirEntry[str]) -> _Entry:
         """What was found in this folder; asks the system no more than it said by itself, save of links."""
-        is_link = found.is_symlink()
-        real = os.path.realpath(found.path) if is_link else f"{self.real}{os.sep}{found.name}"
-        return _Entry((*self.parts, found.name), found.path, real, is_link, _is(found.is_file))
+        is_link = entry.is_symlink()
+        real = os.path.realpath(entry.path) if is_link else f"{self.real}{os.sep}{entry.name}"
+        return _Entry((*self.parts, entry.name), entry.path, real, is_link, _is(entry.is_file))
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Search:
     """
 
     root: Path
-    given: LoadContext | None = None
+    context: LoadContext | None = None
     secrets: frozenset[str] = frozenset()
     files: list[ManifestFile] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
@@ -142,17 +142,17 @@ class Search:
             if folder.real in self.met:
                 continue
             self.met.add(folder.real)
-            for found in self._entries(folder.path):
-                entry = folder.below(found)
-                if _is(found.is_dir):
+            for child in self._entries(folder.path):
+                entry = folder.below(child)
+                if _is(child.is_dir):
                     waiting.extend([entry] if self._stays_inside(entry) else [])
-                elif found.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
+                elif child.name.lower().endswith(SUFFIXES + TEMPLATE_SUFFIXES):
                     yield entry
 
     def _entries(self, folder: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(folder) as found:
-                return [entry for entry in found if not entry.name.startswith(".")]
+            with os.scandir(folder) as children:
+                return [entry for entry in children if not entry.name.startswith(".")]
         except OSError as error:
             self._problem(folder, "unreadable-file", f"the folder cannot be read: {error.strerror or error}")
             return []
@@ -166,7 +166,7 @@ class Search:
             self._problem(entry.path, "secret-file", "according to the project file, it holds a secret or posted time")
         elif self._stays_inside(entry) and entry.real not in self.met:
             self.met.add(entry.real)
-            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.given))
+            self.files.append(ManifestFile(Path(entry.path), self._name(entry.path), given=self.context))
 
     def _stays_inside(self, entry: _Entry) -> bool:
         if not entry.is_link:
@@ -199,9 +199,9 @@ def where_to_go(folder: Path) -> str:
     if (folder / FILE_NAME).exists():
         return ""
     with suppress(OSError):
-        found = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
-        if found:
-            return f"; is it the project in {found.name}: `-C {os.path.relpath(found)}`?"
+        project = next((file.parent for file in sorted(folder.glob(f"[!.]*/{FILE_NAME}"))), None)
+        if project:
+            return f"; is it the project in {project.name}: `-C {os.path.relpath(project)}`?"
     return "; there is no project here: `syncengine init` creates one"
 
 

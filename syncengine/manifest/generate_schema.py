@@ -30,8 +30,8 @@ RESERVED = NAMED_ALREADY | LANGUAGE
 
 
 def _delimiter(text: str) -> str | None:
-    found = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    return found if len(found) == 1 and found not in '\r\n"' else None
+    character = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    return character if len(character) == 1 and character not in '\r\n"' else None
 
 
 def _name(text: str) -> str | None:
@@ -63,11 +63,11 @@ def _for_each(name: str) -> Any:
         value = read_one(node, findings)
         if value is INVALID or not isinstance(node, Mapping):
             return value
-        given = {key.text: key for key in node.keys}
-        for key in given.values():
-            if key.text in OF_CSV and "csv" not in given:
+        keys = {key.text: key for key in node.keys}
+        for key in keys.values():
+            if key.text in OF_CSV and "csv" not in keys:
                 value = findings.error("bad-value", key, f"`{key.text}` is only for `csv`")
-            elif key.text in OF_FILES and given.keys() & OF_NO_FILE:
+            elif key.text in OF_FILES and keys.keys() & OF_NO_FILE:
                 value = findings.error("bad-value", key, f"`{key.text}` is only for files")
         return value
 
@@ -76,7 +76,7 @@ def _for_each(name: str) -> Any:
 
 _unique = tested(
     lambda name: list_reader(name, identity(f"an item of {name}"), "a list of columns", empty=""),
-    lambda found: 0 < len(found) == len(set(found)),
+    lambda names: 0 < len(names) == len(set(names)),
     "bad-value",
     "must name each column once",
 )
@@ -90,8 +90,8 @@ def _one_or_more(name: str) -> Any:
     def read(node: Node, findings: Collector) -> Any:
         if isinstance(node, Sequence):
             return several(node, findings)
-        found = one(node, findings)
-        return INVALID if found is INVALID else (found,)
+        column = one(node, findings)
+        return INVALID if column is INVALID else (column,)
 
     return read
 

@@ -111,15 +111,15 @@ def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
             message = f"the name differs only by case or Unicode form from {other.key} ({other.source})"
             yield Shared("similar-name", key, tag.source, message)
         for word in tag.body.keywords:
-            held = holders.get(same := folded(word))
-            if held is None:
+            holder = holders.get(same := folded(word))
+            if holder is None:
                 holders[same] = _Holders(key)
             # Two names that are alike have been told of above.
-            elif held.last != key and not folded(held.first.name) == same == own:
-                held.take(tag, word)
-    for held in holders.values():
-        if held.second is not None:
-            yield held.told(held.second)
+            elif holder.last != key and not folded(holder.first.name) == same == own:
+                holder.take(tag, word)
+    for holder in holders.values():
+        if holder.second is not None:
+            yield holder.report(holder.second)
 
 
 class _Holders:
@@ -137,7 +137,7 @@ class _Holders:
             self.second, self.word = tag, word
         self.last, self.count = tag.key, self.count + 1
 
-    def told(self, second: Resource) -> Shared:
+    def report(self, second: Resource) -> Shared:
         others = f": {self.count:,} tags have it" if self.count > 2 else ""
         message = f"the keyword {quoted(self.word)} is one of {self.first} too{others}"
         return Shared("same-keyword", second.key, second.source, message, self.word)
@@ -145,6 +145,6 @@ class _Holders:
 
 def place_of(word: str | None, node: MappingNode) -> Node:
     """Where a keyword of a tag stands; its name, if that is the keyword, or where there is none."""
-    listed = node.get("keywords") if word is not None else None
-    items = listed.items if isinstance(listed, Sequence) else []
+    keywords = node.get("keywords") if word is not None else None
+    items = keywords.items if isinstance(keywords, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node

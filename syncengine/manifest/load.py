@@ -38,13 +38,13 @@ def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str]
     Nothing is to be found there, so that each file and its sources are looked at once, as they are read. Bytes that
     have an entry by themselves depend on nothing else, and are not looked through for what they generate.
     """
-    known = cache.known()
-    return [_known_digest(file, cache, known) or _whole_digest(file) for file in files] if known else None
+    digests = cache.known()
+    return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
 
 
-def _known_digest(file: ManifestFile, cache: ManifestCache, known: Container[str]) -> str:
+def _known_digest(file: ManifestFile, cache: ManifestCache, digests: Container[str]) -> str:
     sha256 = file.sha256()
-    return sha256 if cache.digest(file.name, sha256) in known else ""
+    return sha256 if cache.digest(file.name, sha256) in digests else ""
 
 
 def _whole_digest(file: ManifestFile) -> str:
@@ -74,14 +74,14 @@ def read_all(
         return
     hashed = digests or digests_of(files, cache) or [""] * len(files)
     entries = list(cache.entries(files, hashed).values())
-    known = cache.has(entries)
-    missing = [file for file, entry in zip(files, entries, strict=True) if entry not in known]
+    cached = cache.has(entries)
+    missing = [file for file, entry in zip(files, entries, strict=True) if entry not in cached]
     fresh = _fresh(missing, [cache.latest(file.name) if file.given else None for file in missing], defaults)
     new: list[ReadFile] = []
     for file, entry, sha256 in zip(files, entries, hashed, strict=True):
-        read = cache.get(entry, sha256) if entry in known else None
+        read = cache.get(entry, sha256) if entry in cached else None
         if read is None:
-            read = next(fresh) if entry not in known else read_one(file, defaults)
+            read = next(fresh) if entry not in cached else read_one(file, defaults)
             new.append(read)
         if len(new) >= KEPT_AT_ONCE:
             cache.keep(new)
@@ -96,19 +96,19 @@ def _fresh(
     processes = _processes(files)
     if processes < 2:
         return (read_one(file, defaults, packed) for file, packed in zip(files, former, strict=True))
-    found = _in_processes(files, former, defaults, processes)
-    return (ReadFile(reading_of(packed[0]), *packed) for packed in found)
+    readings = _in_processes(files, former, defaults, processes)
+    return (ReadFile(reading_of(packed[0]), *packed) for packed in readings)
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
     """One file, from its bytes on. `former` is its last reading, packed, where that is of use."""
-    findings, given = Collector(file.name), file.given
+    findings, context = Collector(file.name), file.given
     data = file.content(findings)
     if data is None:
         return read_file(Reading(file.name, found=tuple(findings.found), whole=False))
     with no_collection():
-        read = read_file(_read(file, data, defaults, former), given.compares_parts if given else 0)
-    if given and given.allowance.is_used_up:
+        read = read_file(_read(file, data, defaults, former), context.compares_parts if context else 0)
+    if context and context.allowance.is_used_up:
         return read  # another day, its templates have the time that others took today
     return read._replace(sha256=_digest(file, data))
 
@@ -159,11 +159,11 @@ def _in_processes(
         try:
             # Marks of nodes belong to the parser of this process.
             read = partial(_read_here, defaults=DefaultValues(defaults.values, {}, defaults.file))
-            found = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
+            packed = pool.map(read, files, former, chunksize=FILES_AT_ONCE)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
-            yield from found
+            yield from packed
         except BaseException:
             for child in active_children():
                 child.terminate()

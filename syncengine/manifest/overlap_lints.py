@@ -38,12 +38,12 @@ TOLD_OF_A_SERIES = 3
 def parts_of(lines: str) -> set[str]:
     """The parts of keywords, one a line; shorter ones than three letters are suspected anyway."""
     lines = _TOO_LONG.sub("", lines)
-    found = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
+    parts = {*_WORD.findall(lines), *_ALL_BUT_LAST.findall(lines), *_ALL_BUT_FIRST.findall(lines)}
     for line in _OF_MANY_WORDS.findall(lines):
-        found.update(_runs(line))
+        parts.update(_runs(line))
     for line in _NUMBERED.findall(lines):
-        found.update(line[: at.start()] for at in islice(_NUMBER.finditer(line), MOST_DIGITS))
-    return {part for part in found if len(part) > 2}
+        parts.update(line[: at.start()] for at in islice(_NUMBER.finditer(line), MOST_DIGITS))
+    return {part for part in parts if len(part) > 2}
 
 
 def _runs(line: str) -> Iterator[str]:
@@ -91,8 +91,8 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
             message = f"the keyword {quoted(word)} is part of {quoted(whole)} of {other.key}, and matches that time too"
             series[_series(same, folded(whole))].append(Shared(CONTAINED, tag.key, tag.source, message, word))
     for alike in series.values():
-        *told, last = alike[:TOLD_OF_A_SERIES]
-        yield from told
+        *reported, last = alike[:TOLD_OF_A_SERIES]
+        yield from reported
         if (more := len(alike) - TOLD_OF_A_SERIES) > 0:
             rest = f"{more:,} more keywords that differ only in their numbers do too"
             last = last._replace(message=f"{last.message}; {rest}")

@@ -23,7 +23,7 @@ from syncengine.document.reader import MAX_BYTES, Documents, read
 from syncengine.document.text import decoded, folded
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
-from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merged
+from syncengine.manifest.declarations import Declarations, DefaultValues, declarations, merge
 from syncengine.manifest.files import GENERATES
 from syncengine.manifest.generate.row_reuse import BlockRows, Generated, formers
 from syncengine.manifest.lints import cut_texts
@@ -86,47 +86,47 @@ def read_manifest(
     data: bytes,
     file: str,
     defaults: DefaultValues = NO_DEFAULTS,
-    given: LoadContext | None = None,
+    context: LoadContext | None = None,
     former: Reading | None = None,
     line_of: Callable[[int], int] = int,
 ) -> Reading:
-    """What the file declares over the project's `defaults`; `given` is what its `generate` blocks may use.
+    """What the file declares over the project's `defaults`; `context` is what its `generate` blocks may use.
 
     `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
     `line_of` tells the lines that messages name, as `Collector` does.
     """
-    return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, given, former)
+    return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, context, former)
 
 
-def documents_of(data: bytes, findings: Collector, given: LoadContext | None) -> Documents:
+def documents_of(data: bytes, findings: Collector, context: LoadContext | None) -> Documents:
     """The documents of a file; one that generates is parsed once a run, for its digest and for its reading."""
-    if given is None or GENERATES not in data:
+    if context is None or GENERATES not in data:
         return read(data, findings)
 
-    def parsed() -> tuple[Documents, Sequence[Diagnostic]]:
+    def parse() -> tuple[Documents, Sequence[Diagnostic]]:
         own = Collector(findings.file, line_of=findings.line_of)
         return read(data, own), own.found
 
-    documents, found = given.once(("documents", findings.file, data), parsed, lambda _: len(data))
-    findings.found += found
+    documents, diagnostics = context.once(("documents", findings.file, data), parse, lambda _: len(data))
+    findings.found += diagnostics
     return documents
 
 
-def nodes_of(data: bytes, file: str, given: LoadContext | None = None) -> dict[Key | int, MappingNode]:
+def nodes_of(data: bytes, file: str, context: LoadContext | None = None) -> dict[Key | int, MappingNode]:
     """The first node of each resource, to find places in; what resources are generated of by its line."""
     findings = Collector(file)
-    found: dict[Key | int, MappingNode] = {}
-    all_of_it = declarations(documents_of(data, findings, given), findings)
+    nodes: dict[Key | int, MappingNode] = {}
+    all_of_it = declarations(documents_of(data, findings, context), findings)
     for declared in all_of_it.resources:
         if declared.key is not None:
-            found.setdefault(declared.key, declared.node)
+            nodes.setdefault(declared.key, declared.node)
     for block in all_of_it.generate:
         for section in SECTIONS:
-            made = block.get(section)
-            for item in made.items if isinstance(made, SequenceNode) else ():
+            items = block.get(section)
+            for item in items.items if isinstance(items, SequenceNode) else ():
                 if isinstance(item, MappingNode):
-                    found.setdefault(place(item)[0], item)
-    return found
+                    nodes.setdefault(place(item)[0], item)
+    return nodes
 
 
 # --- boring files
@@ -137,11 +137,11 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
         return None
     unheard = Collector(file)
     text = decoded(data, unheard)
-    found = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
-    if found is None or (under := _plain_defaults(found.defaults, file, defaults)) is None:
+    content = None if text is None else fast_reader.read(text, PLAIN_SECTIONS)
+    if content is None or (under := _plain_defaults(content.defaults, file, defaults)) is None:
         return None
     resources = []
-    for item in found.items:
+    for item in content.items:
         kind = SECTIONS[item.section]
         resource = plain_resource(kind, item.values, Source(file, item.line), item.column, under[kind])
         if resource is None:
@@ -168,16 +168,16 @@ def _plain_defaults(
 
 
 def _in_full(
-    data: bytes, findings: Collector, defaults: DefaultValues, given: LoadContext | None, former: Reading | None
+    data: bytes, findings: Collector, defaults: DefaultValues, context: LoadContext | None, former: Reading | None
 ) -> Reading:
     file = findings.file
-    documents = documents_of(data, findings, given)
+    documents = documents_of(data, findings, context)
     declared = declarations(documents, findings)
     cut_texts(documents.cut, findings)
     under = _under(defaults, declared.defaults.values)
-    written = [found for each in declared.resources if (found := resource_of(each, under[each.kind], findings))]
-    made = _generated(declared, data, given, under, findings, former) if declared.generate else Generated()
-    resources = (*written, *made.resources)
+    by_hand = [resource for each in declared.resources if (resource := resource_of(each, under[each.kind], findings))]
+    from_rows = _generated(declared, data, context, under, findings, former) if declared.generate else Generated()
+    resources = (*by_hand, *from_rows.resources)
     report_silence(resources, findings)
     return Reading(
         file=file,
@@ -185,30 +185,32 @@ def _in_full(
         removed=tuple(declared.removed),
         default_categories=tuple(default_categories(declared.defaults)),
         found=tuple(findings.found),
-        whole=declared.whole and made.whole,
-        sources=made.sources,
-        rows=made.rows,
+        whole=declared.whole and from_rows.whole,
+        sources=from_rows.sources,
+        rows=from_rows.rows,
     )
 
 
 def _generated(
     declared: Declarations,
     data: bytes,
-    given: LoadContext | None,
+    context: LoadContext | None,
     under: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
     former: Reading | None,
 ) -> Generated:
     from syncengine.manifest.generate.blocks import generated  # templates and sources cost more than most manifests
 
-    given = given or LoadContext()
-    besides = (sorted(under.items()), sorted(given.variables.items()), sorted(given.environ.items()))
-    known = formers(former.resources, former.rows) if former else {}
-    return generated(declared.generate, given, under, findings, sha256_of(repr((__version__, data, *besides))), known)
+    context = context or LoadContext()
+    besides = (sorted(under.items()), sorted(context.variables.items()), sorted(context.environ.items()))
+    previous = formers(former.resources, former.rows) if former else {}
+    return generated(
+        declared.generate, context, under, findings, sha256_of(repr((__version__, data, *besides))), previous
+    )
 
 
 def _under(project: DefaultValues, own: Mapping[Kind, Mapping[str, Any]]) -> dict[Kind, Mapping[str, Any]]:
-    return {kind: merged(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
+    return {kind: merge(project.values.get(kind, {}), own.get(kind, {})) for kind in Kind}
 
 
 def resources_of(declared: Declarations, findings: Collector) -> list[Resource | None]:
@@ -246,8 +248,8 @@ def read_file(reading: Reading, most: int = 0) -> ReadFile:
 def _words(tags: Sequence[Resource]) -> str:
     """Each tag's own spellings of a keyword count once."""
     lines = _folded_lines("\n".join(["\n".join(tag.body.keywords) for tag in tags if tag.body.keywords]))
-    listed = lines.split("\n")
-    if len(set(listed)) == len(listed):
+    words = lines.split("\n")
+    if len(set(words)) == len(words):
         return lines
     return "\n".join(word for tag in tags for word in dict.fromkeys(map(folded, tag.body.keywords)))
 

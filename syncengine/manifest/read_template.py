@@ -23,31 +23,27 @@ Declared = TypeVar("Declared", Resource, Removed)
 Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
-def read_template(data: bytes, file: str, defaults: DefaultValues, given: LoadContext) -> Reading:
+def read_template(data: bytes, file: str, defaults: DefaultValues, context: LoadContext) -> Reading:
     """What the rendered file declares over the project's `defaults`."""
     findings = Collector(file)
-    rendered = render(data, file, given, findings)
-    if rendered is None:
+    result = render(data, file, context, findings)
+    if result is None:
         return Reading(file, found=tuple(findings.found), whole=False)
-    text = rendered.text.encode("utf-8", "surrogatepass")
-    reading = read_manifest(text, file, defaults, given, line_of=rendered.places.line)
-    if reading.sources and not rendered.may_generate:
-        findings.at(
-            "bad-template",
-            1,
-            1,
-            "the section `generate:` must be written in the file itself, not produced by an expression",
-        )
+    text = result.text.encode("utf-8", "surrogatepass")
+    reading = read_manifest(text, file, defaults, context, line_of=result.places.line)
+    if reading.sources and not result.may_generate:
+        message = "`generate:` must be written in the file itself, not produced by an expression"
+        findings.at("bad-template", 1, 1, message)
         return Reading(file, found=tuple(findings.found), whole=False)
-    return relocated(reading, rendered, data.decode("utf-8-sig").split("\n"))
+    return relocated(reading, result, data.decode("utf-8-sig").split("\n"))
 
 
-def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Reading:
+def relocated(reading: Reading, result: Rendered, lines: Sequence[str]) -> Reading:
     """A reading of the result as one of the template, whose `lines` are those of its file."""
-    move = _Move(rendered.places, reading.file, lines)
+    move = _Move(result.places, reading.file, lines)
     uses = [
         SourceUse(source.name, source.identity, len(source.rows), allowed, reading.file, line, 1)
-        for source, line, allowed in rendered.sources
+        for source, line, allowed in result.sources
     ]
     empty = ", ".join(dict.fromkeys(use.name for use in uses if use.is_empty))
     return replace(
@@ -60,15 +56,15 @@ def relocated(reading: Reading, rendered: Rendered, lines: Sequence[str]) -> Rea
     )
 
 
-def _told(found: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
+def _told(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic]:
     """Each, and those of rows that say the same at one place as one."""
     alike = Alike()
-    for diagnostic, row in found:
+    for diagnostic, row in pairs:
         if row is None:
             yield diagnostic
         else:
             alike.add(diagnostic, row)
-    yield from alike.told()
+    yield from alike.diagnostics()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,25 +20,25 @@ class Alike:
         self._first: list[Diagnostic] = []
         self._last: list[Row | None] = []
         self._more: list[int] = []
-        self._told: dict[_Place, dict[str, int]] = {}
+        self._numbers: dict[_Place, dict[str, int]] = {}
 
-    def add(self, found: Diagnostic, row: Row | None) -> None:
+    def add(self, diagnostic: Diagnostic, row: Row | None) -> None:
         """Take one more; beyond FEW at one place, it counts as one of the last message there."""
-        place = (found.severity, found.code, found.file, found.line, found.column)
-        told = self._told.setdefault(place, {})
-        number = told.get(found.message)
-        if number is None and len(told) >= FEW:
-            number = next(reversed(told.values()))
+        place = (diagnostic.severity, diagnostic.code, diagnostic.file, diagnostic.line, diagnostic.column)
+        numbers = self._numbers.setdefault(place, {})
+        number = numbers.get(diagnostic.message)
+        if number is None and len(numbers) >= FEW:
+            number = next(reversed(numbers.values()))
         if number is None or row is None:
-            told[found.message] = len(self._first)
-            self._first.append(replace(found, data=row))
+            numbers[diagnostic.message] = len(self._first)
+            self._first.append(replace(diagnostic, data=row))
             self._last.append(row)
             self._more.append(0)
         elif row != self._last[number]:
             self._last[number] = row
             self._more[number] += 1
 
-    def told(self) -> Iterator[Diagnostic]:
+    def diagnostics(self) -> Iterator[Diagnostic]:
         """Give each with its first row and the number of the others."""
-        for found, more in zip(self._first, self._more, strict=True):
-            yield replace(found, message=with_row(found.message, found.data, more))
+        for diagnostic, more in zip(self._first, self._more, strict=True):
+            yield replace(diagnostic, message=with_row(diagnostic.message, diagnostic.data, more))

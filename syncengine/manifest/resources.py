@@ -8,7 +8,7 @@ from typing import Any
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
 from syncengine.document.nodes import Sequence as SequenceNode
-from syncengine.manifest.declarations import Declared, merged
+from syncengine.manifest.declarations import Declared, merge
 from syncengine.manifest.lints import broad, is_closed_with_keywords, report_broad, report_closed
 from syncengine.manifest.schema import IDENTITIES, NEVER_FIELDS, RESOURCE_TABLES
 from syncengine.resource import Body, Key, Kind, Resource, Source
@@ -19,7 +19,7 @@ def plain_resource(
 ) -> Resource | None:
     """The resource of boring values; None where they must be looked at with their places."""
     name = own.get(IDENTITIES[kind])
-    values = merged(defaults, own) if defaults else own
+    values = merge(defaults, own) if defaults else own
     if name is None or not _BESIDES_IDENTITY[kind] <= values.keys() or ("tagCategoryId" in own and "category" in own):
         return None
     key = Key(kind, name)
@@ -32,7 +32,7 @@ def plain_resource(
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
     """The resource of any declaration; what it lacks goes to the findings. None without an identity."""
     key, node = declared.key, declared.node
-    values = merged(defaults, declared.values) if defaults else declared.values
+    values = merge(defaults, declared.values) if defaults else declared.values
     absent = _BESIDES_IDENTITY[declared.kind].difference(values)
     if absent:
         RESOURCE_TABLES[declared.kind].missing({*values, IDENTITIES[declared.kind]}, node, findings)
@@ -51,10 +51,10 @@ def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Colle
 
 
 def _former(declared: Declared) -> tuple[str, ...]:
-    listed = declared.node.get("previously")
-    if not isinstance(listed, SequenceNode):
+    former_names = declared.node.get("previously")
+    if not isinstance(former_names, SequenceNode):
         return ()
-    return tuple(dict.fromkeys(item.text for item in listed.items if isinstance(item, Scalar)))
+    return tuple(dict.fromkeys(item.text for item in former_names.items if isinstance(item, Scalar)))
 
 
 def _category_only(values: Mapping[str, Any]) -> Body:

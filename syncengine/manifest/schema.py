@@ -159,23 +159,23 @@ def _defaults_model(kind: Kind) -> type[Model]:
     """The kind's fields, none of them required, without those that only one resource can have."""
     model = MODELS[kind]
     optional = [
-        (found.name, _optional(found.type), None)
-        for found in fields(model)
-        if found.encode_name != IDENTITIES[kind] and found.name not in NEVER_DEFAULTS
+        (each.name, _optional(each.type), None)
+        for each in fields(model)
+        if each.encode_name != IDENTITIES[kind] and each.name not in NEVER_DEFAULTS
     ]
     exclusive = {"beyond_fields": at_most_one(*EXCLUSIVE)} if kind is Kind.TAG else {}
-    found: type[Model] = _model(f"{model.__name__}Defaults", optional, exclusive)
-    return found
+    each: type[Model] = _model(f"{model.__name__}Defaults", optional, exclusive)
+    return each
 
 
-def _model(name: str, found: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
+def _model(name: str, model_fields: list[tuple[str, Any, None]], namespace: dict[str, Any]) -> Any:
     """A model whose fields are computed; to type checkers it is anything."""
-    return defstruct(name, found, bases=(Model,), namespace=namespace, frozen=True)
+    return defstruct(name, model_fields, bases=(Model,), namespace=namespace, frozen=True)
 
 
 def _optional(declared: Any) -> Any:
     """The type, or nothing; what is said of it is said of both."""
-    return Annotated[(declared | None, *(said for said in declared.__metadata__ if isinstance(said, Meta)))]
+    return Annotated[(declared | None, *(meta for meta in declared.__metadata__ if isinstance(meta, Meta)))]
 
 
 DEFAULTS: dict[Kind, type[Model]] = {kind: _defaults_model(kind) for kind in MODELS}

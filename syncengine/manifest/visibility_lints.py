@@ -17,10 +17,14 @@ PRIVATE = "PRIVATE"
 def public_by_silence(resources: Iterable[Resource]) -> list[Resource]:
     """Tags of a file that say nothing of their visibility, where at least half of the others are private."""
     tags = [resource for resource in resources if resource.sound and resource.key.kind is Kind.TAG]
-    said = [tag.body.fields.get("visibility") for tag in tags]
-    if PRIVATE not in said or None not in said or 2 * said.count(PRIVATE) < len(said) - 1:
+    visibilities = [tag.body.fields.get("visibility") for tag in tags]
+    if (
+        PRIVATE not in visibilities
+        or None not in visibilities
+        or 2 * visibilities.count(PRIVATE) < len(visibilities) - 1
+    ):
         return []
-    return [tag for tag, visibility in zip(tags, said, strict=True) if visibility is None]
+    return [tag for tag, visibility in zip(tags, visibilities, strict=True) if visibility is None]
 
 
 def report_silence(resources: Iterable[Resource], findings: Collector) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from syncengine.manifest.cache import ManifestCache, Settled, opened, sealed
+from syncengine.manifest.cache import ManifestCache, Settled, seal, unseal
 from syncengine.manifest.declarations import DefaultValues
 from syncengine.manifest.files import ManifestFile
 from syncengine.manifest.load import read_all
@@ -158,12 +158,12 @@ def test_what_was_damaged_is_written_anew(tmp_path: Path, file: ManifestFile) ->
 
 
 def test_any_single_bit_that_differs_is_noticed() -> None:
-    whole = sealed(b"what was read")
+    whole = seal(b"what was read")
     for bit in range(len(whole) * 8):
         other = bytearray(whole)
         other[bit // 8] ^= 1 << bit % 8
-        assert opened(bytes(other)) is None
-    assert opened(whole) == b"what was read"
+        assert unseal(bytes(other)) is None
+    assert unseal(whole) == b"what was read"
 
 
 def test_a_cache_that_another_run_writes_is_read_past(tmp_path: Path, file: ManifestFile) -> None:

@@ -24,7 +24,7 @@ from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import Record
 
 
-class Made(NamedTuple):
+class ResourceTemplate(NamedTuple):
     """One resource of a block: its fields, and where it stands."""
 
     kind: Kind
@@ -39,7 +39,7 @@ class Made(NamedTuple):
         except Uncertain:
             return None
 
-    def written(self, results: Results) -> MappingNode:
+    def as_node(self, results: Results) -> MappingNode:
         """The same as if it had been written by hand."""
         return self.fields.node(results, self.node)
 
@@ -49,25 +49,27 @@ class Block:
 
     def __init__(
         self,
-        asked: Generate,
+        settings: Generate,
         node: MappingNode,
         findings: Collector,
         clock: Callable[[], float],
     ) -> None:
         self.node = node
-        self.row_name = asked.as_ or "row"
+        self.row_name = settings.as_ or "row"
         self.whole = True
         self._environment = SandboxedEnvironment(clock=clock)
         self._compiled = Compiled(self._environment, (self.row_name, "var", "env"), findings)
         when = node.get("when")
         self._when = self._compiled.condition(when) if isinstance(when, Scalar) else None
-        self.made = [made for section, kind in SECTIONS.items() for made in self._section(section, kind, findings)]
-        if not self.made and not findings.found:
+        self.templates = [
+            resource for section, kind in SECTIONS.items() for resource in self._section(section, kind, findings)
+        ]
+        if not self.templates and not findings.found:
             findings.error(
                 "missing-field", node, "an item of `generate` needs `tags`, `tagCategories` or `activityTypes`"
             )
 
-    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[Made]:
+    def _section(self, section: str, kind: Kind, findings: Collector) -> Iterator[ResourceTemplate]:
         items = self.node.get(section)
         if items is None:
             return
@@ -85,7 +87,7 @@ class Block:
             for n, key in enumerate(item.keys):
                 if n not in constant and key.text not in table.readers:
                     table.read(MappingNode([key], [item.values[n]], item.mark), findings)
-            yield Made(kind, item, fields_of(kind, item, self._compiled), place(item))
+            yield ResourceTemplate(kind, item, fields_of(kind, item, self._compiled), place(item))
 
     def begin(self, variables: Mapping[str, Any], rows: int, deadline: float, findings: Collector) -> None:
         """Compile, once everything has been looked at."""
@@ -94,53 +96,53 @@ class Block:
         self._file = findings.file
         self._function = self._compiled.function()
 
-    def results(self, row: Record, found: list[Diagnostic]) -> Results | None:
-        """What a row comes to, for what is `made` of it; None if that is nothing, or it is wrong.
+    def results(self, row: Record, diagnostics: list[Diagnostic]) -> Results | None:
+        """What a row comes to, for what is `templates` of it; None if that is nothing, or it is wrong.
 
         OutOfBounds where no other row needs to be tried.
         """
-        given = {**self._variables, self.row_name: row}
+        variables = {**self._variables, self.row_name: row}
         try:
-            return self._function(given) if self._when is None or self._holds(given) else None
+            return self._function(variables) if self._when is None or self._holds(variables) else None
         except OutOfBounds:
             raise
         except SURPRISES as error:
-            self._explain(given, error, found)
+            self._explain(variables, error, diagnostics)
             return None
 
-    def explain(self, row: Record, error: BaseException, found: list[Diagnostic]) -> None:
+    def explain(self, row: Record, error: BaseException, diagnostics: list[Diagnostic]) -> None:
         """What is wrong with a row; OutOfBounds as of `results`."""
-        self._explain({**self._variables, self.row_name: row}, error, found)
+        self._explain({**self._variables, self.row_name: row}, error, diagnostics)
 
-    def _holds(self, given: Mapping[str, Any]) -> bool:
+    def _holds(self, variables: Mapping[str, Any]) -> bool:
         assert self._when is not None
-        value = self._when.value(given)
+        value = self._when.value(variables)
         if isinstance(value, str):
             raise WhenText
         return bool(value)
 
-    def _explain(self, given: Mapping[str, Any], error: BaseException, found: list[Diagnostic]) -> None:
+    def _explain(self, variables: Mapping[str, Any], error: BaseException, diagnostics: list[Diagnostic]) -> None:
         """Which of the templates it was: each is asked alone."""
         self.whole = False
         leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
-        findings = Collector(self._file, found)
+        findings = Collector(self._file, diagnostics)
         if isinstance(error, WhenText):
             _tell(findings, self._when, "when-text", "`when` must be an expression that is true or false, not text")
             return
         if isinstance(error, Twice):
             findings.at("duplicate-key", error.at.line + 1, error.at.column + 1, str(error))
             return
-        told = len(found)
+        count = len(diagnostics)
         for leaf in leaves:
             try:
-                leaf.value(given)
+                leaf.value(variables)
             except OutOfBounds:
                 raise
             except SURPRISES as reason:
                 _tell(findings, leaf, "bad-template", f"the template failed: {trouble(reason)}")
                 if leaf is self._when:
                     return
-        if len(found) == told:
+        if len(diagnostics) == count:
             _tell(findings, leaves[0] if leaves else None, "bad-template", f"the template failed: {trouble(error)}")
 
 

@@ -22,7 +22,7 @@ from syncengine.document.nodes import Node, is_whole, place
 from syncengine.errors import Diagnostic
 from syncengine.manifest.context import LoadContext
 from syncengine.manifest.declarations import declared_by
-from syncengine.manifest.generate.block import Block, Made
+from syncengine.manifest.generate.block import Block, ResourceTemplate
 from syncengine.manifest.generate.fields import Results
 from syncengine.manifest.generate.queries import filled
 from syncengine.manifest.generate.row_reuse import UNKNOWN, BlockRows, Generated, PreviousRows, row_digest
@@ -41,7 +41,7 @@ GENERATE_TABLE = Table.of(Generate, "an item of `generate`", {"foreach": "forEac
 
 def generated(
     items: list[MappingNode],
-    given: LoadContext,
+    context: LoadContext,
     defaults: Mapping[Kind, Mapping[str, Any]],
     findings: Collector,
     digest: str,
@@ -57,13 +57,13 @@ def generated(
     whole = True
     for n, node in enumerate(items):
         own = f"{digest}:{n}"
-        making = _Making(given, defaults, findings, own, former.get(own, PreviousRows()))
-        found = making.of_block(node, (given.root / findings.file).parent)
-        if found is not None:
-            resources += found.resources
-            sources += found.sources
-            rows += found.rows
-        whole = whole and (not _may_make_categories(node) or (found is not None and found.whole))
+        making = _Making(context, defaults, findings, own, former.get(own, PreviousRows()))
+        part = making.of_block(node, (context.root / findings.file).parent)
+        if part is not None:
+            resources += part.resources
+            sources += part.sources
+            rows += part.rows
+        whole = whole and (not _may_make_categories(node) or (part is not None and part.whole))
     return Generated(tuple(resources), tuple(sources), whole, tuple(rows))
 
 
@@ -77,7 +77,7 @@ def _may_make_categories(node: MappingNode) -> bool:
 class _Making:
     """What makes the resources of one block; `former` knows what rows came to before."""
 
-    given: LoadContext
+    context: LoadContext
     defaults: Mapping[Kind, Mapping[str, Any]]
     findings: Collector
     digest: str
@@ -90,73 +90,73 @@ class _Making:
         missing = GENERATE_TABLE.missing(values, node, findings)
         if missing or INVALID in values.values() or not is_whole(node):
             return None
-        asked: Generate = constructed(Generate, values)
-        block = Block(asked, node, findings, self.given.allowance.clock)
+        settings: Generate = constructed(Generate, values)
+        block = Block(settings, node, findings, self.context.allowance.clock)
         if len(findings.found) > before:
             return None
         try:
-            source = read_source(self.given, folder, filled(self.given, asked.for_each))
-            rows = distinct(source.rows, asked.for_each.distinct) if asked.for_each.distinct else source.rows
+            source = read_source(self.context, folder, filled(self.context, settings.for_each))
+            rows = distinct(source.rows, settings.for_each.distinct) if settings.for_each.distinct else source.rows
         except SourceTrouble as trouble:
             findings.error("bad-source", _source_node(node), str(trouble))
             return None
         try:
-            with self.given.allowance.spend(len(rows)) as deadline:
-                resources, made = self._of_rows(block, rows, deadline)
+            with self.context.allowance.spend(len(rows)) as deadline:
+                resources, block_rows = self._of_rows(block, rows, deadline)
         except OutOfBounds as error:
             findings.error("bad-template", node, f"the template was not run: {error}")
             return None
         at = place(_source_node(node))
-        may_be_empty = bool(asked.for_each.allow_empty)
+        may_be_empty = bool(settings.for_each.allow_empty)
         use = SourceUse(source.name, source.identity, len(source.rows), may_be_empty, findings.file, *at)
-        return Generated(tuple(resources), (use,), block.whole, (made,))
+        return Generated(tuple(resources), (use,), block.whole, (block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
         """What is made of every row; a mistake that many rows have is one finding."""
-        block.begin(variables_of(self.given), len(rows), deadline, self.findings)
+        block.begin(variables_of(self.context), len(rows), deadline, self.findings)
         resources: list[Resource] = []
         digests, counts = bytearray(), list[int]()
         alike = Alike()
         for row in rows:
-            found: list[Diagnostic] = []
+            diagnostics: list[Diagnostic] = []
             digest = row_digest(row)
-            made = self.former.resources(digest, row.row)
-            if made is None:
+            of_row = self.former.resources(digest, row.row)
+            if of_row is None:
                 try:
-                    made = self._of_row(block, row, found)
+                    of_row = self._of_row(block, row, diagnostics)
                 except OutOfBounds as error:
                     self.findings.at("bad-template", *place(block.node), f"the template failed: {error}", data=row.row)
                     block.whole = False
                     resources, digests, counts = [], bytearray(), []  # what there is of it is large, and not believed
                     break
-            resources += made
-            counts.append(len(made))
-            digests += UNKNOWN if found else digest
-            for diagnostic in found:
+            resources += of_row
+            counts.append(len(of_row))
+            digests += UNKNOWN if diagnostics else digest
+            for diagnostic in diagnostics:
                 alike.add(diagnostic, row.row)
-        self.findings.found.extend(alike.told())
+        self.findings.found.extend(alike.diagnostics())
         return resources, BlockRows(self.digest, bytes(digests), tuple(counts))
 
-    def _of_row(self, block: Block, row: Record, found: list[Diagnostic]) -> list[Resource]:
-        results = block.results(row, found)
+    def _of_row(self, block: Block, row: Record, diagnostics: list[Diagnostic]) -> list[Resource]:
+        results = block.results(row, diagnostics)
         if results is None:
             return []
-        made = (self._resource(each, results, row, block, found) for each in block.made)
-        return [resource for resource in made if resource is not None]
+        resources = (self._resource(each, results, row, block, diagnostics) for each in block.templates)
+        return [resource for resource in resources if resource is not None]
 
     def _resource(
-        self, made: Made, results: Results, row: Record, block: Block, found: list[Diagnostic]
+        self, template: ResourceTemplate, results: Results, row: Record, block: Block, diagnostics: list[Diagnostic]
     ) -> Resource | None:
-        line, column = made.at
-        defaults, source = self.defaults[made.kind], Source(self.findings.file, line, row.row)
-        values = made.values(results)
-        if values is not None and (plain := plain_resource(made.kind, values, source, column, defaults)):
+        line, column = template.at
+        defaults, source = self.defaults[template.kind], Source(self.findings.file, line, row.row)
+        values = template.values(results)
+        if values is not None and (plain := plain_resource(template.kind, values, source, column, defaults)):
             return plain
-        findings = Collector(self.findings.file, found)
+        findings = Collector(self.findings.file, diagnostics)
         try:
-            declared = declared_by(made.kind, made.written(results), findings)
+            declared = declared_by(template.kind, template.as_node(results), findings)
         except SURPRISES as error:
-            block.explain(row, error, found)
+            block.explain(row, error, diagnostics)
             return None
         resource = resource_of(declared, defaults, findings)
         if resource is None:
@@ -168,6 +168,6 @@ class _Making:
 def _source_node(node: MappingNode) -> Node:
     for_each = node.get("forEach")
     if isinstance(for_each, MappingNode):
-        found = next((v for k, v in zip(for_each.keys, for_each.values, strict=True) if k.text in KINDS), None)
-        return found or for_each
+        value = next((v for k, v in zip(for_each.keys, for_each.values, strict=True) if k.text in KINDS), None)
+        return value or for_each
     return node

@@ -33,10 +33,10 @@ def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
     """What is asked; SourceTrouble for arguments that nothing can be made of."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
-    known = SOURCE_OPTIONS if path is None else OPTIONS
+    names = SOURCE_OPTIONS if path is None else OPTIONS
     for name in options:
-        if name not in known:
-            raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, known)}")
+        if name not in names:
+            raise SourceTrouble(f"`data` has no option `{name}`{suggestion(name, names)}")
     common: dict[str, Any] = {
         "distinct": _names(options.get("distinct")),
         "allow_empty": bool(options.get("allowEmpty")),
@@ -89,7 +89,7 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(str(name) for name in value)
 
 
-def read_data(given: LoadContext, folder: Path, asked: ForEach) -> tuple[Records, list[Record]]:
+def read_data(context: LoadContext, folder: Path, for_each: ForEach) -> tuple[Records, list[Record]]:
     """All rows of the source, and those that are wanted of it."""
-    found = read_source(given, folder, asked)
-    return found, distinct(found.rows, asked.distinct) if asked.distinct else found.rows
+    records = read_source(context, folder, for_each)
+    return records, distinct(records.rows, for_each.distinct) if for_each.distinct else records.rows

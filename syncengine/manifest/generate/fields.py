@@ -10,7 +10,7 @@ from jinja2 import Undefined
 from syncengine.document.diagnostics import Collector
 from syncengine.document.fast_reader import PlainShape
 from syncengine.document.nodes import Mapping, Mark, Node, Scalar, Sequence, quoted
-from syncengine.manifest.generate.scalars import Compiled, settled
+from syncengine.manifest.generate.scalars import Compiled, without_undefined
 from syncengine.manifest.schema import NOT_TEXT, PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
 from syncengine.resource import Kind
 from syncengine.templating.filters import plain_text, with_line_feeds
@@ -91,10 +91,10 @@ class Fields(NamedTuple):
         """The resource as it would have been parsed, had it been written by hand."""
         keys, values = [], []
         for key, part in self.parts:
-            made = _node(part, results, "" if key.text in LEFT_OUT else '"')
-            if made is not None:
+            value = _node(part, results, "" if key.text in LEFT_OUT else '"')
+            if value is not None:
                 keys.append(key)
-                values.append(made)
+                values.append(value)
         return Mapping(keys, values, at.mark)
 
 
@@ -173,9 +173,9 @@ def _take_text(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
         text = _visible(value)
         if convert is None:
             return text
-        if (found := convert(text, False)) is None:
+        if (converted := convert(text, False)) is None:
             raise Uncertain
-        return found
+        return converted
 
     return take
 
@@ -190,19 +190,19 @@ def _take_list(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     whole = isinstance(part, Dynamic)
 
     def take(results: Results) -> Any:
-        found: list[str] = []
+        strings: list[str] = []
         for item in plan:
             value = item.text if isinstance(item, Scalar) else results[item]
             if type(value) is list:
-                found += [_visible(inner) for inner in value if inner is not None and inner != ""]
+                strings += [_visible(inner) for inner in value if inner is not None and inner != ""]
             elif whole:
                 raise Uncertain
             elif value is not None and value != "":
-                found.append(_visible(value))
-        texts = [text for text in found if text.strip()]
-        if (made := convert(texts)) is None:
+                strings.append(_visible(value))
+        texts = [text for text in strings if text.strip()]
+        if (converted := convert(texts)) is None:
             raise Uncertain
-        return made
+        return converted
 
     return take
 
@@ -217,17 +217,17 @@ def _take_map(part: Part, convert: Any, may_be_left_out: bool) -> Take | None:
     plan = [tuple(s.place if isinstance(s, Dynamic) else s.text for s in pair) for pair in part.pairs]
 
     def take(results: Results) -> Any:
-        found: dict[str, str] = {}
+        strings: dict[str, str] = {}
         for key, value in plan:
             name = key if type(key) is str else _visible(results[key])
             text = value if type(value) is str else results[value]
             if text is not None:
-                found[name] = _visible(text)
-        if len(found) < len(plan) and any(type(key) is int for key, _ in plan):
+                strings[name] = _visible(text)
+        if len(strings) < len(plan) and any(type(key) is int for key, _ in plan):
             raise Uncertain
-        if (made := convert(found)) is None:
+        if (converted := convert(strings)) is None:
             raise Uncertain
-        return made
+        return converted
 
     return take
 
@@ -242,7 +242,7 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
     """A part as a node; None for what comes to nothing."""
     match part:
         case Dynamic():
-            return _node_of(settled(results[part.place]), part.mark, style)
+            return _node_of(without_undefined(results[part.place]), part.mark, style)
         case _List():
             return Sequence(_items(part, results), part.mark)
         case _Map():
@@ -253,14 +253,14 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
 
 def _items(part: _List, results: Results) -> list[Node]:
     """Lists in a list are its items; what is empty is left out."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for item in part.items:
-        made = _node(item, results, '"')
-        if isinstance(made, Sequence) and isinstance(item, Dynamic):
-            found += made.items
-        elif made is not None and not (isinstance(item, Dynamic) and not (made.text or "").strip()):
-            found.append(made)
-    return found
+        node = _node(item, results, '"')
+        if isinstance(node, Sequence) and isinstance(item, Dynamic):
+            nodes += node.items
+        elif node is not None and not (isinstance(item, Dynamic) and not (node.text or "").strip()):
+            nodes.append(node)
+    return nodes
 
 
 def _mapping(part: _Map, results: Results) -> Node:
@@ -268,11 +268,11 @@ def _mapping(part: _Map, results: Results) -> Node:
     values: dict[str, Node] = {}
     for key, value in part.pairs:
         name = _node(key, results, '"')
-        made = _node(value, results, '"')
-        if isinstance(name, Scalar) and made is not None:
+        inner = _node(value, results, '"')
+        if isinstance(name, Scalar) and inner is not None:
             if name.text in keys:
                 raise Twice(name.text, key.mark)
-            keys[name.text], values[name.text] = name, made
+            keys[name.text], values[name.text] = name, inner
     return Mapping(list(keys.values()), list(values.values()), part.mark)
 
 
@@ -286,11 +286,11 @@ def _node_of(value: Any, mark: Mark, style: str) -> Node | None:
         items = [_node_of(item, mark, '"') for item in value]
         return Sequence([item for item in items if item is not None and (item.text is None or item.text.strip())], mark)
     if isinstance(value, dict):
-        made: dict[str, Node | None] = {}
+        entries: dict[str, Node | None] = {}
         for key, inner in value.items():
-            if (name := plain_text(key)) in made:
+            if (name := plain_text(key)) in entries:
                 raise Twice(name, mark)
-            made[name] = _node_of(inner, mark, '"')
-        pairs = [(Scalar(key, mark, '"'), inner) for key, inner in made.items() if inner is not None]
+            entries[name] = _node_of(inner, mark, '"')
+        pairs = [(Scalar(key, mark, '"'), inner) for key, inner in entries.items() if inner is not None]
         return Mapping([key for key, _ in pairs], [inner for _, inner in pairs], mark)
     return Scalar(with_line_feeds(plain_text(value)), mark, style)

@@ -27,54 +27,54 @@ from syncengine.templating.troubles import SURPRISES, trouble
 from syncengine.templating.values import is_template
 
 
-def filled(given: LoadContext, asked: ForEach) -> ForEach:
+def filled(context: LoadContext, for_each: ForEach) -> ForEach:
     """The source as it is meant; SourceTrouble for a template that fails, and for a query that is one."""
     for field in ("json_" if kind == "json" else kind for kind in FILE_KINDS):
-        if (path := getattr(asked, field)) is not None:
-            return replace(asked, **{field: _text(given, path)})
-    if asked.sql is not None:
-        return replace(asked, sql=_sql(given, asked.sql))
-    return asked if asked.http is None else replace(asked, http=_http(given, asked.http))
+        if (path := getattr(for_each, field)) is not None:
+            return replace(for_each, **{field: _text(context, path)})
+    if for_each.sql is not None:
+        return replace(for_each, sql=_sql(context, for_each.sql))
+    return for_each if for_each.http is None else replace(for_each, http=_http(context, for_each.http))
 
 
-def _sql(given: LoadContext, asked: SqlFrom) -> SqlFrom:
-    if "{{" in asked.query.text:
+def _sql(context: LoadContext, section: SqlFrom) -> SqlFrom:
+    if "{{" in section.query.text:
         raise SourceTrouble(
             "a query is not a template: write `:name` where the value goes, and the value under `params`"
         )
-    file = None if asked.file is None else _text(given, asked.file)
-    return replace(asked, file=file, params=_values(given, asked.params))
+    file = None if section.file is None else _text(context, section.file)
+    return replace(section, file=file, params=_values(context, section.params))
 
 
-def _http(given: LoadContext, asked: HttpFrom) -> HttpFrom:
-    path = None if asked.path is None else _text(given, asked.path)
-    return replace(asked, path=path, query=_values(given, asked.query))
+def _http(context: LoadContext, section: HttpFrom) -> HttpFrom:
+    path = None if section.path is None else _text(context, section.path)
+    return replace(section, path=path, query=_values(context, section.query))
 
 
-def _values(given: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Numbers and flags that a template comes to stay what they are."""
     if values is None:
         return None
-    return {n: _value(given, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}
+    return {n: _value(context, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}
 
 
-def _text(given: LoadContext, written: Written) -> Written:
-    if not is_template(written.text):
-        return written
-    return Written(plain_text(_value(given, written)), written.line, written.column)
+def _text(context: LoadContext, setting: Written) -> Written:
+    if not is_template(setting.text):
+        return setting
+    return Written(plain_text(_value(context, setting)), setting.line, setting.column)
 
 
-def _value(given: LoadContext, written: Written) -> Any:
+def _value(context: LoadContext, setting: Written) -> Any:
     findings = Collector("")
-    environment = SandboxedEnvironment(clock=given.allowance.clock)
+    environment = SandboxedEnvironment(clock=context.allowance.clock)
     compiled = Compiled(environment, ("var", "env"), findings)
-    compiled.leaf(Scalar(written.text, Position(written.line - 1, written.column - 1), '"'))
+    compiled.leaf(Scalar(setting.text, Position(setting.line - 1, setting.column - 1), '"'))
     if findings.found:
-        raise SourceTrouble(f"{shown(written.text)}: {findings.found[0].message}")
+        raise SourceTrouble(f"{shown(setting.text)}: {findings.found[0].message}")
     try:
-        with given.allowance.spend() as deadline:
+        with context.allowance.spend() as deadline:
             environment.begin(deadline)
-            value = compiled.leaves[0].value(variables_of(given))
+            value = compiled.leaves[0].value(variables_of(context))
         return value if isinstance(value, str | int | float | Decimal | None) else plain_text(value)
     except SURPRISES as error:
-        raise SourceTrouble(f"{shown(written.text)}: the template failed: {trouble(error)}") from None
+        raise SourceTrouble(f"{shown(setting.text)}: the template failed: {trouble(error)}") from None

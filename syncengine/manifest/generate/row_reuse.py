@@ -71,9 +71,9 @@ def _moved(resource: Resource, row: Row) -> Resource:
 
 def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, PreviousRows]:
     """By the digest of their block; what blocks come to are the last resources of a file."""
-    found: dict[str, PreviousRows] = {}
+    previous: dict[str, PreviousRows] = {}
     first = len(resources) - sum(sum(rows.counts) for rows in blocks)
     for rows in blocks:
-        found[rows.block] = PreviousRows(resources, rows, first)
+        previous[rows.block] = PreviousRows(resources, rows, first)
         first += sum(rows.counts)
-    return found
+    return previous

@@ -38,40 +38,40 @@ class Leaf:
     statements: bool = False
     alone: Callable[[Mapping[str, Any]], Any] | None = None
 
-    def value(self, given: Mapping[str, Any]) -> Any:
+    def value(self, variables: Mapping[str, Any]) -> Any:
         """What it comes to: of an expression its own type, else text. An undefined value fails."""
         if self.alone is None:
             self.alone = self._compiled()
         budget = self.environment.another()
-        value = self.alone(given)
+        value = self.alone(variables)
         if type(value) is bool or type(value) is str:
             return value
-        value = settled(value)
+        value = without_undefined(value)
         budget.weigh(value)
         return checked(value)
 
     def expression(self) -> nodes.Expr:
         """A new tree of it, as one expression."""
         tree = self.environment.parse(self.text)
-        said = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
-        marked = [part for part in said if not isinstance(part, nodes.TemplateData)]
-        if len(said) == len(marked) == 1:
+        pieces = [part for output in tree.body for part in output.nodes]  # type: ignore[attr-defined] # all are Output
+        marked = [part for part in pieces if not isinstance(part, nodes.TemplateData)]
+        if len(pieces) == len(marked) == 1:
             return cast("nodes.Expr", marked[0])
         parts: list[nodes.Expr] = [
-            nodes.Const(part.data) if isinstance(part, nodes.TemplateData) else part for part in said
+            nodes.Const(part.data) if isinstance(part, nodes.TemplateData) else part for part in pieces
         ]
         return filtered(nodes.List(parts, lineno=1), "_joined")
 
     def _compiled(self) -> Callable[[Mapping[str, Any]], Any]:
         if not self.statements:
             function = tuple_of(self.environment, [self.expression()])
-            return lambda given: function(given)[0]
+            return lambda variables: function(variables)[0]
         template = self.environment.from_string(self.environment.parse(self.text))
         too_large = f"a value would be larger than {MAX_TEXT:,} characters"
-        return lambda given: joined(template.generate(given), MAX_TEXT, too_large)
+        return lambda variables: joined(template.generate(variables), MAX_TEXT, too_large)
 
 
-def settled(value: Any) -> Any:
+def without_undefined(value: Any) -> Any:
     """`x if y` without an else is none; any other undefined value fails."""
     if isinstance(value, StrictUndefined):
         str(value)
@@ -88,12 +88,12 @@ def tuple_of(
     render, context = template.root_render_func, template.new_context()
     names = context.parent  # a context of its own for each row would cost as much as the row
 
-    def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
-        names.update(given)
+    def function(variables: Mapping[str, Any]) -> tuple[Any, ...]:
+        names.update(variables)
         for _ in render(context):
             pass
-        found: tuple[Any, ...] = context.vars[RESULT]
-        return found
+        values: tuple[Any, ...] = context.vars[RESULT]
+        return values
 
     return function
 
@@ -109,9 +109,9 @@ class Compiled:
 
     def leaf(self, node: Scalar) -> int:
         """Register a template; one that is wrong is told and stands for nothing."""
-        made = self._leaf(node.text, node)
-        if made is not None:
-            self.leaves.append(made)
+        leaf = self._leaf(node.text, node)
+        if leaf is not None:
+            self.leaves.append(leaf)
         return len(self.leaves) - 1
 
     def condition(self, node: Scalar) -> Leaf | None:
@@ -119,17 +119,17 @@ class Compiled:
         bare = node.text.strip()
         if not bare.startswith("{{") and not self._is_expression(bare, node):
             return None
-        made = self._leaf(bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}", node)
-        if made is None:
+        leaf = self._leaf(bare if bare.startswith("{{") else f"{{{{ ({bare}\n) }}}}", node)
+        if leaf is None:
             return None
-        one = not made.statements and not (
-            isinstance(expression := made.expression(), nodes.Filter) and expression.name == "_joined"
+        one = not leaf.statements and not (
+            isinstance(expression := leaf.expression(), nodes.Filter) and expression.name == "_joined"
         )
-        alone = made.expression() if one else None
+        alone = leaf.expression() if one else None
         if alone is None or (isinstance(alone, nodes.Const) and isinstance(alone.value, str)):
             message = "`when` must be one expression that is true or false, like `row.status == 'open'`, not text"
             self._findings.error("when-text", node, message)
-        return made
+        return leaf
 
     def _is_expression(self, bare: str, node: Scalar) -> bool:
         """Looked at alone, so that what is wrong is said of it and not of what is put around it."""
@@ -179,9 +179,9 @@ class Compiled:
         order = {n: position for position, n in enumerate([*plain, *others])}
         alone = [self.leaves[n] for n in others]
 
-        def function(given: Mapping[str, Any]) -> tuple[Any, ...]:
-            found = (*together(given), *(leaf.value(given) for leaf in alone))
-            return tuple(found[order[n]] for n in range(len(found)))
+        def function(variables: Mapping[str, Any]) -> tuple[Any, ...]:
+            values = (*together(variables), *(leaf.value(variables) for leaf in alone))
+            return tuple(values[order[n]] for n in range(len(values)))
 
         return self._budgeted(function)
 
@@ -190,15 +190,15 @@ class Compiled:
     ) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
         environment = self._environment
 
-        def run(given: Mapping[str, Any]) -> tuple[Any, ...]:
+        def run(variables: Mapping[str, Any]) -> tuple[Any, ...]:
             environment.another()
-            found = function(given)
-            environment.written += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in found)
+            values = function(variables)
+            environment.written += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in values)
             if environment.written > environment.bound:
                 raise OutOfBounds(
                     f"all rows of the block together are larger than {environment.bound // 1024 // 1024} MB"
                 )
-            return found
+            return values
 
         return run
 

@@ -65,20 +65,20 @@ def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Seque
     The first of the files is the one that the text begins with.
     """
     pieces = mark.split(text)
-    said = "".join(pieces[::4])
-    return said, Places(said, list(_marks(pieces, files, rows)))
+    plain = "".join(pieces[::4])
+    return plain, Places(plain, list(_marks(pieces, files, rows)))
 
 
 def _marks(pieces: Sequence[str], files: Sequence[str], rows: Sequence[Row]) -> Iterator[SourceMark]:
     """One where text by another line or row begins."""
     last, offset = SourceMark(0, Origin(files[0], 1)), len(pieces[0])
     for n in range(1, len(pieces), 4):
-        row, file, line, said = pieces[n : n + 4]
-        if said:
+        row, file, line, piece = pieces[n : n + 4]
+        if piece:
             origin = Origin(files[int(file)], int(line), rows[int(row)] if row != "-1" else None)
             if origin != last.origin:
                 if offset:
                     yield last
                 last = SourceMark(offset, origin)
-            offset += len(said)
+            offset += len(piece)
     yield last

@@ -45,22 +45,22 @@ class Captures:
         self._any = re.compile(re.escape(token) + r"[^\x03]*\x03")
         self._token = token
         self._spent = spent
-        self._known: dict[int, tuple[str, str]] = {}
-        self._held = 0
-        self._left = MAX_MARKED
+        self._entries: dict[int, tuple[str, str]] = {}
+        self._size = 0
+        self._remaining = MAX_MARKED
 
-    def joined(self, pieces: Iterable[str]) -> str:
+    def capture(self, pieces: Iterable[str]) -> str:
         """What is captured."""
         marked = "".join(pieces)
         return self._kept(self._bare(marked), marked) if self._token in marked else marked
 
     def knows(self, value: Any) -> bool:
         """Whether it is captured text, as it was captured."""
-        return id(value) in self._known
+        return id(value) in self._entries
 
     def marked(self, text: str, row: int) -> str:
         """A known text with marks, those without a row of this one; without them once all of that is very much."""
-        _, marked = self._known[id(text)]
+        _, marked = self._entries[id(text)]
         if not self._has_room(marked):
             return text
         return marked if row < 0 else marked.replace(f"{self._token}:-1:", f"{self._token}:{row}:")
@@ -69,12 +69,12 @@ class Captures:
         """`filter`, whose result has the marks of what it is given; `bare` is what it does to a text with them."""
 
         @wraps(filter)
-        def follow(value: Any, *given: Any, **named: Any) -> Any:
-            text, known = filter(value, *given, **named), self._known.get(id(value))
-            if known is None or not self._has_room(known[1]):
+        def follow(value: Any, *arguments: Any, **options: Any) -> Any:
+            text, entry = filter(value, *arguments, **options), self._entries.get(id(value))
+            if entry is None or not self._has_room(entry[1]):
                 return text
             try:
-                marked = bare(known[1], *given, **named)
+                marked = bare(entry[1], *arguments, **options)
             except TooMuch:
                 return text
             return self._kept(text, marked) if self._bare(marked) == text else text
@@ -87,16 +87,16 @@ class Captures:
 
     def _has_room(self, marked: str) -> bool:
         """Marks that are copied again and again end before the budget of the text does, which does not count them."""
-        self._left -= len(marked)
-        return self._left >= 0
+        self._remaining -= len(marked)
+        return self._remaining >= 0
 
     def _kept(self, text: str, marked: str) -> str:
         """The text, which is remembered, the oldest ones not for ever; one character may be the same text anywhere."""
-        if len(text) > 1 and id(text) not in self._known:
-            self._known[id(text)] = (text, marked)
-            self._held += len(marked)
-            while self._held > MAX_MARKED:
-                self._held -= len(self._known.pop(next(iter(self._known)))[1])
+        if len(text) > 1 and id(text) not in self._entries:
+            self._entries[id(text)] = (text, marked)
+            self._size += len(marked)
+            while self._size > MAX_MARKED:
+                self._size -= len(self._entries.pop(next(iter(self._entries)))[1])
         return text
 
 
@@ -111,16 +111,16 @@ class Marking:
         self._included: list[Record | None] = []
         self._firsts: dict[Any, Record] = {}
 
-    def filters(self, known: dict[str, Filter]) -> dict[str, Filter]:
-        """Of marks, and those of the `known` ones that keep them."""
+    def filters(self, filters: dict[str, Filter]) -> dict[str, Filter]:
+        """Of marks, and those of the `filters` ones that keep them."""
         return {
             MARK: self._mark,
             SAID: self._said,
             CAPTURED: self._captured,
             INCLUDE: self._include,
             INCLUDED: self._leave,
-            "map": self._remembering(known["map"]),
-            **{name: self.captures.following(known[name], OF_A_TEXT[name]) for name in LINES_STAY},
+            "map": self._remembering(filters["map"]),
+            **{name: self.captures.following(filters[name], OF_A_TEXT[name]) for name in LINES_STAY},
         }
 
     @pass_context
@@ -161,8 +161,8 @@ class Marking:
         return len(self.rows) - 1
 
     def _at_hand(self, values: tuple[Any, ...]) -> Record | None:
-        found = next((record for value in values if (record := self._record_of(value)) is not None), None)
-        return self._included[-1] if found is None and self._included else found
+        record_at_hand = next((record for value in values if (record := self._record_of(value)) is not None), None)
+        return self._included[-1] if record_at_hand is None and self._included else record_at_hand
 
     def _record_of(self, value: Any) -> Record | None:
         if type(value) is Record:
@@ -177,15 +177,15 @@ class Marking:
         """`map`, which remembers the first record that each value came from."""
 
         @wraps(mapped)
-        def remembering(context: Any, value: Any, *given: Any, **named: Any) -> Iterator[Any]:
-            taken: list[Any] = [None]
+        def remembering(context: Any, value: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
+            current: list[Any] = [None]
 
             def items() -> Iterator[Any]:
-                for taken[0] in value or ():
-                    yield taken[0]
+                for current[0] in value or ():
+                    yield current[0]
 
-            for result in mapped(context, items(), *given, **named):
-                record = self._record_of(taken[0])
+            for result in mapped(context, items(), *arguments, **options):
+                record = self._record_of(current[0])
                 if record is not None and isinstance(result, str | int | Decimal):
                     self._firsts.setdefault(result, record)
                 yield result

@@ -51,12 +51,12 @@ class Rendered(NamedTuple):
 class Loader(BaseLoader):
     """Templates in the project's folder whose names end in `.j2`, and nothing else."""
 
-    def __init__(self, given: LoadContext) -> None:
-        self._given = given
+    def __init__(self, context: LoadContext) -> None:
+        self._context = context
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
         try:
-            path = self._given.template(template)
+            path = self._context.template(template)
             if not path.name.lower().endswith(".j2"):
                 raise OutsideProject("only templates (.j2) can be included")
             data = content(path, template)
@@ -70,15 +70,15 @@ class Loader(BaseLoader):
 class MarkingEnvironment(SandboxedEnvironment):
     """Writes marks before each piece of text; what is captured first has them on the side."""
 
-    def __init__(self, given: LoadContext, folder: Path) -> None:
-        super().__init__(Loader(given), given.allowance.clock)
+    def __init__(self, context: LoadContext, folder: Path) -> None:
+        super().__init__(Loader(context), context.allowance.clock)
         self.files: list[str] = []
         self.sources: list[tuple[Records, int, bool]] = []
         self.may_generate = False
         self.marking = Marking(f"\x02{secrets.token_hex(4)}", lambda: self.budget)
-        self._given, self._folder = given, folder
+        self._context, self._folder = context, folder
         self.filters |= self.marking.filters(self.filters)
-        self.globals |= {**variables_of(given), "data": self._data}
+        self.globals |= {**variables_of(context), "data": self._data}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
@@ -92,52 +92,52 @@ class MarkingEnvironment(SandboxedEnvironment):
 
     def concat(self, pieces: Iterable[str]) -> str:
         """What is captured first: of a macro, of `{% set %}` and `{% filter %}`, of a loop that calls itself."""
-        return self.marking.captures.joined(pieces)
+        return self.marking.captures.capture(pieces)
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
         """Rows of a source: `data('data/matters.csv', delimiter=';')`, `data(source='pms', query='SELECT …')`."""
         line = options.pop(LINE, 1)
-        asked = asked_by(path, options)
-        found, rows = read_data(self._given, self._folder, asked)
-        self.sources.append((found, line, bool(asked.allow_empty)))
+        for_each = asked_by(path, options)
+        records, rows = read_data(self._context, self._folder, for_each)
+        self.sources.append((records, line, bool(for_each.allow_empty)))
         return rows
 
 
-def render(data: bytes, name: str, given: LoadContext, findings: Collector) -> Rendered | None:
+def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
     """The result, made once a run; None once what is wrong is among the findings."""
 
-    def made() -> tuple[Rendered | None, Sequence[Diagnostic]]:
+    def make() -> tuple[Rendered | None, Sequence[Diagnostic]]:
         own = Collector(name)
-        return _rendered(data, name, given, own), own.found
+        return _rendered(data, name, context, own), own.found
 
-    key = ("rendered", name, data, given.allowance)
-    rendered, found = given.once(key, made, lambda each: len(each[0].text) if each[0] else 0)
-    findings.found += found
-    return rendered
+    key = ("rendered", name, data, context.allowance)
+    result, diagnostics = context.once(key, make, lambda each: len(each[0].text) if each[0] else 0)
+    findings.found += diagnostics
+    return result
 
 
-def _rendered(data: bytes, name: str, given: LoadContext, findings: Collector) -> Rendered | None:
+def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
     if len(data) > MAX_TEMPLATE_BYTES:
         findings.at("file-too-large", 1, 1, "the template is larger than 1 MB")
         return None
     text = decoded(data, findings)
     if text is None:
         return None
-    environment = MarkingEnvironment(given, (given.root / name).parent)
+    environment = MarkingEnvironment(context, (context.root / name).parent)
     template = _compiled(environment, text, name, findings)
     if template is None:
         return None
     try:
-        with given.allowance.spend() as deadline:
+        with context.allowance.spend() as deadline:
             environment.begin(deadline)
-            written = template.root_render_func(template.new_context())
-            found = joined(written, 2 * MAX_CHARACTERS, "the template writes too much")
+            pieces = template.root_render_func(template.new_context())
+            marked = joined(pieces, 2 * MAX_CHARACTERS, "the template writes too much")
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
     rows, pattern = environment.marking.rows, environment.marking.captures.pattern
-    said, places = unmarked(found, pattern, environment.files, rows)
-    return Rendered(said, places, environment.sources, environment.may_generate)
+    plain, places = unmarked(marked, pattern, environment.files, rows)
+    return Rendered(plain, places, environment.sources, environment.may_generate)
 
 
 def _compiled(environment: MarkingEnvironment, text: str, name: str, findings: Collector) -> Template | None:
@@ -160,10 +160,10 @@ def _line_at(error: BaseException) -> int:
     """The line that Jinja2 was at, reading or compiling."""
     line, trace = 1, error.__traceback__
     while trace is not None:
-        held = trace.tb_frame.f_locals
-        if isinstance(node := held.get("node"), nodes.Node):
+        variables = trace.tb_frame.f_locals
+        if isinstance(node := variables.get("node"), nodes.Node):
             line = node.lineno or line
-        elif isinstance(parser := held.get("self"), Parser):
+        elif isinstance(parser := variables.get("self"), Parser):
             line = parser.stream.current.lineno
         trace = trace.tb_next
     return line
@@ -178,8 +178,8 @@ def _tell(error: BaseException, name: str, findings: Collector) -> None:
         template = scope.get("__jinja_template__")
         if template is not None:
             file, line = template.name or name, template.get_corresponding_lineno(trace.tb_lineno)
-            held = [value for value in trace.tb_frame.f_locals.values() if type(value) is Record]
-            row = held[-1].row if held else row
+            records = [value for value in trace.tb_frame.f_locals.values() if type(value) is Record]
+            row = records[-1].row if records else row
         trace = trace.tb_next
     if isinstance(error, TemplateSyntaxError):
         file, line = error.name or file, error.lineno

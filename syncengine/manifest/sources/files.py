@@ -42,9 +42,9 @@ class Form(NamedTuple):
 
 def text_of(data: bytes, name: str, encoding: str) -> str:
     """The text; SourceTrouble names the line, the byte and the encoding that it probably is."""
-    wanted = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    codec = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     try:
-        text = data.decode(wanted)
+        text = data.decode(codec)
     except UnicodeDecodeError as error:
         read = error.object  # what comes behind a byte order mark
         line = read.count(b"\n", 0, error.start) + 1
@@ -122,8 +122,8 @@ def _csv_records(reader: Any, name: str) -> Iterator[tuple[int, list[str]]]:
             yield number, values
 
 
-def _header(found: tuple[int, list[str]], name: str) -> tuple[str, ...]:
-    number, names = found[0], [column.strip() for column in found[1]]
+def _header(first_row: tuple[int, list[str]], name: str) -> tuple[str, ...]:
+    number, names = first_row[0], [column.strip() for column in first_row[1]]
     for _, sentence in header_troubles(names):
         raise SourceTrouble(sentence, name, number)
     return tuple(names)
@@ -139,34 +139,37 @@ def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
         places: dict[str, list[int]] = {}
         for number, column in enumerate(names):
             places.setdefault(column, []).append(number)
-        for column, found in places.items():
+        for column, numbers in places.items():
             if not column:
-                verb = "has" if len(found) == 1 else "have"
-                yield found[0], f"{_columns(found)} {verb} no name: name it or delete it"
-            elif len(found) > 1:
-                yield found[1], f"{_columns(found)} are {'both' if len(found) == 2 else 'all'} named {quoted(column)}"
+                verb = "has" if len(numbers) == 1 else "have"
+                yield numbers[0], f"{_columns(numbers)} {verb} no name: name it or delete it"
+            elif len(numbers) > 1:
+                yield (
+                    numbers[1],
+                    f"{_columns(numbers)} are {'both' if len(numbers) == 2 else 'all'} named {quoted(column)}",
+                )
 
 
-def _columns(found: list[int]) -> str:
+def _columns(indexes: list[int]) -> str:
     """`column 3`, `columns 2 and 3`, `columns 4 to 9`."""
-    numbers = [str(number + 1) for number in found]
-    if len(found) == 1:
-        return f"column {numbers[0]}"
-    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
-        return f"columns {numbers[0]} to {numbers[-1]}"
-    return f"columns {', '.join(numbers[:-1])} and {numbers[-1]}"
+    labels = [str(number + 1) for number in indexes]
+    if len(indexes) == 1:
+        return f"column {labels[0]}"
+    if len(indexes) > 2 and indexes[-1] - indexes[0] == len(indexes) - 1:
+        return f"columns {labels[0]} to {labels[-1]}"
+    return f"columns {', '.join(labels[:-1])} and {labels[-1]}"
 
 
 def starts_of(head: str, delimiter: str) -> list[int]:
     """The column of the text that each name of a header starts in, from 1."""
     if '"' not in head:
         return list(accumulate((len(name) + 1 for name in head.split(delimiter)[:-1]), initial=1))
-    found, is_quoted = [1], False
+    starts, is_quoted = [1], False
     for number, character in enumerate(head, 1):
         is_quoted ^= character == '"'
         if character == delimiter and not is_quoted:
-            found.append(number + 1)
-    return found
+            starts.append(number + 1)
+    return starts
 
 
 class Number(Decimal):
@@ -215,12 +218,12 @@ def loads(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise NotJson(f"two values of one object are named {quoted(twice)}")
-    return found
+    return mapping
 
 
 def _is_refused(number: str) -> bool:
@@ -229,40 +232,40 @@ def _is_refused(number: str) -> bool:
 
 def _line_of_no_number(text: str) -> int | None:
     """Where NaN or Infinity stands, or the long number; None for what is wrong elsewhere."""
-    found = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
-    return text.count("\n", 0, found.start(1)) + 1 if found else None
+    constant = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
+    return text.count("\n", 0, constant.start(1)) + 1 if constant else None
 
 
 def json_rows(data: bytes, name: str, form: Form) -> Numbered:
     """The items of a list; numbered by the line each starts in, or from 1 where several start in one line."""
     try:
-        found = loads(text := text_of(data, name, form.encoding))
+        value = loads(text := text_of(data, name, form.encoding))
     except json.JSONDecodeError as error:
         raise SourceTrouble(f"this is not JSON: {error.msg}", name, error.lineno, error.colno) from None
     except RecursionError:
         raise SourceTrouble("it is nested too deeply", name) from None
     except NotJson as error:
         raise SourceTrouble(f"this is not JSON: {error}", name, _line_of_no_number(text)) from None
-    if not isinstance(found, list):
-        raise SourceTrouble(f"it must contain a list of objects, not {kind_of(found)}", name)
-    lines = list(_lines_of_items(text)) if found else []
-    yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(found) + 1), found, strict=True)
+    if not isinstance(value, list):
+        raise SourceTrouble(f"it must contain a list of objects, not {kind_of(value)}", name)
+    lines = list(_lines_of_items(text)) if value else []
+    yield from zip(lines if len(set(lines)) == len(lines) else range(1, len(value) + 1), value, strict=True)
 
 
 def _lines_of_items(text: str) -> Iterator[int]:
     """Where each item of a list starts, in text that is known to be one."""
-    decoder, line, counted = json.JSONDecoder(), 1, 0
+    decoder, line, counted_to = json.JSONDecoder(), 1, 0
     at = _visible(text, 0)
     while text[at] != "]":
         at = _visible(text, at + 1)
-        line, counted = line + text.count("\n", counted, at), at
+        line, counted_to = line + text.count("\n", counted_to, at), at
         yield line
         at = _visible(text, decoder.raw_decode(text, at)[1])
 
 
 def _visible(text: str, at: int) -> int:
-    found = _VISIBLE.search(text, at)
-    return found.start() if found else len(text)
+    match = _VISIBLE.search(text, at)
+    return match.start() if match else len(text)
 
 
 def jsonl_rows(data: bytes, name: str, form: Form) -> Numbered:
@@ -281,8 +284,8 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
     """The items of a list, or of lists in several documents; numbered by line. Texts are as they were written."""
     findings = Collector(name)
     documents = read(text_of(data, name, form.encoding).encode(), findings)
-    for found in findings.found:
-        raise SourceTrouble(found.message, name, found.line, found.column)
+    for diagnostic in findings.found:
+        raise SourceTrouble(diagnostic.message, name, diagnostic.line, diagnostic.column)
     for root in documents.roots:
         if not isinstance(root, Sequence):
             raise SourceTrouble("it must contain a list of mappings", name, place(root)[0])

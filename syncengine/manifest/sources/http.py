@@ -66,8 +66,8 @@ def http_rows(
     """
     base, auth = _credentials(url.rstrip("/"))
     number, size, until = 0, 0, Until(time.monotonic() + seconds, seconds, pages)
-    with _asking(headers, auth, timeout, until.deadline) as asked:
-        for items in _pages(asked, name, base, question, until):
+    with _asking(headers, auth, timeout, until.deadline) as ask:
+        for items in _pages(ask, name, base, question, until):
             for item in items:
                 number, size = number + 1, size + memory_of(item)
                 if size > most:
@@ -95,17 +95,17 @@ def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: f
     )
     client.headers.update(headers)
 
-    def asked(url: httpx.URL) -> Reply:
-        left = until - time.monotonic()
-        if left <= 0:
+    def ask(url: httpx.URL) -> Reply:
+        seconds = until - time.monotonic()
+        if seconds <= 0:
             raise TooLate
         request = client.build_request("GET", url)
-        return loop.run(exchange(client, request, seconds=min(timeout, left), most=MAX_PAGE_BYTES))
+        return loop.run(exchange(client, request, seconds=min(timeout, seconds), most=MAX_PAGE_BYTES))
 
     # A loop of its own, since only a task can be made to end in the middle of what it waits for.
     with asyncio.Runner() as loop:
         try:
-            yield asked
+            yield ask
         finally:
             loop.run(client.aclose())
 
@@ -120,7 +120,7 @@ def _credentials(url: str) -> tuple[str, tuple[str, str] | None]:
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
 
 
-def _pages(asked: Asked, name: str, base: str, question: HttpQuery, until: Until) -> Iterator[list[Any]]:
+def _pages(ask: Asked, name: str, base: str, question: HttpQuery, until: Until) -> Iterator[list[Any]]:
     address: str | None = _below(base, question.path, name)
     page, size = question.first, 0
     met, last = set[str](), None
@@ -132,7 +132,7 @@ def _pages(asked: Asked, name: str, base: str, question: HttpQuery, until: Until
         met.add(address)
         counting = {question.page: str(page + turn)} if question.page else {}
         query = {**question.query, **counting} if turn == 0 or question.page else {}
-        answer, read = _answer(asked, name, base, address, query, until)
+        answer, read = _answer(ask, name, base, address, query, until)
         size += read
         if size > MAX_ALL_BYTES:
             raise SourceTrouble(f"{name}: its pages never end")
@@ -156,14 +156,14 @@ def _pages(asked: Asked, name: str, base: str, question: HttpQuery, until: Until
 def _next(answer: Any, question: HttpQuery, base: str, address: str, name: str) -> str | None:
     if not question.next:
         return None
-    found: Any = answer
+    value: Any = answer
     for step in question.next:
-        found = found.get(step) if isinstance(found, dict) else None
-    if not found:
+        value = value.get(step) if isinstance(value, dict) else None
+    if not value:
         return None
-    if not isinstance(found, str):
+    if not isinstance(value, str):
         raise SourceTrouble(f"{name}: the next page{_where(question.next)} is not a URL")
-    following = urljoin(address, found)
+    following = urljoin(address, value)
     return _checked(base, following, name)
 
 
@@ -193,41 +193,39 @@ def _goes_up(path: str) -> bool:
     return any(part.partition(";")[0] == ".." for part in path.replace("\\", "/").split("/"))
 
 
-def _answer(
-    asked: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until
-) -> tuple[Any, int]:
+def _answer(ask: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until) -> tuple[Any, int]:
     """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
-    shown = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
-    content = _content(asked, name, address, query, shown, until)
+    label = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
+    content = _content(ask, name, address, query, label, until)
     try:
         return loads(content), len(content)
     except NotJson as error:
-        raise SourceTrouble(f"{name}: {shown} did not answer with JSON: {error}") from None
+        raise SourceTrouble(f"{name}: {label} did not answer with JSON: {error}") from None
     except (ValueError, RecursionError):
-        raise SourceTrouble(f"{name}: {shown} did not answer with JSON") from None
+        raise SourceTrouble(f"{name}: {label} did not answer with JSON") from None
 
 
-def _content(asked: Asked, name: str, address: str, query: Mapping[str, str], shown: str, until: Until) -> bytes:
+def _content(ask: Asked, name: str, address: str, query: Mapping[str, str], label: str, until: Until) -> bytes:
     for attempt in range(ATTEMPTS):
         is_last = attempt == ATTEMPTS - 1
         try:
-            reply = asked(httpx.URL(address).copy_merge_params(dict(query)))
+            reply = ask(httpx.URL(address).copy_merge_params(dict(query)))
         except TooLate:
             break
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             if is_last:
-                raise SourceTrouble(f"{name}: {shown} cannot be read: {_why(error)}") from None
+                raise SourceTrouble(f"{name}: {label} cannot be read: {_why(error)}") from None
             continue
         if reply.status < 500 or is_last:
-            return _taken(reply, name, shown)
+            return _taken(reply, name, label)
     raise SourceTrouble(f"{name}: all pages together take longer than {until.seconds:g} s")
 
 
-def _taken(reply: Reply, name: str, shown: str) -> bytes:
+def _taken(reply: Reply, name: str, label: str) -> bytes:
     if not 200 <= reply.status < 300:
-        raise SourceTrouble(f"{name}: {shown} answered {reply.status}")
+        raise SourceTrouble(f"{name}: {label} answered {reply.status}")
     if reply.content is None:
-        raise SourceTrouble(f"{name}: {shown} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
+        raise SourceTrouble(f"{name}: {label} answered with more than {MAX_PAGE_BYTES // 1024 // 1024} MB")
     return reply.content
 
 

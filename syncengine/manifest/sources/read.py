@@ -24,32 +24,32 @@ from syncengine.project.connections import Connections
 FILE_KINDS = ("csv", "json", "jsonl", "yaml")
 
 
-def read_source(given: LoadContext, folder: Path, asked: ForEach) -> Records:
+def read_source(context: LoadContext, folder: Path, for_each: ForEach) -> Records:
     """All rows; SourceTrouble says why there are none to be had."""
     for kind in FILE_KINDS:
-        written: Written | None = getattr(asked, "json_" if kind == "json" else kind)
-        if written is not None:
-            form = Form(asked.encoding or "utf-8", asked.delimiter or ",", asked.columns or ())
-            return read_file(given, folder, written.text, kind, form)
-    if asked.sql is not None:
-        return _of_sql(given, folder, asked.sql)
-    assert asked.http is not None
-    http = asked.http
+        path: Written | None = getattr(for_each, "json_" if kind == "json" else kind)
+        if path is not None:
+            form = Form(for_each.encoding or "utf-8", for_each.delimiter or ",", for_each.columns or ())
+            return read_file(context, folder, path.text, kind, form)
+    if for_each.sql is not None:
+        return _of_sql(context, folder, for_each.sql)
+    assert for_each.http is not None
+    http = for_each.http
     question = _question(http.path, http.query, http.items)
-    return _remembered(given, ("http", repr(http)), http.source.text, question, lambda: _http(given, http))
+    return _remembered(context, ("http", repr(http)), http.source.text, question, lambda: _http(context, http))
 
 
-def _of_sql(given: LoadContext, folder: Path, asked: SqlFrom) -> Records:
-    question = _question(asked.query, asked.params)
-    if asked.file is None:
-        name = asked.source.text if asked.source else ""
-        return _remembered(given, ("sql", repr(asked)), name, question, lambda: _sql(given, asked))
+def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
+    question = _question(section.query, section.params)
+    if section.file is None:
+        name = section.source.text if section.source else ""
+        return _remembered(context, ("sql", repr(section)), name, question, lambda: _sql(context, section))
     from syncengine.manifest.sources.sql import sql_rows
 
-    path = inside(given, asked.file.text, folder)
-    name = given.name_of(path)
-    rows = lambda: sql_rows(name, str(path), asked.query.text, _parameters(asked))  # noqa: E731 - read when it is not known
-    return _remembered(given, ("sql", path, repr(asked)), name, question, rows)
+    path = inside(context, section.file.text, folder)
+    name = context.name_of(path)
+    rows = lambda: sql_rows(name, str(path), section.query.text, _parameters(section))  # noqa: E731 - read when it is not known
+    return _remembered(context, ("sql", path, repr(section)), name, question, rows)
 
 
 def _question(*parts: Any) -> str:
@@ -63,35 +63,35 @@ def _plain(part: Any) -> Any:
     return part.text if isinstance(part, Written) else part
 
 
-def _parameters(asked: SqlFrom) -> dict[str, Any]:
-    return {n: value.text if isinstance(value, Written) else value for n, value in (asked.params or {}).items()}
+def _parameters(section: SqlFrom) -> dict[str, Any]:
+    return {n: value.text if isinstance(value, Written) else value for n, value in (section.params or {}).items()}
 
 
-def read_file(given: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
+def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Form) -> Records:
     """The rows of a file, as seen from the folder of its manifest."""
-    path = inside(given, name, folder)
-    shown_as = given.name_of(path)
+    path = inside(context, name, folder)
+    shown_as = context.name_of(path)
     data = content(path, name)
     sha256 = sha256_of(data)
-    known: Records | None = given.memo.get(memory := (path, sha256, kind, form))
-    if known is None:
-        known = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
-        given.memo[memory] = known
-    return known
+    records_in_memo: Records | None = context.memo.get(memory := (path, sha256, kind, form))
+    if records_in_memo is None:
+        records_in_memo = Records(shown_as, records(shown_as, READERS[kind](data, shown_as, form)), sha256)
+        context.memo[memory] = records_in_memo
+    return records_in_memo
 
 
-def file_digest(given: LoadContext, folder: Path, name: str) -> str:
+def file_digest(context: LoadContext, folder: Path, name: str) -> str:
     """What a file's rows depend on; its trouble, if it cannot be read."""
     try:
-        return sha256_of(content(inside(given, name, folder), name))
+        return sha256_of(content(inside(context, name, folder), name))
     except SourceTrouble as trouble:
         return str(trouble)
 
 
-def inside(given: LoadContext, name: str, folder: Path) -> Path:
+def inside(context: LoadContext, name: str, folder: Path) -> Path:
     """The file, if manifests may read it."""
     try:
-        return given.data(name, folder)
+        return context.data(name, folder)
     except (OutsideProject, OSError, ValueError, RuntimeError) as error:
         raise SourceTrouble(f"{shown(name)}: {error}") from None
 
@@ -109,18 +109,18 @@ def content(path: Path, name: str) -> bytes:
         raise SourceTrouble(f"{shown(name)}: the file cannot be read: {error.strerror or error}") from None
 
 
-def _remembered(given: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
+def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
     """What is asked every run is asked once a run."""
-    if key not in given.memo:
+    if key not in context.memo:
         try:
             rows = records(name, read())
-            given.memo[key] = Records(name, rows, _digest(rows), live=True, question=question)
+            context.memo[key] = Records(name, rows, _digest(rows), live=True, question=question)
         except SourceTrouble as trouble:
-            given.memo[key] = trouble
-    found = given.memo[key]
-    if isinstance(found, SourceTrouble):
-        raise SourceTrouble(*found.args)
-    answer: Records = found
+            context.memo[key] = trouble
+    entry = context.memo[key]
+    if isinstance(entry, SourceTrouble):
+        raise SourceTrouble(*entry.args)
+    answer: Records = entry
     return answer
 
 
@@ -129,56 +129,56 @@ def _digest(rows: list[Any]) -> str:
     return sha256_of_parts(repr(row).encode() for row in rows)
 
 
-def _sql(given: LoadContext, asked: SqlFrom) -> Iterator[tuple[int, Any]]:
+def _sql(context: LoadContext, section: SqlFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.sql import sql_rows
 
-    assert asked.source is not None
-    source, name = _named(given, asked.source, "sql"), asked.source.text
+    assert section.source is not None
+    source, name = _named(context, section.source, "sql"), section.source.text
     with _troubled():
-        url = _connections(given).database_url(source, f"the URL of the source {name}")
-    yield from sql_rows(name, url, asked.query.text, _parameters(asked))
+        url = _connections(context).database_url(source, f"the URL of the source {name}")
+    yield from sql_rows(name, url, section.query.text, _parameters(section))
 
 
-def _http(given: LoadContext, asked: HttpFrom) -> Iterator[tuple[int, Any]]:
+def _http(context: LoadContext, section: HttpFrom) -> Iterator[tuple[int, Any]]:
     from syncengine.manifest.sources.http import HttpQuery, http_rows
 
-    source, name = _named(given, asked.source, "http"), asked.source.text
-    found = _connections(given).http(
+    source, name = _named(context, section.source, "http"), section.source.text
+    connection = _connections(context).http(
         source, f"the URL of the source {name}", lambda header: f"header {header} of the source {name}"
     )
     with _troubled():
-        url = found.url()
+        url = connection.url()
         headers = {
-            header: value.text if isinstance(value, Written) else found.secrets[header]()
-            for header, value in found.headers.items()
+            header: value.text if isinstance(value, Written) else connection.secrets[header]()
+            for header, value in connection.headers.items()
         }
     if not all(value.isascii() and value.isprintable() for value in headers.values()):
         raise SourceTrouble(f"{name}: a header contains characters that cannot be sent")
-    paging = asked.paging
+    paging = section.paging
     question = HttpQuery(
-        path=asked.path.text if asked.path else "",
-        query={n: v.text if isinstance(v, Written) else str(v) for n, v in (asked.query or {}).items()},
-        items=_steps(asked.items),
+        path=section.path.text if section.path else "",
+        query={n: v.text if isinstance(v, Written) else str(v) for n, v in (section.query or {}).items()},
+        items=_steps(section.items),
         next=_steps(paging.next if paging else None),
         page=paging.page if paging else None,
         first=paging.first if paging and paging.first is not None else 1,
     )
-    yield from http_rows(name, url, headers, found.timeout, question)
+    yield from http_rows(name, url, headers, connection.timeout, question)
 
 
-def _named(given: LoadContext, written: Written, kind: str) -> Any:
-    source = given.sources.get(written.text)
+def _named(context: LoadContext, setting: Written, kind: str) -> Any:
+    source = context.sources.get(setting.text)
     if source is None:
-        hint = suggestion(written.text, sorted(given.sources))
-        hint = hint or ("" if given.sources else "; the project file has no `sources:`")
-        raise SourceTrouble(f"there is no source `{shown(written.text)}`{hint}")
-    if (found := getattr(source, kind)) is None:
-        raise SourceTrouble(f"the source `{shown(written.text)}` is not of the kind `{kind}`")
-    return found
+        hint = suggestion(setting.text, sorted(context.sources))
+        hint = hint or ("" if context.sources else "; the project file has no `sources:`")
+        raise SourceTrouble(f"there is no source `{shown(setting.text)}`{hint}")
+    if (section := getattr(source, kind)) is None:
+        raise SourceTrouble(f"the source `{shown(setting.text)}` is not of the kind `{kind}`")
+    return section
 
 
-def _connections(given: LoadContext) -> Connections:
-    return Connections(given.sources, given.root, given.secrets)
+def _connections(context: LoadContext) -> Connections:
+    return Connections(context.sources, context.root, context.secrets)
 
 
 @contextmanager
@@ -196,25 +196,25 @@ def _steps(text: str | None) -> tuple[str, ...]:
 
 def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
     """Of rows with the same values in the columns, the first."""
-    found: dict[Any, Any] = {}
+    firsts: dict[Any, Any] = {}
     for row in rows:
         missing = next((column for column in columns if column not in row), None)
         if missing is not None:
             raise SourceTrouble(f"`distinct`: {row.missing(missing)}", *row.row)
-        found.setdefault(tuple(str(row[column]) for column in columns), row)
-    return list(found.values())
+        firsts.setdefault(tuple(str(row[column]) for column in columns), row)
+    return list(firsts.values())
 
 
-def variables_of(given: LoadContext) -> Mapping[str, Any]:
+def variables_of(context: LoadContext) -> Mapping[str, Any]:
     """`var` and `env`, each with what it says of a name that it has not."""
     from syncengine.templating.values import Named
 
     def no_variable(name: str) -> str:
-        return f"there is no variable `{name}`{suggestion(name, given.variables)}"
+        return f"there is no variable `{name}`{suggestion(name, context.variables)}"
 
     def no_environment(name: str) -> str:
-        if name in given.allowed:
+        if name in context.allowed:
             return f"the environment variable {name} is not set"
-        return f"the environment variable {name} is not listed under `allowEnv`{suggestion(name, given.allowed)}"
+        return f"the environment variable {name} is not listed under `allowEnv`{suggestion(name, context.allowed)}"
 
-    return {"var": Named(given.variables, no_variable), "env": Named(given.environ, no_environment)}
+    return {"var": Named(context.variables, no_variable), "env": Named(context.environ, no_environment)}

@@ -69,9 +69,9 @@ def kind_of(value: object) -> str:
 
 def records(name: str, rows: Iterable[tuple[int, Any]]) -> list[Record]:
     """Numbered rows as records; SourceTrouble for one that has no names."""
-    found = []
+    result = []
     for number, values in rows:
         if not isinstance(values, dict):
             raise SourceTrouble(f"a row must be an object with names, not {kind_of(values)}", name, number)
-        found.append(Record(values, Row(name, number)))
-    return found
+        result.append(Record(values, Row(name, number)))
+    return result

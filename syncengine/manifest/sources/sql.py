@@ -50,12 +50,12 @@ def sql_rows(
     most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Rows by their columns' names, numbered from 1, of a query that takes so many seconds and bytes at most."""
-    checked = check_query(query)
+    bare = check_query(query)
     file = sqlite_file(url)
     if file is None:
-        rows = _of_server(name, url, checked, parameters, seconds)
+        rows = _of_server(name, url, bare, parameters, seconds)
     else:
-        rows = _of_file(name, file, checked, parameters, seconds)
+        rows = _of_file(name, file, bare, parameters, seconds)
     size = 0
     for number, row in enumerate(rows, 1):
         size += memory_of(row)
@@ -123,8 +123,8 @@ def _of_server(
             with connection.begin() as transaction:
                 for statement in bounds_of(engine.dialect, seconds):
                     connection.exec_driver_sql(statement)
-                asked = sa.text(query).execution_options(stream_results=True, yield_per=ROWS_AT_ONCE)
-                result = connection.execute(asked, dict(parameters))
+                select = sa.text(query).execution_options(stream_results=True, yield_per=ROWS_AT_ONCE)
+                result = connection.execute(select, dict(parameters))
                 names = _names(list(result.keys()), name)
                 for values in result:
                     if time.monotonic() > deadline:
@@ -146,8 +146,8 @@ def _words(error: Exception) -> str:
 
     if meaning(error) in (TroubleKind.AUTHENTICATION, TroubleKind.UNREACHABLE):
         return cause(error)
-    said = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
-    return f"the query failed: {said[:200]}"
+    message = str(getattr(error, "orig", None) or type(error).__name__).split("\n")[0]
+    return f"the query failed: {message[:200]}"
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
