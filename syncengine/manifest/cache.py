@@ -1,8 +1,8 @@
-"""What planning remembers between runs: readings of files by their digest, and what the last settled plan stood on.
+"""A cache of planning between runs: readings of files by their digest, and the basis of the last plan without changes.
 
-It may be lost, stale, damaged or in use by another run at any time: whatever goes wrong here reads as "not known", and
-nothing is ever concluded from it that its digests do not prove (docs/planning.md 2.8). Content addressed, in SQLite,
-stdlib only, since it is opened by every plan.
+It may be lost, stale, damaged or in use by another run at any time: any error here reads as "not known", and nothing is
+concluded from it that its digests do not prove (docs/planning.md 2.8). Content addressed, in SQLite, stdlib only, since
+it is opened by every plan.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _SETTLED = msgspec.msgpack.Decoder(Settled)
 
 
 class ManifestCache:
-    """The cache of one project; entries are those of `defaults`. Errors of the database read as "not known"."""
+    """The cache of one project; entries belong to `defaults`. Errors of the database read as "not known"."""
 
     def __init__(self, folder: Path, defaults: DefaultValues, *, parts: int = 0) -> None:
         self._path = folder / FILE_NAME
@@ -85,7 +85,7 @@ class ManifestCache:
         return {file.name: self.digest(file.name, sha256) for file, sha256 in zip(files, digests, strict=True)}
 
     def standing(self, entries: Mapping[str, str], levels: Mapping[str, Level]) -> Settled | None:
-        """What was found of just these files, at these levels, when they were found to be in order."""
+        """Return the basis of these very files at these levels, if their plan was empty."""
         query = "SELECT content FROM basis WHERE digest = ?"
         rows = self._quietly(lambda c: c.execute(query, (digest_of(entries),)).fetchall()) or ()
         candidates = (_settled(*row) for row in rows)
@@ -101,7 +101,7 @@ class ManifestCache:
         return frozenset(digest for (digest,) in rows)
 
     def get(self, digest: str, sha256: str = "") -> ReadFile | None:
-        """What a file with this digest declares."""
+        """Return the file that was read under this digest."""
         query = "SELECT reading, names, words, parts FROM entry WHERE digest = ?"
         row = self._quietly(lambda c: c.execute(query, (digest,)).fetchone())
         return None if row is None else _read_file(row, sha256)
@@ -136,12 +136,12 @@ class ManifestCache:
                 yield text.decode()
 
     def settled(self, name: str) -> Settled | None:
-        """What is known under `name`, if anything is."""
+        """Return the basis that is recorded under `name`."""
         row = self._quietly(lambda c: c.execute("SELECT content FROM basis WHERE name = ?", (name,)).fetchone())
         return _settled(*row) if row else None
 
     def remember(self, name: str, basis: Settled) -> None:
-        """Keep `basis` under `name`, and drop the entries that nothing stands on any more."""
+        """Keep `basis` under `name`, and drop entries that no basis refers to."""
         row = (name, digest_of(basis.files), seal(_encode(basis)))
         self._quietly(lambda c: c.execute("INSERT OR REPLACE INTO basis VALUES (?, ?, ?)", row))
         self._quietly(self._drop_unused)
@@ -189,9 +189,9 @@ class ManifestCache:
         return connection
 
     def _trust(self) -> None:
-        """Drop what is not private, as whatever is written here is; OSError if it came with the repository.
+        """Drop a cache that is not private; OSError if it came with the repository.
 
-        Who proposes a change to manifests could say by a cache that there is nothing wrong with them.
+        With a cache of their own, authors of a pull request could claim that nothing is wrong with its manifests.
         """
         beside = [self._path.with_name(f"{self._path.name}{suffix}") for suffix in BESIDE]
         real = self._path.resolve()
@@ -211,7 +211,7 @@ class ManifestCache:
 
 
 def _settled(content: object) -> Settled | None:
-    """None if it is damaged, or not what this version writes."""
+    """Return a basis; None if it is damaged or of another version."""
     data = unseal(content)
     with suppress(msgspec.DecodeError):
         return None if data is None else _SETTLED.decode(data)
@@ -219,7 +219,7 @@ def _settled(content: object) -> Settled | None:
 
 
 def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
-    """None if any of it is damaged, or not what this version writes."""
+    """Return a file as it was read; None if any part is damaged or of another version."""
     packed, names, words, parts = (unseal(content) for content in contents)
     if packed is None or names is None or words is None or parts is None:
         return None
@@ -234,7 +234,7 @@ def seal(data: bytes) -> bytes:
 
 
 def unseal(content: object) -> bytes | None:
-    """What was sealed; None if it is something else, or not whole any more."""
+    """Return sealed data; None if it was not sealed or is damaged."""
     if not isinstance(content, bytes) or content[:4] != zlib.crc32(content[4:]).to_bytes(4):
         return None
     return content[4:]

@@ -1,6 +1,6 @@
-"""What generating manifests may use besides their own text: folders, variables, sources. Values only.
+"""The resources that generating manifests may use besides their own text: folders, variables, sources. Values only.
 
-Manifests are untrusted code where pull requests are planned: whatever is not listed here cannot be reached by them.
+Manifests are untrusted code where pull requests are planned: they reach nothing that is not listed here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from syncengine.templating.budget import Allowance
 
 MAX_SOURCE_BYTES = 512 * 1024 * 1024
 KEPT_BYTES = 4_000_000
-"""Of text, up to which what was made of it is kept for the rest of a run; in memory it is many times that."""
+"""Bytes of text up to which results are kept for the rest of a run; in memory they take many times that."""
 
 T = TypeVar("T")
 
@@ -31,13 +31,13 @@ class OutsideProject(Exception):
 
 @dataclass(frozen=True)
 class LoadContext:
-    """The same for all files of a project. `environ` holds the allowed names alone, `secrets` resolves references.
+    """The context of loading, the same for all files of a project. `environ` has only the allowed names, `secrets`
+    resolves references.
 
-    `compares_parts`: of how many keywords of a file at most the parts are asked for, which costs a third of reading
-    (`overlap_lints`).
-    `allowance` is what all templates of a run may take of the processor together.
-    `memo` keeps what sources of one run have said, so that a digest and a reading stand on the same rows, and what
-    was parsed and rendered for one of the two.
+    `compares_parts`: the most keywords of a file whose parts are compared, which costs a third of reading
+    (`overlap_lints`). `allowance` limits the processor time of all templates of a run together. `memo` keeps the
+    answers of sources, parsed files and rendered templates of a run, so that a digest and a reading are made of the
+    same rows.
     """
 
     root: Path = Path()
@@ -56,7 +56,7 @@ class LoadContext:
         return {**self.__dict__, "memo": {}}
 
     def once(self, key: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return what `make` does, which runs once a run as long as there is room for so many bytes."""
+        """Return the result of `make`, which runs once a run as long as there is room for `size` bytes."""
         if key in self.memo:
             value: T = self.memo[key]
             return value
@@ -97,12 +97,12 @@ class LoadContext:
 
 
 def is_hidden(name: str) -> bool:
-    """Not what begins with two dots: volumes of Kubernetes are links to those."""
+    """Whether a name begins with one dot; with two dots, volumes of Kubernetes begin."""
     return name.startswith(".") and not name.startswith("..")
 
 
 def _lasting(path: Path) -> Iterator[str]:
-    """The parts of a name that stay when a volume of Kubernetes is filled anew: its links stand beside the folder."""
+    """The parts of a name that stay when a volume of Kubernetes is updated: its links are beside the folder."""
     return (part for part in path.parts if not part.startswith(".."))
 
 
@@ -111,7 +111,7 @@ def _decoded(path: Path) -> str:
 
 
 def given_by(project: Project) -> LoadContext:
-    """What the manifests of a project may use."""
+    """The context of a project's manifests."""
     return LoadContext(
         root=project.root,
         variables=project.variables,

@@ -1,6 +1,6 @@
-"""One manifest file → what it declares, with places, and everything that is wrong with the file by itself. Pure.
+"""One manifest file → its declarations with their places, and all problems of the file by itself. Pure.
 
-What needs other files (duplicates, references, renames) is judged in `desired`.
+Checks that need other files (duplicates, references, renames) are in `desired`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class DefaultValues:
-    """The defaults of one file, by kind; `nodes` are where they stand."""
+    """The defaults of one file, by kind; `nodes` are their mappings in the file."""
 
     values: Mapping[Kind, Values] = field(default_factory=dict)
     nodes: Mapping[Kind, tuple[MappingNode, ...]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class DefaultValues:
 
 
 def declarations(documents: Documents, findings: Collector) -> Declarations:
-    """What the documents of one file declare."""
+    """Read the documents of one file."""
     result = Declarations(findings)
     for root in documents.roots:
         result.document(root)
@@ -63,7 +63,7 @@ def declarations(documents: Documents, findings: Collector) -> Declarations:
 
 
 def default_values(node: Node, findings: Collector) -> DefaultValues:
-    """A `defaults` mapping that stands in the project file."""
+    """Read the `defaults` of the project file."""
     result = Declarations(findings)
     result.defaults_section("defaults", node)
     return result.defaults
@@ -75,7 +75,7 @@ def declared_by(kind: Kind, node: MappingNode, findings: Collector) -> Declared:
 
 
 def merge(under: Values, over: Values) -> dict[str, Any]:
-    """Defaults and what is declared over them: maps merge, lists and scalars replace; of two categories the nearer."""
+    """Merge declared values over defaults: maps merge, lists and scalars replace, the nearer category counts."""
     result = {**under, **over}
     if "metadata" in under and "metadata" in over:
         result["metadata"] = {**under["metadata"], **over["metadata"]}
@@ -206,7 +206,7 @@ class Declarations:
 
 
 def _hint(name: str) -> str:
-    """The section that was meant, or where a field belongs that stands too far left."""
+    """Name the section that was meant, or the sections whose items have a field of this name."""
     near = nearest(name, MANIFEST_SECTIONS)
     holders = [section for section, kind in SECTIONS.items() if name in RESOURCE_TABLES[kind].readers]
     if near is None and holders:
@@ -215,7 +215,7 @@ def _hint(name: str) -> str:
 
 
 _WITHOUT_CATEGORIES = frozenset(MANIFEST_SECTIONS) - {"tagCategories", "generate"}
-"""Sections that declare none, so that none is lost with what is wrong in them."""
+"""Sections without categories: an error in them cannot lose one."""
 _SECTION_READERS: dict[str, Callable[[Declarations, str, Node], None]] = {
     **dict.fromkeys(SECTIONS, Declarations.resource_section),
     "removed": Declarations.removed_section,

@@ -27,7 +27,7 @@ FORMAT = 1
 
 
 def digest_with_inputs(file: ManifestFile, data: bytes, context: LoadContext) -> str:
-    """The digest of a file's bytes and of what it makes resources of."""
+    """The digest of a file's bytes and of all inputs of the resources that it generates."""
     folder, findings = (context.root / file.name).parent, Collector(file.name)
     inputs = (
         _of_template(data, context, folder, findings)
@@ -58,7 +58,7 @@ def _filled_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str
 
 
 def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
-    """Of what a source says now; of its trouble, if it says nothing."""
+    """The digest of a source's rows; its error message, if it has none."""
     for kind in FILE_KINDS:
         path = getattr(for_each, "json_" if kind == "json" else kind)
         if path is not None:
@@ -98,7 +98,7 @@ def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Coll
 
 
 class _Unknown(Exception):
-    """What is asked for depends on what the template comes to."""
+    """The template computes the names of its sources or templates as it runs."""
 
 
 def _asked(tree: nodes.Template) -> Iterator[ForEach]:

@@ -1,7 +1,7 @@
 """readings of files → resources, or every problem at once. Reads the manifests through `manifest.load`, else pure.
 
-What one file says by itself is a `Reading`; here they are compared with each other. Places of what is reported are
-looked up in the file again, which happens for the few resources that something is wrong with.
+A `Reading` has the declarations of one file; here they are compared with each other. Places of problems are looked up
+in the file again, which happens for few resources.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Desired(Struct, frozen=True):
     sources: tuple[SourceUse, ...] = ()
 
     def rows_of_sources(self) -> dict[str, int]:
-        """By what each source is known by."""
+        """The number of rows of each source, by its identity."""
         return {use.identity: use.rows for use in self.sources}
 
 
@@ -66,9 +66,9 @@ FEW_KEYWORDS = 20_000
 
 
 class ManifestSet(NamedTuple):
-    """What a project's manifests are: files, the project's defaults, and what is wrong before they are read.
+    """A project's manifests: files, the project's defaults, and problems that are known before they are read.
 
-    `wanted`: what they ask for, once that was read, and is without errors.
+    `wanted`: the desired resources, once they have been read without errors.
     """
 
     files: Sequence[ManifestFile]
@@ -78,7 +78,7 @@ class ManifestSet(NamedTuple):
     wanted: Desired | None = None
 
     def read(self, cache: ManifestCache | None = None, digests: Sequence[str] | None = None) -> Desired:
-        """What they ask for, unless it is known read anew; Problems with everything that is wrong with them."""
+        """Return the desired resources, reading them unless they are known; Problems with all errors at once."""
         return self.wanted or desired(self, read_all(self.files, self.defaults, cache, digests))
 
 
@@ -96,7 +96,7 @@ def manifest_set(project: Project) -> ManifestSet:
 
 
 def _comparing_parts(files: Sequence[ManifestFile], context: LoadContext) -> Sequence[ManifestFile]:
-    """The files, told to compare the parts of keywords where there is not much to read."""
+    """The files, set to compare the parts of keywords if there is not much to read."""
     if sum(file.size() for file in files) > FEW_BYTES:
         return files
     compares = replace(context, compares_parts=FEW_KEYWORDS)
@@ -109,7 +109,7 @@ def load(project: Project) -> Desired:
 
 
 def desired(manifests: ManifestSet, reads: Iterable[ReadFile]) -> Desired:
-    """What the files declare together."""
+    """Join the declarations of all files."""
     with no_collection():
         gathering = _Gathering(manifests)
         for read in reads:
@@ -132,7 +132,7 @@ class _Places:
         self.items: dict[str, Scalar] = {}
 
     def node(self, key: Key, file: str) -> MappingNode | None:
-        """None if the file is not any more what it was a moment ago."""
+        """The node of a resource; None if the file has changed since it was read."""
         if file not in self.files or self.files[file].is_template:
             return None
         if file != self.file:
@@ -141,23 +141,23 @@ class _Places:
         return self.nodes.get(key)
 
     def template(self, source: Source) -> MappingNode | None:
-        """What a generated resource is made of."""
+        """The node that a resource was generated from."""
         self.node(Key(Kind.TAG, ""), source.file)
         return self.nodes.get(source.line) if source.data is not None and self.file == source.file else None
 
     def of(self, key: Key, source: Source, part: str) -> tuple[int, int]:
-        """Where the value of a field stands, else the resource."""
+        """The place of a field's value, else of the resource."""
         node = self.node(key, source.file) or self.template(source)
         return (source.line, 1) if node is None else place(node.get(part) or node)
 
     def of_item(self, key: Key, source: Source, part: str, text: str) -> tuple[int, int]:
-        """Where an item of a list stands, else the resource."""
+        """The place of an item of a list, else of the resource."""
         node = self.node(key, source.file)
         scalar = self._items(node, part).get(text) if node is not None else None
         return place(scalar) if scalar is not None else self.of(key, source, part)
 
     def of_keyword(self, key: Key, source: Source, word: str | None) -> tuple[int, int]:
-        """Where a keyword of a tag stands; its name, if that is the keyword or there is none; else the resource."""
+        """The place of a tag's keyword; of its name, if that is the keyword or there is none; else of the resource."""
         node = self.node(key, source.file) or self.template(source)
         if node is None:
             return source.line, 1
@@ -246,7 +246,7 @@ class _Gathering:
             self._error("duplicate-resource", line.source.file, (line.source.line, line.column), message, line.key)
 
     def finish(self) -> None:
-        """What can be judged only when every file has been read."""
+        """Check across files, once every file has been read."""
         for former, (key, source) in self.renamed.items():
             if (declared := self.keys.get(former)) is not None:
                 at = self.places.of_item(key, source, "previously", former.name)
@@ -326,7 +326,7 @@ def _contained(words: Iterable[str], parts: Iterable[str]) -> set[str]:
 
 
 def _repeats(texts: Iterable[str]) -> bool:
-    """Whether any line stands twice among the texts."""
+    """Whether any line occurs twice among the texts."""
     met: set[str] = set()
     count = 0
     for text in texts:

@@ -1,4 +1,4 @@
-"""Paths → manifest files, each once and in a fixed order, or what is wrong with them. Reads folders, then files."""
+"""Paths → manifest files, each once and in a fixed order, or problems. Reads folders, then files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 TEMPLATE_SUFFIXES = (".yaml.j2", ".yml.j2", ".json.j2")
 
 GENERATES = b"generate"
-"""What a manifest holds that makes resources of data."""
+"""The key of manifests that generate resources from data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ManifestFile:
     given: LoadContext | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def content(self, findings: Collector) -> bytes | None:
-        """Its bytes, and not more of them than shows that it is too large; why not goes to the findings."""
+        """Return its bytes, read only up to the largest size; None if it cannot be read, with a diagnostic."""
         try:
             with self.path.open("rb") as file:
                 return file.read(MAX_BYTES + 1)
@@ -42,7 +42,7 @@ class ManifestFile:
             return None
 
     def sha256(self) -> str:
-        """The digest of its bytes alone; empty if it cannot be read."""
+        """The digest of its bytes; empty if it cannot be read."""
         try:
             with self.path.open("rb", buffering=0) as file:
                 return sha256_of_file(file)
@@ -69,9 +69,9 @@ class ManifestFile:
 def find(
     paths: Sequence[Path], root: Path, context: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Search:
-    """The manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
+    """Find the manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
 
-    What holds `secrets` is none: what a manifest says is shown.
+    Files with `secrets` are left out, since the content of manifests is shown.
     """
     search = Search(root, context, frozenset(map(str, secrets)))
     for path in paths:
@@ -94,7 +94,7 @@ class _Entry(NamedTuple):
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:
-        """What was found in this folder; asks the system no more than it said by itself, save of links."""
+        """An entry of this folder. Only links cost another system call."""
         is_link = entry.is_symlink()
         real = os.path.realpath(entry.path) if is_link else f"{self.real}{os.sep}{entry.name}"
         return _Entry((*self.parts, entry.name), entry.path, real, is_link, _is(entry.is_file))

@@ -26,7 +26,7 @@ LANGUAGE = frozenset(
     {"and", "elif", "else", "for", "if", "in", "is", "not", "or"} | {"true", "false", "none", "True", "False", "None"}
 )
 RESERVED = NAMED_ALREADY | LANGUAGE
-"""What a row cannot be called: templates would read something else."""
+"""Names that a row cannot have, since they mean something else in templates."""
 
 
 def _delimiter(text: str) -> str | None:
@@ -56,7 +56,7 @@ OF_NO_FILE = frozenset({"sql", "http"})
 
 
 def _for_each(name: str) -> Any:
-    """Where rows come from; what would be ignored is refused."""
+    """A reader of `forEach`; options that would be ignored are errors."""
     read_one = one_of(ForEach, "`forEach`", KINDS)(name)
 
     def read(node: Node, findings: Collector) -> Any:

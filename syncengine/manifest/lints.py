@@ -1,4 +1,4 @@
-"""Suspicions about what manifests declare (docs/planning.md 2.9), each with a code that the project file can set. Pure.
+"""Lints of manifests (docs/planning.md 2.9), each with a code that the project file can set. Pure.
 
 Every check costs the same for the millionth tag as for the first.
 """
@@ -29,14 +29,14 @@ LINTS: Mapping[str, str] = {
     "private-in-shared-category": "a private tag is in a category that public tags are in too",
     "closed-with-keywords": "a matter with a `closedTimestamp`, past or to come, has keywords that tag time after it",
 }
-"""The codes that are decided here, and what they mean."""
+"""The codes that are decided here, and their meaning."""
 
 COMMON = frozenset(
     "the and for you not are all any can has was one our out new old get use see day now who "  # noqa: SIM905 - words
     "mail email call meeting inbox outlook word excel teams chrome microsoft google http https www com "
     "document file draft home open untitled window project review report test client admin matter case".split()
 )
-"""Words that stand in the titles of everyone's windows all day."""
+"""Words in the titles of everyone's windows."""
 
 
 def is_broad(word: str) -> bool:
@@ -73,9 +73,9 @@ def report_broad(key: Key, keywords: Iterable[str], node: MappingNode, findings:
 
 
 def is_closed_with_keywords(body: Body) -> bool:
-    """A matter that takes time without an end, though it has one.
+    """Whether a matter with a closing date has keywords.
 
-    Whether the end has come is not asked: what a file says is remembered, and shall be as true tomorrow.
+    The date is not compared with today: readings are cached, and must be as true tomorrow.
     """
     return bool(body.keywords) and "closedTimestamp" in body.fields
 
@@ -102,7 +102,7 @@ class Shared(NamedTuple):
 
 
 def shared(tags: Iterable[Resource]) -> Iterator[Shared]:
-    """Names that differ by case or form only, and keywords of more than one tag; each keyword is told once."""
+    """Names that differ by case or form only, and keywords of more than one tag, each keyword once."""
     names: dict[str, Resource] = {}
     holders: dict[str, _Holders] = {}
     for tag in tags:
@@ -144,7 +144,7 @@ class _Holders:
 
 
 def place_of(word: str | None, node: MappingNode) -> Node:
-    """Where a keyword of a tag stands; its name, if that is the keyword, or where there is none."""
+    """The node of a tag's keyword; of its name, if that is the keyword, or there is none."""
     keywords = node.get("keywords") if word is not None else None
     items = keywords.items if isinstance(keywords, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node

@@ -33,10 +33,10 @@ Packed = tuple[bytes, str, str, str, str]
 
 
 def digests_of(files: Sequence[ManifestFile], cache: ManifestCache) -> list[str] | None:
-    """The digest of each file and of all that it depends on, empty if it cannot be read; None for an empty cache.
+    """The digest of each file with all its inputs, empty if it cannot be read; None for an empty cache.
 
-    Nothing is to be found there, so that each file and its sources are looked at once, as they are read. Bytes that
-    have an entry by themselves depend on nothing else, and are not looked through for what they generate.
+    An empty cache has no entry to find, so that each file and its sources are read only once. Bytes that have an entry
+    by themselves have no other inputs, and are not searched for `generate`.
     """
     digests = cache.known()
     return [_known_digest(file, cache, digests) or _whole_digest(file) for file in files] if digests else None
@@ -68,7 +68,7 @@ def read_all(
     cache: ManifestCache | None = None,
     digests: Sequence[str] | None = None,
 ) -> Iterator[ReadFile]:
-    """Every file as it is read; what is not in the cache is put there. `digests`: those of the files, if known."""
+    """Every file as it was read; new readings go into the cache. `digests`: those of the files, if known."""
     if cache is None:
         yield from _fresh(files, [None] * len(files), defaults)
         return
@@ -101,7 +101,7 @@ def _fresh(
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
-    """One file, from its bytes on. `former` is its last reading, packed, where that is of use."""
+    """Read one file. `former` is its last reading, packed, if it is of use."""
     findings, context = Collector(file.name), file.given
     data = file.content(findings)
     if data is None:
@@ -133,14 +133,14 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
 
 
 def _former(packed: bytes | None) -> Reading | None:
-    """None where it is not what this version writes."""
+    """The former reading; None if it is of another version."""
     with suppress(msgspec.DecodeError):
         return None if packed is None else reading_of(packed)
     return None
 
 
 def _processes(files: Sequence[ManifestFile]) -> int:
-    """How many are worth it; more than one only where they come to life without reading the program again."""
+    """The number of processes that are worth their start; more than one only where they can be forked."""
     import multiprocessing
 
     if "fork" not in multiprocessing.get_all_start_methods() or sum(file.size() for file in files) < MUCH:
@@ -177,7 +177,7 @@ class _Stopped:
         self.is_asked = self.is_reading = False
 
     def listen(self) -> None:
-        """In a new process: Ctrl-C goes to all processes of a terminal, and the first one tells of it."""
+        """Handle signals of a new process: Ctrl-C goes to all processes of a terminal, and the first one reports it."""
         for number in _STOPPING:
             signal.signal(number, self._ask)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)

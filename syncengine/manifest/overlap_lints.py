@@ -1,8 +1,8 @@
-"""keywords → their parts, and the keywords of one tag that stand in another's; pure.
+"""keywords → their parts, and the keywords of one tag that are parts of another's; pure.
 
-A tag applies where one of its keywords is found in a text, so a keyword that is a part of another tag's takes that
-tag's time too. Parts are whole words, runs of words, and what is left where a number ends early: `ACME-4` of `ACME-42`.
-They are taken file by file and kept (`read_file.ReadFile`), so that files are compared as sets.
+A tag applies where one of its keywords occurs in a text, so a keyword that is a part of another tag's matches that
+tag's time too. Parts are whole words, runs of words, and the beginnings of numbers: `ACME-4` of `ACME-42`. They are
+computed file by file and kept (`read_file.ReadFile`), so that files are compared as sets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_RUN = 5
 MOST_DIGITS = 12
 """Places at which numbers in one keyword are thought to end early."""
 TOLD_OF_A_SERIES = 3
-"""Keywords that are numbered alike, of which each is told; of the others how many they are."""
+"""The most keywords with similar numbers that are reported one by one; the others are counted."""
 
 
 def parts_of(lines: str) -> set[str]:
@@ -55,10 +55,8 @@ def _runs(line: str) -> Iterator[str]:
 
 
 def compared_parts(tags: Sequence[Resource], words: str) -> str:
-    """The parts of a file's keywords as lines; what a tag has as a keyword itself is no part of its others.
-
-    `words` are the folded keywords of the tags, one a line.
-    """
+    """The parts of a file's keywords as lines, without keywords of the same tag. `words` are the folded keywords of the
+    tags, one a line."""
     parts = parts_of(words)
     if not parts.isdisjoint(words.split("\n")):
         parts = {part for tag in tags for part in _parts_of_tag(tag)}
@@ -71,9 +69,9 @@ def _parts_of_tag(tag: Resource) -> set[str]:
 
 
 def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterator[Shared]:
-    """Each keyword among `suspected` that is a part of one of another tag's; each is told once, where it stands.
+    """Each keyword among `suspected` that is a part of another tag's keyword, once, at its place.
 
-    Where numbers are counted up without leading zeros, many begin others: a few of each series are told.
+    Numbers without leading zeros begin many others: a few of each series are reported.
     """
     holders: dict[str, tuple[Resource, str]] = {}
     wholes: dict[str, tuple[Resource, str]] = {}
@@ -100,7 +98,7 @@ def contained_in_others(tags: Iterable[Resource], suspected: set[str]) -> Iterat
 
 
 def _series(word: str, whole: str) -> str:
-    """What numbers stand behind; the word itself where it is not the beginning of a longer number."""
+    """The word without its number; the word itself where it is not the beginning of a longer number."""
     is_cut = word[-1:].isdigit() and whole.startswith(word) and whole[len(word) : len(word) + 1].isdigit()
     return word.rstrip("0123456789") + "\n" if is_cut else word
 

@@ -1,7 +1,7 @@
-"""bytes of one manifest → what it declares, as plain values that a cache can keep; pure.
+"""bytes of one manifest → its declarations, as plain values that a cache can keep; pure.
 
-A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places of
-parts of a resource are not kept: the few that a report needs are looked up again (`nodes_of`).
+A boring file is read by `document.fast_reader`, any other by the full reader, which alone finds faults. Places inside a
+resource are not kept: reports look up the few that they need (`nodes_of`).
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ class Reading(Struct, frozen=True, gc=False, array_like=True):
 
 
 class ReadFile(NamedTuple):
-    """A file that was read: what it declares, also in MessagePack, and what is compared with others, as lines of text.
+    """A file that was read: its reading, also in MessagePack, and texts to compare with other files, one line each.
 
-    `names` are the folded names that tags have, had or leave under, `words` their folded keywords, `parts` what those
-    are made of. `sha256` is the digest of the file and of all that it depends on; empty if it cannot be read.
+    `names` are the folded names that tags have, had or are removed under, `words` their folded keywords, `parts` the
+    parts of those. `sha256` is the digest of the file and of all its inputs; empty if it cannot be read.
     """
 
     reading: Reading
@@ -90,10 +90,10 @@ def read_manifest(
     former: Reading | None = None,
     line_of: Callable[[int], int] = int,
 ) -> Reading:
-    """What the file declares over the project's `defaults`; `context` is what its `generate` blocks may use.
+    """Read the declarations of a file over the project's `defaults`; its `generate` blocks may use `context`.
 
-    `former` is a reading of the file from before, of whose rows those that are the same are not rendered again.
-    `line_of` tells the lines that messages name, as `Collector` does.
+    `former` is an earlier reading of the file, whose unchanged rows are not rendered again. `line_of` maps lines to
+    those that messages name, as in `Collector`.
     """
     return _boring(data, file, defaults) or _in_full(data, Collector(file, line_of=line_of), defaults, context, former)
 
@@ -113,7 +113,7 @@ def documents_of(data: bytes, findings: Collector, context: LoadContext | None) 
 
 
 def nodes_of(data: bytes, file: str, context: LoadContext | None = None) -> dict[Key | int, MappingNode]:
-    """The first node of each resource, to find places in; what resources are generated of by its line."""
+    """The first node of each resource, to find places in; for generated resources by its line."""
     findings = Collector(file)
     nodes: dict[Key | int, MappingNode] = {}
     all_of_it = declarations(documents_of(data, findings, context), findings)
@@ -153,7 +153,7 @@ def _boring(data: bytes, file: str, defaults: DefaultValues) -> Reading | None:
 def _plain_defaults(
     section: fast_reader.Slice | None, file: str, defaults: DefaultValues
 ) -> Mapping[Kind, Mapping[str, Any]] | None:
-    """What is under each kind's resources; None where places matter."""
+    """The defaults of each kind's resources; None if their places matter."""
     if section is None:
         return {kind: defaults.values.get(kind, {}) for kind in Kind}
     findings = Collector(file)
@@ -228,7 +228,7 @@ def default_categories(defaults: DefaultValues) -> Iterable[CategoryReference]:
 
 
 reading_of = msgspec.msgpack.Decoder(Reading).decode
-"""A reading that was packed; msgspec.DecodeError if it is not what this version writes."""
+"""Decode a packed reading; msgspec.DecodeError if it is of another version."""
 
 
 # --- what is compared

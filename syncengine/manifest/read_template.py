@@ -1,4 +1,4 @@
-"""bytes of a `.yaml.j2` file → what it declares, every place in the template's own lines. Reads sources."""
+"""bytes of a `.yaml.j2` file → its declarations, every place in the template's own lines. Reads sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Placed = TypeVar("Placed", CategoryReference, SourceUse)
 
 
 def read_template(data: bytes, file: str, defaults: DefaultValues, context: LoadContext) -> Reading:
-    """What the rendered file declares over the project's `defaults`."""
+    """Read the declarations of the rendered file over the project's `defaults`."""
     findings = Collector(file)
     result = render(data, file, context, findings)
     if result is None:
@@ -69,7 +69,7 @@ def _told(pairs: Iterable[tuple[Diagnostic, Row | None]]) -> Iterator[Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Places of a result → those of what wrote it."""
+    """Places of a result → places of the template."""
 
     places: Places
     file: str
@@ -97,6 +97,6 @@ class _Move:
         return (moved, None) if d.data else (moved, at.data)
 
     def _column(self, at: Origin) -> int:
-        """Where the template's line begins: what is written in it may stand anywhere in the result."""
+        """The column where the template's line begins, since its text may be anywhere in the result."""
         text = self.lines[at.line - 1] if at.file == self.file and at.line <= len(self.lines) else ""
         return len(text) - len(text.lstrip()) + 1

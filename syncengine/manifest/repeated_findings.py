@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from syncengine.errors import Diagnostic, Row, with_row
 
 FEW = 25
-"""Messages at one place that are told one by one, where each row's is another."""
+"""Different messages at one place that are reported one by one."""
 _Place = tuple[object, ...]
 
 

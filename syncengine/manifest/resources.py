@@ -1,4 +1,4 @@
-"""What is declared of one resource, over its defaults → the resource; pure."""
+"""The declaration of one resource, over its defaults → the resource; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plain_resource(
 
 
 def resource_of(declared: Declared, defaults: Mapping[str, Any], findings: Collector) -> Resource | None:
-    """The resource of any declaration; what it lacks goes to the findings. None without an identity."""
+    """The resource of any declaration; missing fields go to the findings. None without an identity."""
     key, node = declared.key, declared.node
     values = merge(defaults, declared.values) if defaults else declared.values
     absent = _BESIDES_IDENTITY[declared.kind].difference(values)

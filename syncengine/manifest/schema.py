@@ -152,7 +152,8 @@ _MEANT = {
         "activityType": "defaultActivityTypeCode",
     },
 }
-"""What people write who know the service's interface, or another kind; the nearest spelling would mislead them."""
+"""Names of the service's interface, or of another kind, that people write by mistake, where the nearest spelling would
+mislead them."""
 
 
 def _defaults_model(kind: Kind) -> type[Model]:
@@ -174,7 +175,7 @@ def _model(name: str, model_fields: list[tuple[str, Any, None]], namespace: dict
 
 
 def _optional(declared: Any) -> Any:
-    """The type, or nothing; what is said of it is said of both."""
+    """The type, or None, with the same description."""
     return Annotated[(declared | None, *(meta for meta in declared.__metadata__ if isinstance(meta, Meta)))]
 
 
@@ -223,6 +224,6 @@ DEFAULTS_TABLES = {
     for model in (DEFAULTS[kind],)
 }
 PLAIN_SECTIONS = {section: plain_fields(MODELS[kind], RESOURCE_TABLES[kind]) for section, kind in SECTIONS.items()}
-"""What `document.fast_reader` can read of each section."""
+"""The sections that `document.fast_reader` can read."""
 REMOVED_TABLE = Table.of(RemovedTag, "an item of `removed`", {"name": "tag", "how": "as"})
 MANIFEST_SECTIONS = tuple(names_of(Manifest))

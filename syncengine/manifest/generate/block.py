@@ -1,7 +1,7 @@
-"""One `generate` block → a function of a row, compiled once; a row → resources, or what is wrong with them. Pure.
+"""One `generate` block → a function of a row, compiled once; a row → resources, or problems. Pure.
 
 Most rows are boring: their values are visible text, and become a body without nodes. Any other row is built as nodes
-with the places of its templates and goes the way of resources that were written by hand.
+with the places of its templates and is read like resources that were written by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from syncengine.templating.values import Record
 
 
 class ResourceTemplate(NamedTuple):
-    """One resource of a block: its fields, and where it stands."""
+    """One resource of a block: its fields, and its place."""
 
     kind: Kind
     node: MappingNode
@@ -33,7 +33,7 @@ class ResourceTemplate(NamedTuple):
     at: tuple[int, int]
 
     def values(self, results: Results) -> dict[str, Any] | None:
-        """Its values of what a row came to; None unless they are boring."""
+        """Its values for the results of a row; None unless they are boring."""
         try:
             return self.fields.boring(results)
         except Uncertain:
@@ -45,7 +45,7 @@ class ResourceTemplate(NamedTuple):
 
 
 class Block:
-    """A block that is compiled; what is wrong with it has been told to the findings."""
+    """A compiled block; its problems are in the findings."""
 
     def __init__(
         self,
@@ -97,9 +97,9 @@ class Block:
         self._function = self._compiled.function()
 
     def results(self, row: Record, diagnostics: list[Diagnostic]) -> Results | None:
-        """What a row comes to, for what is `templates` of it; None if that is nothing, or it is wrong.
+        """Evaluate the `templates` for a row; None if the row is left out, or fails with a diagnostic.
 
-        OutOfBounds where no other row needs to be tried.
+        OutOfBounds if no other row needs to be tried.
         """
         variables = {**self._variables, self.row_name: row}
         try:
@@ -111,7 +111,7 @@ class Block:
             return None
 
     def explain(self, row: Record, error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """What is wrong with a row; OutOfBounds as of `results`."""
+        """Report why a row failed; OutOfBounds as for `results`."""
         self._explain({**self._variables, self.row_name: row}, error, diagnostics)
 
     def _holds(self, variables: Mapping[str, Any]) -> bool:
@@ -122,7 +122,7 @@ class Block:
         return bool(value)
 
     def _explain(self, variables: Mapping[str, Any], error: BaseException, diagnostics: list[Diagnostic]) -> None:
-        """Which of the templates it was: each is asked alone."""
+        """Evaluate each template by itself to find those that fail."""
         self.whole = False
         leaves = [self._when, *self._compiled.leaves] if self._when else self._compiled.leaves
         findings = Collector(self._file, diagnostics)
@@ -147,7 +147,7 @@ class Block:
 
 
 class WhenText(ValueError):
-    """`when` came to text."""
+    """The result of `when` is text."""
 
 
 def _tell(findings: Collector, leaf: Leaf | None, code: str, message: str) -> None:

@@ -1,8 +1,8 @@
 """`generate` blocks and their rows → resources of a reading, each with its data row. Reads sources.
 
-A block is compiled once into one function of a row. Values go into the parsed structure, so that nothing in them can
-break it. A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone
-find faults; `block` says how.
+A block is compiled once into one function of a row. Values go into the parsed structure, so that no value can break it.
+A row whose values are not boring is built as nodes and read by the readers of any manifest, which alone find faults
+(`block`).
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ def generated(
     digest: str,
     former: Mapping[str, PreviousRows],
 ) -> Generated:
-    """All resources of all rows; what is wrong goes to the findings.
+    """All resources of all rows; problems go to the findings.
 
-    `digest` is that of all but rows that the blocks depend on; their `former` rows are known by it and their number.
+    `digest` covers all that the blocks depend on but their rows; their `former` rows are found by it and by their
+    number.
     """
     resources: list[Resource] = []
     sources: list[SourceUse] = []
@@ -75,7 +76,7 @@ def _may_make_categories(node: MappingNode) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Making:
-    """What makes the resources of one block; `former` knows what rows came to before."""
+    """One block and its inputs; `former` has the resources of its rows in the last reading."""
 
     context: LoadContext
     defaults: Mapping[Kind, Mapping[str, Any]]
@@ -112,7 +113,7 @@ class _Making:
         return Generated(tuple(resources), (use,), block.whole, (block_rows,))
 
     def _of_rows(self, block: Block, rows: list[Record], deadline: float) -> tuple[list[Resource], BlockRows]:
-        """What is made of every row; a mistake that many rows have is one finding."""
+        """The resources of all rows; a mistake of many rows is one finding."""
         block.begin(variables_of(self.context), len(rows), deadline, self.findings)
         resources: list[Resource] = []
         digests, counts = bytearray(), list[int]()

@@ -1,4 +1,4 @@
-"""The arguments of `data(…)` in a template → what is asked of a source, and its rows. Reads sources."""
+"""The arguments of `data(…)` in a template → a query of a source, and its rows. Reads sources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOURCE_OPTIONS = ("source", "query", "params", "path", "items", "next", "page", 
 
 
 def asked_by(path: str | None, options: Mapping[str, Any]) -> ForEach:
-    """What is asked; SourceTrouble for arguments that nothing can be made of."""
+    """Return the query; SourceTrouble for arguments that do not make one."""
     if path is not None and "source" in options:
         options, path = {**options, "path": path}, None
     names = SOURCE_OPTIONS if path is None else OPTIONS

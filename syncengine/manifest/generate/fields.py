@@ -17,7 +17,7 @@ from syncengine.templating.filters import plain_text, with_line_feeds
 from syncengine.templating.values import is_template
 
 LEFT_OUT = NOT_TEXT | {"visibility"}
-"""Fields that are left out when they come to nothing: for them empty text has no meaning."""
+"""Fields that are left out when they are empty, since empty text has no meaning for them."""
 _PLAIN = {kind: PLAIN_SECTIONS[section] for section, kind in SECTIONS.items()}
 
 Results = tuple[Any, ...]
@@ -28,7 +28,7 @@ class Uncertain(Exception):
 
 
 class Twice(ValueError):
-    """Two keys of a mapping that come to the same; `at` is where the later one stands."""
+    """Two keys of a mapping with the same result; `at` is the place of the later one."""
 
     def __init__(self, name: str, at: Mark) -> None:
         super().__init__(f"{quoted(name)} is given twice")
@@ -36,7 +36,7 @@ class Twice(ValueError):
 
 
 class Missing:
-    """A value that comes to nothing: the field is as if it were not there."""
+    """A value without a result: the field is left out."""
 
 
 MISSING = Missing()
@@ -69,7 +69,8 @@ class _Map(NamedTuple):
 
 
 class Fields(NamedTuple):
-    """`constant` values are read once; `takes` make the others of a row's results; `parts` are all, for nodes."""
+    """The fields of one resource: `constant` values are read once, `takes` compute the others from a row's results;
+    `parts` are all of them, for nodes."""
 
     constant: dict[str, Any]
     takes: list[tuple[str, Take]]
@@ -153,7 +154,7 @@ def _part(node: Node, compiled: Compiled) -> Part:
 
 
 def _visible(value: Any) -> str:
-    """A text that can stand anywhere; whole numbers are one."""
+    """A text without control characters; whole numbers are texts too."""
     if type(value) is str and value.isprintable():
         return value
     if type(value) is int:
@@ -239,7 +240,7 @@ _TAKES = {PlainShape.TEXT: _take_text, PlainShape.LIST: _take_list, PlainShape.M
 
 
 def _node(part: Part, results: Results, style: str) -> Node | None:
-    """A part as a node; None for what comes to nothing."""
+    """A part as a node; None if it is empty."""
     match part:
         case Dynamic():
             return _node_of(without_undefined(results[part.place]), part.mark, style)
@@ -252,7 +253,7 @@ def _node(part: Part, results: Results, style: str) -> Node | None:
 
 
 def _items(part: _List, results: Results) -> list[Node]:
-    """Lists in a list are its items; what is empty is left out."""
+    """The items of a list, with those of inner lists and without empty ones."""
     nodes: list[Node] = []
     for item in part.items:
         node = _node(item, results, '"')

@@ -1,7 +1,7 @@
-"""What a block asks of a source, and variables → the same with its templates filled in: paths and parameters. Pure.
+"""A block's query with templates, and variables → the same query with paths and parameters filled in. Pure.
 
-Rows are not known yet, so templates see `var` and `env` alone. The text of a query is never a template: values go into
-its parameters, where they cannot be anything else.
+Rows are not known yet, so templates see only `var` and `env`. The text of a query is never a template: values go into
+its parameters, where they cannot change it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _http(context: LoadContext, section: HttpFrom) -> HttpFrom:
 
 
 def _values(context: LoadContext, values: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Numbers and flags that a template comes to stay what they are."""
+    """The values with their templates filled in; numbers and flags keep their types."""
     if values is None:
         return None
     return {n: _value(context, v) if isinstance(v, Written) and is_template(v.text) else v for n, v in values.items()}

@@ -1,7 +1,7 @@
-"""What the rows of a block came to before → what the same rows come to now, without rendering them again; pure.
+"""Resources of a block's rows from the last reading → those of the same rows today, without rendering them again; pure.
 
-A row is known by the digest of its values, and a block by the digest of all else that it depends on. A row that
-something was said about is rendered again, so that it is said again.
+A row is known by the digest of its values, and a block by the digest of all else that it depends on. A row with a
+diagnostic is rendered again, so that the diagnostic is reported again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNKNOWN = bytes(SIZE)
 
 
 class BlockRows(Struct, frozen=True, gc=False, array_like=True):
-    """The rows of a block: their digests, and how many resources each came to."""
+    """The rows of a block: their digests, and the number of resources of each."""
 
     block: str
     digests: bytes
@@ -32,7 +32,7 @@ class BlockRows(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Generated(NamedTuple):
-    """What the blocks of one file come to."""
+    """The resources and sources of the blocks of one file."""
 
     resources: tuple[Resource, ...] = ()
     sources: tuple[SourceUse, ...] = ()
@@ -41,7 +41,7 @@ class Generated(NamedTuple):
 
 
 def row_digest(row: Record) -> bytes:
-    """Of its values with their names, order and types: `repr` tells all that a template could."""
+    """The digest of its values with their names, order and types: `repr` shows all that a template can see."""
     return short_digest(repr(row), SIZE)
 
 
@@ -59,7 +59,7 @@ class PreviousRows:
             self._places.pop(UNKNOWN, None)
 
     def resources(self, digest: bytes, row: Row) -> list[Resource] | None:
-        """What a row with these values came to, as if it had been `row`; None where that is not known."""
+        """The resources of a row with these values, moved to `row`; None if they are not known."""
         place = self._places.get(digest)
         return None if place is None else [_moved(each, row) for each in self._resources[slice(*place)]]
 
@@ -70,7 +70,7 @@ def _moved(resource: Resource, row: Row) -> Resource:
 
 
 def formers(resources: Sequence[Resource], blocks: Sequence[BlockRows]) -> Mapping[str, PreviousRows]:
-    """By the digest of their block; what blocks come to are the last resources of a file."""
+    """The last reading's rows by the digest of their block; resources of blocks are the last of a file."""
     previous: dict[str, PreviousRows] = {}
     first = len(resources) - sum(sum(rows.counts) for rows in blocks)
     for rows in blocks:

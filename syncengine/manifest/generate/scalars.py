@@ -23,13 +23,13 @@ MAX_TEMPLATE = 100_000
 RESULT = "_result"
 """A name that no row can have."""
 ITEM = 64
-"""What an item of a list counts as, besides its characters."""
+"""The size of an item of a list, besides its characters."""
 _UNCOMPILABLE = (SyntaxError, RecursionError, MemoryError, ValueError, AssertionError)
 
 
 @dataclass(slots=True)
 class Leaf:
-    """A template that stands in one scalar, and its place; the function of it alone is made when it is asked for."""
+    """A template in one scalar, and its place; its own function is compiled when it is first called."""
 
     text: str
     line: int
@@ -39,7 +39,7 @@ class Leaf:
     alone: Callable[[Mapping[str, Any]], Any] | None = None
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """What it comes to: of an expression its own type, else text. An undefined value fails."""
+        """Evaluate it: an expression keeps its type, everything else is text. An undefined value fails."""
         if self.alone is None:
             self.alone = self._compiled()
         budget = self.environment.another()
@@ -108,7 +108,7 @@ class Compiled:
         self.leaves: list[Leaf] = []
 
     def leaf(self, node: Scalar) -> int:
-        """Register a template; one that is wrong is told and stands for nothing."""
+        """Register a template; one with errors is reported and not registered."""
         leaf = self._leaf(node.text, node)
         if leaf is not None:
             self.leaves.append(leaf)
@@ -132,7 +132,7 @@ class Compiled:
         return leaf
 
     def _is_expression(self, bare: str, node: Scalar) -> bool:
-        """Looked at alone, so that what is wrong is said of it and not of what is put around it."""
+        """Whether it is an expression. It is parsed by itself, so that errors name its text and not added braces."""
         parser = Parser(self._environment, bare, state="variable")
         with self._told(node):
             parser.parse_expression()
@@ -145,7 +145,7 @@ class Compiled:
 
     @contextmanager
     def _told(self, node: Scalar) -> Iterator[None]:
-        """Tell of what a template cannot be read or compiled for, and leave the block."""
+        """Report errors of parsing and compiling a template."""
         try:
             yield
         except TemplateSyntaxError as error:
@@ -204,7 +204,7 @@ class Compiled:
 
 
 def _first_line(node: Scalar) -> int:
-    """Where the text begins: of a block behind its indicator."""
+    """The line on which the text begins: in a block scalar, the one after its indicator."""
     return place(node)[0] + (node.style in ("|", ">"))
 
 

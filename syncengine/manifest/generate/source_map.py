@@ -1,4 +1,4 @@
-"""The result of a text template with marks in it → the text without them, and what wrote each character of it; pure."""
+"""The result of a text template with marks in it → the text without them, and the origin of each character; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _VISIBLE = re.compile(r"\S")
 
 
 class Places:
-    """What wrote each character of `text`: `marks` in their order, the first of them at its beginning."""
+    """The origin of each character of `text`: `marks` in their order, the first of them at its beginning."""
 
     def __init__(self, text: str, marks: Sequence[SourceMark]) -> None:
         self.marks = marks
@@ -39,7 +39,7 @@ class Places:
         self._lines = [0, *(end.end() for end in LINE_END.finditer(text)), len(text) + 1]
 
     def _offset(self, line: int, column: int) -> int:
-        """Of what is visible there or later on that line; both count from 1."""
+        """The offset of the first visible character there or later on that line; both count from 1."""
         begin, end = self._line(line)
         offset = min(begin + column - 1, end - 1)
         visible = _VISIBLE.search(self._text, offset, end)
@@ -50,7 +50,7 @@ class Places:
         return self.at(line, 1).line
 
     def at(self, line: int, column: int) -> Origin:
-        """What wrote what is there."""
+        """The origin of the text there."""
         return self.marks[bisect_right(self._offsets, self._offset(line, column)) - 1].origin
 
     def _line(self, line: int) -> tuple[int, int]:
@@ -60,9 +60,9 @@ class Places:
 
 
 def unmarked(text: str, mark: re.Pattern[str], files: Sequence[str], rows: Sequence[Row]) -> tuple[str, Places]:
-    """What is left of the text. `mark` finds the number of a row, -1 where none is, that of a file, and its line.
+    """Remove the marks. `mark` matches the number of a row (-1: none), of a file, and its line.
 
-    The first of the files is the one that the text begins with.
+    The text begins with the first of the files.
     """
     pieces = mark.split(text)
     plain = "".join(pieces[::4])

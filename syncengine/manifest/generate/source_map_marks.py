@@ -1,8 +1,8 @@
-"""Marks in what a template writes: its own line, and the data row at hand. They are taken out again.
+"""Marks in the output of a template: its own line, and the current data row. They are removed from the result.
 
-The row at hand is that of the innermost loop: the record itself, the first one of a group, or the first one that had
-the value that is gone through; in a macro, what it was given. A template that is included stands in the loop that
-includes it, and what knows no row of its own has that of the place where it is written.
+The current row is that of the innermost loop: the record itself, the first one of a group, or the first one with the
+value of the loop; in a macro, its argument. An included template belongs to the loop that includes it, and text without
+a row of its own has that of the place where it is written.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ MAX_MARKED = 32_000_000
 
 
 class Captures:
-    """What was captured first, as the result of a macro is: text without marks, and beside it the same with marks.
+    """Captured text, such as the result of a macro: without marks, and beside it the same with marks.
 
-    A text is known again by its identity: what is equal to it may come from elsewhere. What is made of it by a filter
-    is another text, which has no marks of its own.
+    A text is recognised by its identity, since equal text may come from elsewhere. The result of a filter is another
+    text, without marks of its own.
     """
 
     def __init__(self, token: str, spent: Spent) -> None:
@@ -50,7 +50,7 @@ class Captures:
         self._remaining = MAX_MARKED
 
     def capture(self, pieces: Iterable[str]) -> str:
-        """What is captured."""
+        """Join captured text and remember its marks."""
         marked = "".join(pieces)
         return self._kept(self._bare(marked), marked) if self._token in marked else marked
 
@@ -66,7 +66,7 @@ class Captures:
         return marked if row < 0 else marked.replace(f"{self._token}:-1:", f"{self._token}:{row}:")
 
     def following(self, filter: Filter, bare: Filter) -> Filter:
-        """`filter`, whose result has the marks of what it is given; `bare` is what it does to a text with them."""
+        """`filter`, whose result keeps the marks of its argument; `bare` does the same to a text with marks."""
 
         @wraps(filter)
         def follow(value: Any, *arguments: Any, **options: Any) -> Any:
@@ -101,7 +101,7 @@ class Captures:
 
 
 class Marking:
-    """What the marks of one file say, and the filters that write them; with a context, so that each runs each time."""
+    """The marks of one file, and the filters that write them; with a context, so that each runs every time."""
 
     def __init__(self, token: str, spent: Spent) -> None:
         self.rows: list[Row] = []
@@ -129,7 +129,7 @@ class Marking:
 
     @pass_context
     def _said(self, context: Any, value: Any, line: int, file: int, at_hand: tuple[Any, ...]) -> Any:
-        """A value; of what was captured the marks, and behind it one of the place where it is written."""
+        """A value; for captured text, its marks, and behind it one of the place where it is written."""
         if not self.captures.knows(value):
             return value
         marked = self.captures.marked(value, self._row(at_hand))
@@ -194,7 +194,7 @@ class Marking:
 
 
 def mark_all(body: list[nodes.Node], file: int, targets: tuple[str, ...] = ()) -> None:
-    """Marks wherever text is written, also to what is captured first, as the body of a macro is."""
+    """Add marks wherever text is written, also to captured text, such as the body of a macro."""
     body[:] = [each for node in body for each in _marked(node, file, targets)]
 
 
@@ -235,12 +235,12 @@ def _marked(node: nodes.Node, file: int, targets: tuple[str, ...]) -> Iterator[n
 
 
 def _given(node: nodes.Macro | nodes.CallBlock) -> list[str]:
-    """What a macro is given, or the body of a call."""
+    """The arguments of a macro, or of the body of a call."""
     return [argument.name for argument in node.args if argument.name not in _NO_DATA]
 
 
 def _captured(node: nodes.Stmt, at_hand: nodes.Tuple) -> nodes.Node:
-    """A statement that writes what was captured, without asking a filter before."""
+    """A statement that writes captured text without a filter in between."""
     return nodes.FilterBlock([node], filtered(cast("nodes.Node", None), CAPTURED, at_hand), lineno=node.lineno)
 
 
@@ -260,7 +260,7 @@ def _pieces(parts: Iterable[nodes.Expr], file: int, at_hand: nodes.Tuple) -> Ite
 
 
 def _lines(parts: Iterable[nodes.Expr]) -> Iterator[nodes.Expr]:
-    """Data line by line, and `a ~ b` as what is written one after the other."""
+    """Data line by line, and `a ~ b` as two texts."""
     for part in parts:
         if isinstance(part, nodes.TemplateData):
             for number, line in enumerate(re.findall(r"[^\n]*\n|[^\n]+", part.data), part.lineno):

@@ -1,4 +1,4 @@
-"""A `.yaml.j2` file → the YAML that it renders to, and what wrote each part of it. Reads sources."""
+"""A `.yaml.j2` file → the YAML that it renders to, and the origin of each part. Reads sources."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ from syncengine.templating.values import Record
 MAX_TEMPLATE_BYTES = 1_000_000
 NAMES = ("var", "env", "data")
 GENERATE_SECTION = re.compile(r"\bgenerate\b[\"']?\s*:")
-"""Where the result depends on more than what the template reads."""
+"""Text that may write a `generate` section: the result of its template depends on more than its inputs."""
 LINE = "_line"
-"""What `data` is told besides: where it is called in the manifest's own template."""
+"""An argument of `data`: the line of the call in the manifest's own template."""
 
 
 class Rendered(NamedTuple):
-    """The result, what wrote it, the sources that were read, and where.
-
-    `may_generate`: a `generate` section is written out in one of the templates.
-    """
+    """The result, its origins, and the sources that were read, with their lines. `may_generate`: one of the templates
+    has a `generate` section."""
 
     text: str
     places: Places
@@ -68,7 +66,7 @@ class Loader(BaseLoader):
 
 
 class MarkingEnvironment(SandboxedEnvironment):
-    """Writes marks before each piece of text; what is captured first has them on the side."""
+    """An environment that writes marks before each piece of text; captured text has them beside it."""
 
     def __init__(self, context: LoadContext, folder: Path) -> None:
         super().__init__(Loader(context), context.allowance.clock)
@@ -91,7 +89,7 @@ class MarkingEnvironment(SandboxedEnvironment):
         return tree
 
     def concat(self, pieces: Iterable[str]) -> str:
-        """What is captured first: of a macro, of `{% set %}` and `{% filter %}`, of a loop that calls itself."""
+        """Join captured text: of a macro, of `{% set %}` and `{% filter %}`, of a recursive loop."""
         return self.marking.captures.capture(pieces)
 
     def _data(self, path: str | None = None, **options: Any) -> list[Record]:
@@ -104,7 +102,7 @@ class MarkingEnvironment(SandboxedEnvironment):
 
 
 def render(data: bytes, name: str, context: LoadContext, findings: Collector) -> Rendered | None:
-    """The result, made once a run; None once what is wrong is among the findings."""
+    """The result, made once a run; None if there are errors, which are among the findings."""
 
     def make() -> tuple[Rendered | None, Sequence[Diagnostic]]:
         own = Collector(name)
@@ -170,7 +168,7 @@ def _line_at(error: BaseException) -> int:
 
 
 def _tell(error: BaseException, name: str, findings: Collector) -> None:
-    """Say what a template ended in, at the line that it was at, with the row that it was at."""
+    """Report the error of a template with its line and row."""
     file, line, row = name, 1, None
     trace = error.__traceback__
     while trace is not None:

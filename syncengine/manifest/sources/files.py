@@ -21,11 +21,11 @@ from syncengine.templating.values import undivided
 Numbered = Iterator[tuple[int, Any]]
 
 DELIMITERS = ",;\t|"
-"""What stands between columns where nobody says it; of those as frequent the first."""
+"""Delimiters to try where none is set; of equally frequent ones the first."""
 MAX_FIELD = 10_000_000
 MAX_DIGITS = 1000
 _NO_NUMBER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?(?:NaN|Infinity)|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)')
-"""A text, or what may be no number that we take."""
+"""A text, or a constant that may not be a valid number."""
 _VISIBLE = re.compile(r"[^ \t\n\r]")
 _FOR_EXCEL = re.compile(r"sep=.?", re.IGNORECASE)
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,300})")
@@ -59,7 +59,7 @@ def text_of(data: bytes, name: str, encoding: str) -> str:
 
 
 def likely_encoding(data: bytes, tried: str) -> str | None:
-    """What a text that is not in the encoding that was tried is in, as far as bytes tell."""
+    """The encoding of a text that is not in the expected one, as far as its bytes show."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     if wide := wide_encoding(data):
@@ -101,7 +101,7 @@ def csv_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 
 def _misfit(values: int, names: Collection[str], delimiter: str) -> str:
-    """What is wrong with a row that has more or fewer values than there are names."""
+    """The problem of a row that has more or fewer values than there are names."""
     row = "the row has one value" if values == 1 else f"the row has {values} values"
     columns = "the file has one column" if len(names) == 1 else f"there are {len(names)} columns"
     unquoted = f"; text that holds {quoted(delimiter)} must be in quotes" if values > len(names) else ""
@@ -130,7 +130,7 @@ def _header(first_row: tuple[int, list[str]], name: str) -> tuple[str, ...]:
 
 
 def header_troubles(names: Collection[str]) -> Iterator[tuple[int, str]]:
-    """What is wrong with the names of columns: a column, from 0, and a sentence for each trouble."""
+    """The problems of the names of columns: the column, from 0, and a sentence for each."""
     if names and not any(names):
         yield 0, "the line is blank; the header must be the first line"
     elif _FOR_EXCEL.fullmatch("".join(names)):
@@ -209,7 +209,7 @@ def _no_number(text: str) -> Any:
 
 
 class NotJson(ValueError):
-    """What Python takes for JSON, and nobody else."""
+    """Text that Python accepts as JSON, and no other program."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -231,7 +231,7 @@ def _is_refused(number: str) -> bool:
 
 
 def _line_of_no_number(text: str) -> int | None:
-    """Where NaN or Infinity stands, or the long number; None for what is wrong elsewhere."""
+    """The line of NaN, Infinity or a long number; None for other errors."""
     constant = next((match for match in _NO_NUMBER.finditer(text) if match[1] and _is_refused(match[1])), None)
     return text.count("\n", 0, constant.start(1)) + 1 if constant else None
 
@@ -294,7 +294,7 @@ def yaml_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 
 def plain_value(node: Node) -> Any:
-    """What a node says: plain true, false and null are that, plain numbers are numbers if they look it exactly."""
+    """The value of a node: plain true, false and null, plain numbers in their usual form, else text."""
     match node:
         case Mapping():
             return {key.text: plain_value(value) for key, value in zip(node.keys, node.values, strict=True)}

@@ -32,7 +32,7 @@ DECODED = 3
 
 @dataclass(frozen=True, slots=True)
 class HttpQuery:
-    """What is asked. `items` and `next` are paths of names into the answer; `page` is a parameter that counts."""
+    """A query. `items` and `next` are paths of names into the answer; `page` is a parameter that counts."""
 
     path: str = ""
     query: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class HttpQuery:
 
 
 class Until(NamedTuple):
-    """When all pages must be there: a time of the monotonic clock, which is so many seconds on, or so many pages."""
+    """The limits of all pages: a deadline of the monotonic clock, its seconds, and a number of pages."""
 
     deadline: float
     seconds: float
@@ -60,7 +60,7 @@ def http_rows(
     most: int = MAX_MEMORY,
     pages: int = MAX_PAGES,
 ) -> Iterator[tuple[int, Any]]:
-    """The items of all pages, numbered from 1, which take so many seconds, bytes of memory and pages at most.
+    """The items of all pages, numbered from 1, within limits of seconds, bytes of memory and pages.
 
     A user and password in the URL go into a header.
     """
@@ -80,12 +80,12 @@ class TooLate(Exception):
 
 
 Asked = Callable[[httpx.URL], Reply]
-"""What one request comes to; httpx.HTTPError."""
+"""Send one request; httpx.HTTPError."""
 
 
 @contextmanager
 def _asking(headers: Mapping[str, str], auth: tuple[str, str] | None, timeout: float, until: float) -> Iterator[Asked]:
-    """An answer takes no longer than `timeout`, and none of them ends after `until`."""
+    """A function that sends a request. An answer takes no longer than `timeout`, and none ends after `until`."""
     client = httpx.AsyncClient(
         timeout=timeout,
         follow_redirects=False,
@@ -194,7 +194,7 @@ def _goes_up(path: str) -> bool:
 
 
 def _answer(ask: Asked, name: str, base: str, address: str, query: Mapping[str, str], until: Until) -> tuple[Any, int]:
-    """What it says, and its size in bytes. The source's own URL is not told: keys stand in the paths of some."""
+    """The answer as JSON, and its size in bytes. Messages leave out the source's own URL, which may contain a key."""
     label = urlsplit(address).path.removeprefix(urlsplit(base).path.rstrip("/")) or "its URL"
     content = _content(ask, name, address, query, label, until)
     try:

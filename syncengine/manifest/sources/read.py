@@ -53,7 +53,7 @@ def _of_sql(context: LoadContext, folder: Path, section: SqlFrom) -> Records:
 
 
 def _question(*parts: Any) -> str:
-    """A digest of what is asked, wherever it is written."""
+    """A digest of the query, wherever it is written."""
     return sha256_of(repr([_plain(part) for part in parts]))[:16]
 
 
@@ -81,7 +81,7 @@ def read_file(context: LoadContext, folder: Path, name: str, kind: str, form: Fo
 
 
 def file_digest(context: LoadContext, folder: Path, name: str) -> str:
-    """What a file's rows depend on; its trouble, if it cannot be read."""
+    """The digest of a file's content; its error message, if it cannot be read."""
     try:
         return sha256_of(content(inside(context, name, folder), name))
     except SourceTrouble as trouble:
@@ -110,7 +110,7 @@ def content(path: Path, name: str) -> bytes:
 
 
 def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
-    """What is asked every run is asked once a run."""
+    """The rows of a database or a service, which is queried once a run."""
     if key not in context.memo:
         try:
             rows = records(name, read())
@@ -206,7 +206,7 @@ def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
 
 
 def variables_of(context: LoadContext) -> Mapping[str, Any]:
-    """`var` and `env`, each with what it says of a name that it has not."""
+    """`var` and `env`, each with its message for a missing name."""
     from syncengine.templating.values import Named
 
     def no_variable(name: str) -> str:

@@ -13,7 +13,7 @@ from syncengine.templating.values import Record
 
 
 class SourceTrouble(Exception):
-    """A source that cannot be read: `message` says what is wrong, `name` and `line` where in the data, if known."""
+    """A source that cannot be read: `message` is the reason, `name` and `line` the place in the data, if known."""
 
     def __init__(self, message: str, name: str = "", line: int | None = None, column: int | None = None) -> None:
         super().__init__(message, name, line, column)
@@ -25,10 +25,8 @@ class SourceTrouble(Exception):
 
 
 class Records(NamedTuple):
-    """All rows of a source, what it is called, and a digest of what it said. `live`: it is asked every time.
-
-    `question` tells what one source is asked from what else it is asked; empty for files, which are read whole.
-    """
+    """All rows of a source, its name, and a digest of its content. `live`: it is queried in every run. `question`
+    distinguishes queries of one source; empty for files, which are read whole."""
 
     name: str
     rows: list[Record]
@@ -63,7 +61,7 @@ _KINDS = {str: "text", list: "a list", bool: "true or false", NoneType: "null", 
 
 
 def kind_of(value: object) -> str:
-    """What something of JSON is, for a sentence."""
+    """The JSON type of a value, for a sentence."""
     return _KINDS.get(type(value), "a number")
 
 

@@ -25,7 +25,8 @@ INSTRUCTIONS = 100_000
 """Of SQLite's machine, between two looks at the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _TO_A_FILE = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.IGNORECASE)
-"""Anywhere: MySQL's strings and comments end where those of others do not, and its read-only transaction lets it be."""
+"""Matched anywhere: strings and comments of MySQL end elsewhere than those of others, and its read-only transaction
+allows it."""
 _STRING = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -49,7 +50,7 @@ def sql_rows(
     seconds: float = MAX_SECONDS,
     most: int = MAX_MEMORY,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows by their columns' names, numbered from 1, of a query that takes so many seconds and bytes at most."""
+    """Rows by their columns' names, numbered from 1, of a query within limits of seconds and bytes."""
     bare = check_query(query)
     file = sqlite_file(url)
     if file is None:
@@ -67,7 +68,7 @@ def sql_rows(
 def _of_file(
     name: str, file: Path, query: str, parameters: Mapping[str, Any], seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """SQLite: opened for reading, and only what reading needs is allowed."""
+    """Rows of SQLite, opened for reading, with only the operations that reading needs."""
     deadline = time.monotonic() + seconds
     if not file.is_file():
         raise SourceTrouble(f"{name}: the database does not exist")
@@ -140,7 +141,7 @@ def _of_server(
 
 
 def _words(error: Exception) -> str:
-    """What keeps the database away, in our words; of a query that failed, in the server's."""
+    """The reason why the database cannot be used, in our words; of a query that failed, in the server's."""
     from syncengine.database.errors import cause, meaning
     from syncengine.database.trouble import TroubleKind
 
@@ -151,7 +152,8 @@ def _words(error: Exception) -> str:
 
 
 def bounds_of(dialect: Any, seconds: float) -> Iterator[str]:
-    """What is said before the query: the server ends it in time, also while there is no row; MySQL writes nothing."""
+    """Statements before the query, so that the server ends it in time, even while there is no row, and MySQL writes
+    nothing."""
     milliseconds = max(int(seconds * 1000), 1)
     if dialect.name == "postgresql":
         yield f"SET LOCAL statement_timeout = {milliseconds}"
