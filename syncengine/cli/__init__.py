@@ -44,13 +44,13 @@ def run(arguments: list[str] | None = None) -> int:
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
     except click.ClickException as error:
-        return _told(arguments, _usage(error), ExitCode.USAGE)
+        return _in_machine_format(arguments, _usage(error), ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         tell("\ninterrupted\n" if sys.stderr.isatty() else "interrupted\n")
-        return _told(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
+        return _in_machine_format(arguments, SyncengineError("interrupted", code="interrupted"), ExitCode.INTERRUPTED)
     except SyncengineError as error:
         tell(_line(error))
-        return _told(arguments, error, error.exit_code)
+        return _in_machine_format(arguments, error, error.exit_code)
     except BrokenPipeError:
         discard_stdout()
         return ExitCode.ERROR
@@ -62,12 +62,12 @@ def run(arguments: list[str] | None = None) -> int:
         if isinstance(error, OSError) and error.filename:
             trouble = SyncengineError(f"{error.filename}: {error.strerror}", code="file")
             tell(_line(trouble))
-            return _told(arguments, trouble, ExitCode.ERROR)
+            return _in_machine_format(arguments, trouble, ExitCode.ERROR)
         if os.environ.get("SYNCENGINE_TRACEBACK"):
             raise
         trouble = SyncengineError(_unexpected(error), code="internal")
         tell(_line(trouble))
-        return _told(arguments, trouble, ExitCode.ERROR)
+        return _in_machine_format(arguments, trouble, ExitCode.ERROR)
 
 
 def _usage(error: click.ClickException) -> SyncengineError:
@@ -102,21 +102,23 @@ def _nowhere() -> TextIO:
     return Path(os.devnull).open("w", encoding="utf-8")
 
 
-def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
+def _in_machine_format(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
     """Print the trouble in a machine's format too where one was asked for: on every path (docs/commands.md)."""
     words = sys.argv[1:] if arguments is None else arguments
-    asked = [after for before, after in pairwise(words) if before == "--format"]
-    asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]
-    if asked and asked[-1] in MACHINE_FORMATS:
+    formats = [after for before, after in pairwise(words) if before == "--format"]
+    formats += [word.partition("=")[2] for word in words if word.startswith("--format=")]
+    if formats and formats[-1] in MACHINE_FORMATS:
         from syncengine.cli.output import COMMANDS
         from syncengine.render.json import report_json
         from syncengine.render.outcomes import report_of
         from syncengine.render.registry import DIAGNOSTIC_FORMATS
         from syncengine.render.style import PLAIN
 
-        is_report = "apply" in words and asked[-1] == "json"
-        text = report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[asked[-1]](error.diagnostics(), PLAIN)
-        put(text, commands=asked[-1] in COMMANDS)
+        is_report = "apply" in words and formats[-1] == "json"
+        text = (
+            report_json(report_of(error)) if is_report else DIAGNOSTIC_FORMATS[formats[-1]](error.diagnostics(), PLAIN)
+        )
+        put(text, commands=formats[-1] in COMMANDS)
     return exit_code
 
 

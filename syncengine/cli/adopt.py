@@ -25,41 +25,41 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @printing_command
-def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
+def adopt(options: Globals, format: str, file: str, replace: bool) -> int:
     """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.
 
     JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
     """
     from syncengine.tools.adopt.listed import SUFFIXES, listed
 
-    project = given.project()
-    path = given.folder / file
+    project = options.project()
+    path = options.folder / file
     if not file.lower().endswith(SUFFIXES):
         raise Usage(f"{file}: its name must end in one of {', '.join(SUFFIXES)}")
-    announce(project, Output(given, project.root))
+    announce(project, Output(options, project.root))
     name = Path(os.path.relpath(path.resolve(), project.root.resolve())).as_posix()
     rows = listed(content_of(path), name)
     with writing(project, "adopt") as state, named_run(state, "adopt", os.environ) as counts:
-        known = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
-        new = rows if replace else [row for row in rows if row.key not in known]
+        existing = {key for key, row in state.get(row.key for row in rows).items() if row.status is not Status.DELETED}
+        new = rows if replace else [row for row in rows if row.key not in existing]
         state.put(new)
         counts["applied"] = len(new)
-        taken = {row.key for row in new}
-    return _told(given, format, new, [row for row in rows if row.key not in taken])
+        adopted_keys = {row.key for row in new}
+    return _show_result(options, format, new, [row for row in rows if row.key not in adopted_keys])
 
 
-def _told(given: Globals, format: str, new: list[Recorded], known: list[Recorded]) -> int:
+def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:
     from syncengine.render.words import counted
 
-    listed = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in known]}
+    addresses = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in existing]}
     text = f"Adopted {counted(len(new), 'resource')}; nothing was sent.\n"
-    show(given, format, {"format": ADOPT_FORMAT, **listed}, text)
+    show(options, format, {"format": ADOPT_FORMAT, **addresses}, text)
     if format == "json":
         return ExitCode.DONE
-    output = Output(given, given.folder)
-    if known:
+    output = Output(options, options.folder)
+    if existing:
         output.say(
-            f"{counted(len(known), 'resource')} already recorded and unchanged; --replace takes them from the file."
+            f"{counted(len(existing), 'resource')} already recorded and unchanged; --replace takes them from the file."
         )
     doubtful = sum(row.doubtful for row in new)
     if doubtful:

@@ -47,8 +47,10 @@ class Seconds(click.ParamType[float]):
         text = str(value)
         if text.isdigit() or (text.rstrip("smh").isdigit() and not text.strip("0smh")):
             return float(text.rstrip("smh"))
-        found = duration(text)
-        return found if found is not None else self.fail(f"{value!r} is not a duration: write 90s or 5m", param, ctx)
+        seconds = duration(text)
+        return (
+            seconds if seconds is not None else self.fail(f"{value!r} is not a duration: write 90s or 5m", param, ctx)
+        )
 
 
 @click.command(cls=Command)
@@ -68,12 +70,12 @@ class Seconds(click.ParamType[float]):
 @selection
 @with_globals
 def apply(
-    given: Globals, paths: Sequence[str], auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any
+    options: Globals, paths: Sequence[str], auto_approve: bool, format: str, reports: Sequence[str], **chosen: Any
 ) -> int:
     """Execute a saved plan, or plan and apply. PATHS select changes; all manifests are always loaded."""
     rare_collection()
     targets = report_targets(reports, list(REPORT_FORMATS))
-    applying = _Applying(given, auto_approve, format, shows=not takes_stdout(targets))
+    applying = _Applying(options, auto_approve, format, shows=not takes_stdout(targets))
     try:
         done = applying.apply(paths, chosen)
     except (SyncengineError, click.UsageError) as error:
@@ -91,23 +93,23 @@ def apply(
 class _Applying:
     """One call of `apply`: what it asks, shows and tells."""
 
-    def __init__(self, given: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
-        self._given = given
+    def __init__(self, options: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
+        self._options = options
         self._auto_approve = auto_approve
         self._format = format
         self._shows = shows
         self._has_shown = False
-        self.output = Output(given, given.folder)
+        self.output = Output(options, options.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
         """Do it; raises SyncengineError for what is refused before there is a project."""
-        project = self._given.project()
-        self.output = Output(self._given, project.root)
-        saved = _saved_plan(self._given, paths, chosen)
+        project = self._options.project()
+        self.output = Output(self._options, project.root)
+        saved = _saved_plan(self._options, paths, chosen)
         if saved is None and not self._auto_approve and not sys.stdin.isatty():
             raise Usage("not applied: there is no terminal to ask on; review the plan and repeat with -y")
         announce(project, self.output)
-        request = _request(project, self._given, () if saved else paths, chosen)
+        request = _request(project, self._options, () if saved else paths, chosen)
         with Progress(self.output) as progress:
             around = Runtime(os.environ, tell=progress.tell, confirm=lambda plan: self._confirm(plan, progress))
             application = Application(project, request, around, lambda: serving(project))
@@ -116,19 +118,19 @@ class _Applying:
             done = application.execute(saved)
         return replace(done, plan=None) if self._format == "json" else done  # a report is long enough without it
 
-    def _confirm(self, planned: Plan, progress: Progress) -> bool:
-        self._show_plan(planned)
+    def _confirm(self, plan: Plan, progress: Progress) -> bool:
+        self._show_plan(plan)
         if self._auto_approve:
             return True
         with progress.paused():
             return agreed("Apply this plan?")
 
-    def _show_plan(self, planned: Plan) -> None:
+    def _show_plan(self, plan: Plan) -> None:
         self._has_shown = True
         if self._format == "text" and self._shows:
-            self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
+            self.output.data(PLAN_FORMATS["text"](plan, self.output.look()) + "\n")
         elif not self._auto_approve:
-            tell(PLAN_FORMATS["text"](planned, self.output.look(sys.stderr)))
+            tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
         """The report; before it the plan, when nobody has seen it yet."""
@@ -139,10 +141,10 @@ class _Applying:
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
         done = _without_repeats(done)
-        planned = done.plan
-        if planned is not None and not self._has_shown:
-            self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
-            if not planned.changes_something and done.report.status is RunStatus.COMPLETE:
+        plan = done.plan
+        if plan is not None and not self._has_shown:
+            self.output.data(PLAN_FORMATS["text"](plan, self.output.look()))
+            if not plan.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
         if done.report.began:
             self.output.data(REPORT_FORMATS["text"](done.report, self.output.look()))
@@ -162,28 +164,28 @@ class _Applying:
 
 def _without_repeats(done: Applied) -> Applied:
     """Leave out of the report for people what stands in the plan above it."""
-    told = done.plan.diagnostics if done.plan is not None else ()
-    report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in told))
+    diagnostics_of_plan = done.plan.diagnostics if done.plan is not None else ()
+    report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in diagnostics_of_plan))
     return replace(done, report=report)
 
 
-def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
+def _saved_plan(options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
     from syncengine.plan import saved as saved_plan
     from syncengine.render.json import SHOWN
 
-    if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
+    if len(paths) != 1 or not saved_plan.is_saved_plan(options.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: it cannot be combined with a selection")
-    planned = saved_plan.load(given.folder / paths[0], SHOWN)
+    plan = saved_plan.load(options.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
-    return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
+    return structs.replace(plan, diagnostics=tuple(d for d in plan.diagnostics if d.code not in SAID_FIRST))
 
 
-def _request(project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:
+def _request(project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> PlanRequest:
     more = {name: chosen[name] for name in ("allow_older", "new_state", "max_errors", "lock_timeout")}
-    return request_of("apply", project, given, paths, chosen, **more)
+    return request_of("apply", project, options, paths, chosen, **more)
 
 
 @contextmanager

@@ -46,21 +46,21 @@ class Program(TableGroup):
             raise click.UsageError(_did_you_mean(error.message, args[0]), ctx) from None
 
 
-def _did_you_mean(message: str, given: str) -> str:
+def _did_you_mean(message: str, name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(given, COMMANDS, n=1)
-    return f"No such command {given!r}." + (f" Did you mean {near[0]!r}?" if near else "") if given else message
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
+    return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "") if name else message
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="syncengine", message="%(prog)s %(version)s")
 @global_options
 @click.pass_context
-def program(ctx: click.Context, /, **given: object) -> None:
+def program(ctx: click.Context, /, **options: object) -> None:
     """Keep a time-recording service in step with YAML files in Git.
 
     Manifests declare tags, categories and activity types; `plan` shows what would change,
     `apply` makes it so.
     """
-    ctx.obj = Globals.of(given)
+    ctx.obj = Globals.of(options)

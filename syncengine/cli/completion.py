@@ -35,8 +35,8 @@ def environments(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     from syncengine.project.model import FILE_NAME
 
     with suppress(Exception):
-        given = Globals.of(_options(ctx))
-        path = given.folder / FILE_NAME if given.config is None else Path(given.config)
+        options = Globals.of(_options(ctx))
+        path = options.folder / FILE_NAME if options.config is None else Path(options.config)
         return [_item(name) for name in environment_names(path) if name.startswith(incomplete)]
     return []
 
@@ -50,19 +50,19 @@ def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
         return [CompletionItem(f"{kind.value}/") for kind in Kind if kind.value.startswith(incomplete)]
     with suppress(Exception):
         project = Globals.of(_options(ctx)).project()
-        found = sorted({*_recorded(project, incomplete), *_declared(project, incomplete)})
-        return [_item(address) for address in found if address.isprintable()][:MOST]
+        matches = sorted({*_recorded(project, incomplete), *_declared(project, incomplete)})
+        return [_item(address) for address in matches if address.isprintable()][:MOST]
     return []
 
 
 def _options(ctx: click.Context) -> Mapping[str, Any]:
     """What the contexts say so far, the innermost first."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     at: click.Context | None = ctx
     while at is not None:
-        found = {**{name: value for name, value in at.params.items() if value not in (None, ())}, **found}
+        values = {**{name: value for name, value in at.params.items() if value not in (None, ())}, **values}
         at = at.parent
-    return found
+    return values
 
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:

@@ -24,24 +24,24 @@ def connector() -> None:
 
 @connector.command("register")
 @printing_command
-def register_connector(given: Globals, format: str) -> int:
+def register_connector(options: Globals, format: str) -> int:
     """Tell the service who connects, and remember its settings for this connector, without their secrets."""
     from syncengine.connector.registration import register
     from syncengine.state.connector_settings import remember
 
-    registered = calling(given, lambda client, project: register(client, time.time(), project.service.connector_type))
-    remember(given.project().state, registered.configuration)
-    return show(given, format, _document(registered), _text(registered))
+    registered = calling(options, lambda client, project: register(client, time.time(), project.service.connector_type))
+    remember(options.project().state, registered.configuration)
+    return show(options, format, _document(registered), _text(registered))
 
 
 @connector.command("check")
 @printing_command
-def check_connector(given: Globals, format: str) -> int:
+def check_connector(options: Globals, format: str) -> int:
     """Make an authenticated call that names the team. Fails if it is not the team of the project or of the state."""
     from syncengine.connector.connection import proven_team
 
-    team = calling(given, proven_team)
-    return show(given, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
+    team = calling(options, proven_team)
+    return show(options, format, {"team": team}, f"The key belongs to team {visible(team)!r}.\n")
 
 
 def _document(registered: Registered) -> dict[str, object]:

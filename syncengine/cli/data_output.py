@@ -19,18 +19,18 @@ def printing_command(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
     @with_globals
     @wraps(command)
-    def wrapped(given: Globals, format: str, **options: Any) -> Any:
+    def wrapped(options: Globals, format: str, **arguments: Any) -> Any:
         try:
-            return command(given=given, format=format, **options)
+            return command(options=options, format=format, **arguments)
         except SyncengineError as error:
-            return Output(given, given.folder).refusal(error, format)
+            return Output(options, options.folder).refusal(error, format)
 
     return wrapped
 
 
-def show(given: Globals, format: str, document: Any, text: str) -> int:
+def show(options: Globals, format: str, document: Any, text: str) -> int:
     """Data to stdout, as JSON or for people."""
     from syncengine.render.json import dumped
 
-    Output(given, given.folder).data(dumped(document) if format == "json" else text)
+    Output(options, options.folder).data(dumped(document) if format == "json" else text)
     return ExitCode.DONE

@@ -39,61 +39,61 @@ class Laid(NamedTuple):
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 when a file differs.")
 @click.option("--diff", is_flag=True, help="Write nothing; show what would differ.")
 @printing_command
-def fmt(given: Globals, format: str, paths: Sequence[str], check: bool, diff: bool) -> int:
+def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: bool) -> int:
     """Give manifests their canonical layout: order and indentation; comments are kept.
 
     Only YAML manifests are laid out. JSON and text templates (.yaml.j2) are left as they are, and so are
     syncengine.yaml, which has no order of its own, and files with other sections than a manifest's. A list or mapping
     in brackets with comments in it keeps its order.
     """
-    output = Output(given, given.folder)
-    laid, found = _laid(given, paths)
+    output = Output(options, options.folder)
+    laid, diagnostics = _laid(options, paths)
     for each in () if check or diff else laid:
         _write(each)
     if format == "json":
-        output.data(_document(laid, found, diff))
+        output.data(_document(laid, diagnostics, diff))
     else:
         output.data("".join(_difference(each) if diff else f"{file_name(each.name)}\n" for each in laid))
-        if found:
-            output.diagnostics(found)
-    if any(d.severity is Severity.ERROR for d in found):
+        if diagnostics:
+            output.diagnostics(diagnostics)
+    if any(d.severity is Severity.ERROR for d in diagnostics):
         return ExitCode.INVALID
     return ExitCode.ERROR if check and laid else ExitCode.DONE
 
 
-def _laid(given: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
+def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
     """The files that differ, and what is wrong with those that have no layout."""
     from syncengine.document.diagnostics import Collector
     from syncengine.manifest.files import find
     from syncengine.tools.fmt.layout import laid_out
 
-    root, chosen, secrets = _chosen(given, paths)
+    root, chosen, secrets = _chosen(options, paths)
     sought = find(chosen, root, secrets=secrets)
-    found = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
+    diagnostics = [d for d in sought.problems if not (d.file or "").lower().endswith(LEFT_ALONE)]
     laid = []
     for file in sought.files:
-        findings = Collector(file.name, found)
+        findings = Collector(file.name, diagnostics)
         data = file.content(findings) if file.name.lower().endswith(LAID_OUT) else None
         after = laid_out(data, own := Collector(file.name)) if data is not None else None
         if data is not None:
-            found += own.found
+            diagnostics += own.found
         if data is not None and after is not None and after.encode() != data:
             laid.append(Laid(file.path, file.name, data.decode("utf-8-sig"), after))
-    return laid, found
+    return laid, diagnostics
 
 
-def _chosen(given: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
+def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
     """The folder that names are relative to, what was asked for, and what holds secrets.
 
     With PATHS, a project file that is wrong is none.
     """
     if not paths:
-        project = given.project()
+        project = options.project()
         return project.root, list(project.manifests), project.secret_files()
     secrets: set[Path] = set()
     with suppress(SyncengineError):
-        secrets = given.project().secret_files()
-    return given.folder.absolute(), [given.folder / path for path in paths], secrets
+        secrets = options.project().secret_files()
+    return options.folder.absolute(), [options.folder / path for path in paths], secrets
 
 
 def _write(laid: Laid) -> None:
@@ -112,9 +112,9 @@ def _difference(laid: Laid) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _document(laid: Sequence[Laid], found: Sequence[Diagnostic], diff: bool) -> str:
+def _document(laid: Sequence[Laid], diagnostics: Sequence[Diagnostic], diff: bool) -> str:
     from syncengine.render.json import diagnostics_document, dumped
 
-    listed = diagnostics_document(found)["diagnostics"]
+    items = diagnostics_document(diagnostics)["diagnostics"]
     files = [{"file": each.name, **({"diff": _difference(each)} if diff else {})} for each in laid]
-    return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": listed})
+    return dumped({"format": FMT_FORMAT, "files": files, "diagnostics": items})

@@ -28,7 +28,7 @@ def health() -> None:
 @click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
 @click.option("--message", metavar="TEXT", help="Shown to users instead of the default message of the type.")
 @printing_command
-def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
+def report_health(options: Globals, format: str, kind: str, message: str | None) -> int:
     """Report that the connected system is in trouble. Everybody who posts time sees it until it is cleared.
 
     TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
@@ -37,16 +37,16 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 
     type = ErrorType(kind) if kind in PUBLISHED else ErrorType[kind.upper()]
     failure = HealthFailure(type, message)
-    calling(given, lambda client, _: by_hand(client, failure))
+    calling(options, lambda client, _: by_hand(client, failure))
     document = {"reported": {"errorType": failure.type.value, "userErrorMessage": message}}
-    return show(given, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
+    return show(options, format, document, f"Reported: {failure.type.value}. `syncengine health clear` clears it.\n")
 
 
 @health.command("clear")
 @printing_command
-def clear_health(given: Globals, format: str) -> int:
+def clear_health(options: Globals, format: str) -> int:
     """Clear the reported failure."""
     from syncengine.connector.registration import by_hand
 
-    calling(given, lambda client, _: by_hand(client, None))
-    return show(given, format, {"reported": None}, "Cleared.\n")
+    calling(options, lambda client, _: by_hand(client, None))
+    return show(options, format, {"reported": None}, "Cleared.\n")

@@ -122,10 +122,10 @@ class GlobalOption(click.Option):
 
 def write_options(command: click.Command, ctx: click.Context, formatter: click.HelpFormatter) -> None:
     """The options in two sections."""
-    for title, wanted in (("Options", False), (GLOBAL, True)):
+    for title, is_global in (("Options", False), (GLOBAL, True)):
         options = [param for param in command.get_params(ctx) if isinstance(param, click.Option)]
-        found = (option for option in options if isinstance(option, GlobalOption) is wanted)
-        rows = [row for option in found if (row := option.get_help_record(ctx))]
+        members = (option for option in options if isinstance(option, GlobalOption) is is_global)
+        rows = [row for option in members if (row := option.get_help_record(ctx))]
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows)

@@ -35,7 +35,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
     f"of a repository (git+https), or of a package index.  [default: {DISTRIBUTION}, this version of it]",
 )
 @printing_command
-def init(given: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
+def init(options: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
     """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It plans and applies against the embedded sandbox at once. Existing files are kept.
@@ -46,17 +46,17 @@ def init(given: Globals, format: str, folder: str, csv: str | None, install: str
     from syncengine.tools.init.new_project import SAMPLES, begin, starter_files
 
     installation = _installation(install)
-    output, place = Output(given, given.folder), given.folder / folder
+    output, place = Output(options, options.folder), options.folder / folder
     contents: dict[str, str | bytes] = {**starter_files(installation), **_schemas()}
     if csv is not None:
         contents = {name: text for name, text in contents.items() if name not in SAMPLES}
-        contents |= generated(given.folder / csv, csv, place)
+        contents |= generated(options.folder / csv, csv, place)
     begun = begin(place, contents)
     if format == "json":
         output.data(dumped({"format": INIT_FORMAT, "written": list(begun.written), "kept": list(begun.kept)}))
     else:
         output.data("".join(f"Wrote {file_name(str(Path(folder, name)))}\n" for name in begun.written))
-        for sentence in _repeats(given.folder / csv, csv) if csv is not None else ():
+        for sentence in _repeats(options.folder / csv, csv) if csv is not None else ():
             output.say(sentence)
         for name in begun.kept:
             output.say(f"{Path(folder, name)} already exists and was kept")
@@ -79,13 +79,13 @@ def _schemas() -> dict[str, str]:
     from syncengine.render.json import dumped
     from syncengine.render.schemas.published import schemas
 
-    made = schemas()
-    return {f"schemas/{name}": dumped(made[name]) for name in SCHEMAS}
+    by_name = schemas()
+    return {f"schemas/{name}": dumped(by_name[name]) for name in SCHEMAS}
 
 
 def _repeats(file: Path, name: str) -> list[str]:
     from syncengine.tools.init.from_csv import repeats_of
 
-    found = repeats_of(file, name)
-    more = len(found) - REPEATS
-    return found if more <= 0 else [*found[:REPEATS], f"{name}: {more} more values are in several lines"]
+    sentences = repeats_of(file, name)
+    more = len(sentences) - REPEATS
+    return sentences if more <= 0 else [*sentences[:REPEATS], f"{name}: {more} more values are in several lines"]

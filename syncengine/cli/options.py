@@ -38,18 +38,18 @@ class Globals:
     log_format: str | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Globals:
+    def of(cls, values: Mapping[str, Any]) -> Globals:
         """From the options as click parsed them; --color says more than --no-color."""
-        if given.get("color") is None and given.get("no_color"):
-            given = {**given, "color": "never"}
-        return cls(**{field.name: given[field.name] for field in fields(cls) if given.get(field.name) is not None})
+        if values.get("color") is None and values.get("no_color"):
+            values = {**values, "color": "never"}
+        return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})
 
     def over(self, others: Globals) -> Globals:
         """These, and what they do not say from `others`."""
-        mine, theirs = self.said(), others.said()
+        mine, theirs = self.values(), others.values()
         return Globals(**{**theirs, **mine})
 
-    def said(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in values.items() if value not in (None, ())}
 
@@ -140,19 +140,19 @@ def global_options(command: F) -> F:
 
 
 def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the global options to a command; its function takes their sum with the program's as `given`."""
+    """Add the global options to a command; its function takes their sum with the program's as `options`."""
 
     @wraps(command)
     @click.pass_context
-    def wrapped(ctx: click.Context, /, **options: Any) -> Any:
+    def wrapped(ctx: click.Context, /, **arguments: Any) -> Any:
         names = {"no_color", *(field.name for field in fields(Globals))}
-        own = Globals.of({name: options.pop(name, None) for name in names})
-        given = own.over(ctx.find_object(Globals) or Globals())
-        if given.debug:
+        own = Globals.of({name: arguments.pop(name, None) for name in names})
+        options = own.over(ctx.find_object(Globals) or Globals())
+        if options.debug:
             from syncengine.cli.debug import trace_requests
 
-            trace_requests(as_json=given.log_format == "json")
-        return command(given=given, **options)
+            trace_requests(as_json=options.log_format == "json")
+        return command(options=options, **arguments)
 
     return global_options(wrapped)
 

@@ -29,7 +29,7 @@ COMMANDS = frozenset({"github"})
 class Output:
     """The two streams, and how things shall look on them."""
 
-    given: Globals
+    options: Globals
     root: Path
 
     def look(self, stream: TextIO | None = None) -> Look:
@@ -38,9 +38,9 @@ class Output:
         terminal = stream.isatty()
         return Look(
             width=shutil.get_terminal_size().columns if terminal else 120,
-            colour=is_coloured(self.given.color or "auto", os.environ, terminal=terminal),
+            colour=is_coloured(self.options.color or "auto", os.environ, terminal=terminal),
             unicode=(stream.encoding or "").lower().replace("-", "") == "utf8",
-            verbose=bool(self.given.verbose),
+            verbose=bool(self.options.verbose),
             lines=self._lines if terminal else None,
             prefix=self._prefix(),
         )
@@ -53,7 +53,7 @@ class Output:
 
     def _lines(self, file: str) -> Sequence[str] | None:
         """The lines of a manifest; never the project file's, where a secret may stand (docs/planning.md 4.11)."""
-        if Path(file).name in (FILE_NAME, Path(self.given.config or FILE_NAME).name):
+        if Path(file).name in (FILE_NAME, Path(self.options.config or FILE_NAME).name):
             return None
         try:
             return (self.root / file).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -66,21 +66,21 @@ class Output:
 
     def say(self, text: str, *, level: str = "info") -> None:
         """A message to stderr, unless it is to be quiet."""
-        if self.given.quiet and level == "info":
+        if self.options.quiet and level == "info":
             return
-        if self.given.log_format == "json":
+        if self.options.log_format == "json":
             import orjson
 
             text = orjson.dumps({"level": level, "message": text}).decode()
-        tell((harmless(visible(text)) if self.given.log_format != "json" else text) + "\n")
+        tell((harmless(visible(text)) if self.options.log_format != "json" else text) + "\n")
 
-    def diagnostics(self, found: Sequence[Diagnostic]) -> None:
+    def diagnostics(self, diagnostics: Sequence[Diagnostic]) -> None:
         """Findings as messages."""
-        if self.given.log_format == "json":
-            for diagnostic in found:
+        if self.options.log_format == "json":
+            for diagnostic in diagnostics:
                 self.say(diagnostic.message, level=diagnostic.severity.value)
         else:
-            tell(DIAGNOSTIC_FORMATS["text"](found, self.look(sys.stderr)))
+            tell(DIAGNOSTIC_FORMATS["text"](diagnostics, self.look(sys.stderr)))
 
     def refusal(self, error: SyncengineError, format: str) -> int:
         """Show an error in the format that was asked for; the exit code."""
@@ -122,15 +122,15 @@ def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
     return any(file == "-" for _, file in targets)
 
 
-def write_reports(output: Output, rendered: Sequence[tuple[str, str, str]]) -> None:
+def write_reports(output: Output, reports: Sequence[tuple[str, str, str]]) -> None:
     """Write renderings, each with its format, to their files; `-` is stdout."""
-    for format, text, file in rendered:
+    for format, text, file in reports:
         if file == "-":
             output.data(text, format)
             continue
         try:
-            shown = text if format in COMMANDS else safe(text)
-            write_whole(Path(file), [shown.encode(errors="backslashreplace")])
+            content = text if format in COMMANDS else safe(text)
+            write_whole(Path(file), [content.encode(errors="backslashreplace")])
         except OSError as error:
             raise SyncengineError(
                 f"the report {file} cannot be written: {error.strerror}", code="report-file"

@@ -36,7 +36,7 @@ from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 @with_globals
 @no_collection()
 def plan(
-    given: Globals,
+    options: Globals,
     paths: Sequence[str],
     out: str | None,
     format: str,
@@ -52,16 +52,16 @@ def plan(
     from syncengine.render.json import SHOWN
 
     targets = report_targets(reports, list(PLAN_FORMATS))
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     try:
-        project = given.project()
-        output = Output(given, project.root)
+        project = options.project()
+        output = Output(options, project.root)
         announce(project, output)
-        request = request_of("plan", project, given, paths, chosen)
-        planned = make_plan(project, request, Runtime(os.environ))
+        request = request_of("plan", project, options, paths, chosen)
+        result = make_plan(project, request, Runtime(os.environ))
         if out is not None:
-            planned = saved.save(planned, SHOWN, Path(out))
-        planned = judged(planned, project, request)
+            result = saved.save(result, SHOWN, Path(out))
+        result = judged(result, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)
         raise
@@ -69,19 +69,19 @@ def plan(
         _report_trouble(output, error, targets)
         return output.refusal(error, "text" if takes_stdout(targets) else format)
     if not takes_stdout(targets):
-        output.data(PLAN_FORMATS[format](planned, output.look()))
+        output.data(PLAN_FORMATS[format](result, output.look()))
     plain = replace(output.look(), colour=False)
-    write_reports(output, [(name, PLAN_FORMATS[name](planned, plain), file) for name, file in targets])
+    write_reports(output, [(name, PLAN_FORMATS[name](result, plain), file) for name, file in targets])
     if out is not None:
         output.say(f"Saved to {out}; `syncengine apply {out}` applies it.")
     if not detailed_exitcode:
         return ExitCode.DONE
-    if planned.gate.is_closed:
+    if result.gate.is_closed:
         return ExitCode.GATE
-    return ExitCode.CHANGES if planned.changes_something else ExitCode.DONE
+    return ExitCode.CHANGES if result.changes_something else ExitCode.DONE
 
 
 def _report_trouble(output: Output, error: SyncengineError, targets: Sequence[tuple[str, str]]) -> None:
     """Write the reports of a plan that could not be made, so that none of an earlier one stays."""
-    found, plain = error.diagnostics(), replace(output.look(), colour=False, lines=None)
-    write_reports(output, [(name, TROUBLE_FORMATS[name](found, plain), file) for name, file in targets])
+    diagnostics, plain = error.diagnostics(), replace(output.look(), colour=False, lines=None)
+    write_reports(output, [(name, TROUBLE_FORMATS[name](diagnostics, plain), file) for name, file in targets])

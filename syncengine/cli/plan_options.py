@@ -19,10 +19,10 @@ SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 
 
 def request_of(
-    command: str, project: Project, given: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
+    command: str, project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
 ) -> PlanRequest:
     """What the options ask of the engine. Usage errors for what contradicts itself."""
-    selected = relative_paths(paths, given.folder, project.root)
+    selected = relative_paths(paths, options.folder, project.root)
     _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
     scope = Scope(
         paths=selected,

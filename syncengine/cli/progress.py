@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Stage:
-    """How far a stage is. `told`: when that was last said."""
+    """How far a stage is. `shown_at`: when that was last shown."""
 
     name: str
     items: int
-    told: float
+    shown_at: float
     ended: int = 0
     troubled: int = 0
 
@@ -61,7 +61,7 @@ class Progress:
         self._stage: _Stage | None = None
         self._bars: Bars | None = None
         self._task: TaskID | None = None
-        self._draws = sys.stderr.isatty() and not (output.given.quiet or output.given.debug)
+        self._draws = sys.stderr.isatty() and not (output.options.quiet or output.options.debug)
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +90,7 @@ class Progress:
                     f"stopping: waiting up to {seconds:g} s for answers under way; interrupt again to stop at once"
                 )
             case SessionOpened(id):
-                if self._output.given.verbose:
+                if self._output.options.verbose:
                     self._say(f"sync session {id} started")
             case SessionEnded(id, outcome, reason):
                 if outcome != "completed":
@@ -123,8 +123,8 @@ class Progress:
     def _count(self, stage: _Stage, outcome: Outcome) -> None:
         stage.ended += 1
         stage.troubled += outcome is not Outcome.APPLIED
-        if self._now() - stage.told >= EVERY_SECONDS and stage.ended < stage.items:
-            stage.told = self._now()
+        if self._now() - stage.shown_at >= EVERY_SECONDS and stage.ended < stage.items:
+            stage.shown_at = self._now()
             self._say(str(stage))
 
     def _end_stage(self) -> None:

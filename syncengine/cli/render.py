@@ -19,21 +19,21 @@ from syncengine.errors import ExitCode, SyncengineError
 @click.option("--format", "format", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @with_globals
 @no_collection()
-def render(given: Globals, paths: Sequence[str], format: str) -> int:
+def render(options: Globals, paths: Sequence[str], format: str) -> int:
     """Print the manifests after templates and defaults, as one manifest. PATHS select what is printed."""
     from syncengine.manifest.desired import load
     from syncengine.plan.scope import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml
 
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     try:
-        project = given.project()
-        output = Output(given, project.root)
-        scope = Scope(paths=relative_paths(paths, given.folder, project.root))
+        project = options.project()
+        output = Output(options, project.root)
+        scope = Scope(paths=relative_paths(paths, options.folder, project.root))
         desired = load(project)
     except SyncengineError as error:
         return output.refusal(error, "json" if format == "json" else "text")
     resources = [r for r in desired.resources.values() if scope.selects((r.key, r.source))]
-    removed = [r for r in desired.removed.values() if scope.selects((r.key, r.source))]
-    output.data((manifest_json if format == "json" else manifest_yaml)(resources, removed))
+    removals = [r for r in desired.removed.values() if scope.selects((r.key, r.source))]
+    output.data((manifest_json if format == "json" else manifest_yaml)(resources, removals))
     return ExitCode.DONE

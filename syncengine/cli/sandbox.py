@@ -28,15 +28,15 @@ from syncengine.render.escape import file_name
 @click.option("--data", metavar="FILE", help="The file that holds its data (default: .syncengine/sandbox/service.db).")
 @click.option("--api-key", default="sandbox", show_default=True, help="The API key that it accepts.")
 @with_globals
-def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
+def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
     """Run the embedded service in the foreground, until it is interrupted.
 
     The interface is under /connect/api, a console at /.
     """
     from syncengine.sandbox.app import RunningSandbox, serve
 
-    output = Output(given, given.folder)
-    file = given.folder / (data or Path(".syncengine", "sandbox", "service.db"))
+    output = Output(options, options.folder)
+    file = options.folder / (data or Path(".syncengine", "sandbox", "service.db"))
     folder.make(file.parent)
 
     address = address_file(file)

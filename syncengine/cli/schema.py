@@ -17,7 +17,7 @@ from syncengine.errors import ExitCode, SyncengineError
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
 @with_globals
-def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
+def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
     """Write the JSON Schemas of all formats into a folder, or print the one with this NAME to stdout.
 
     NAME is that of the file: manifest, project, plan, report, diagnostics and so on. With -o, those with these NAMEs
@@ -26,12 +26,12 @@ def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
     from syncengine.project.atomic_write import refuse_links, write_whole
     from syncengine.render.json import dumped
 
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     chosen = _schemas(names)
     if len(chosen) == len(names) == 1 and folder is None:
         output.data(dumped(*chosen.values()))
         return ExitCode.DONE
-    place = given.folder / (folder or ".")
+    place = options.folder / (folder or ".")
     try:
         refuse_links(place)
         place.mkdir(parents=True, exist_ok=True)
@@ -48,10 +48,10 @@ def _schemas(names: Sequence[str]) -> dict[str, Any]:
     from syncengine.document.diagnostics import suggestion
     from syncengine.render.schemas.published import SUFFIX, schemas
 
-    made = schemas()
-    known = {name.removesuffix(SUFFIX): name for name in made}
+    by_file = schemas()
+    by_name = {name.removesuffix(SUFFIX): name for name in by_file}
     for name in names:
-        if name.removesuffix(SUFFIX) not in known:
-            hint = suggestion(name, known) or f"; there are {', '.join(known)}"
+        if name.removesuffix(SUFFIX) not in by_name:
+            hint = suggestion(name, by_name) or f"; there are {', '.join(by_name)}"
             raise click.UsageError(f"there is no schema {name!r}{hint}")
-    return {known[short]: made[known[short]] for short in (n.removesuffix(SUFFIX) for n in names or known)}
+    return {by_name[short]: by_file[by_name[short]] for short in (n.removesuffix(SUFFIX) for n in names or by_name)}

@@ -20,7 +20,7 @@ from syncengine.errors import ExitCode, SyncengineError
     "--listen", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics (default: from the project file)."
 )
 @with_globals
-def serve(given: Globals, listen: str | None) -> int:
+def serve(options: Globals, listen: str | None) -> int:
     """Reconcile on an interval, deliver posted time and report health, until SIGTERM.
 
     What happens is written to stderr, one JSON object a line; `--log-format text` writes it for people.
@@ -33,8 +33,8 @@ def serve(given: Globals, listen: str | None) -> int:
     address = address_of(listen) if listen else None
     if listen and address is None:
         raise click.UsageError(f"--listen {listen!r}: write HOST:PORT, like 127.0.0.1:9100")
-    log = Log(Lines(sys.stderr), time.time, json=given.log_format != "text", quiet=bool(given.quiet))
-    process = Process(given.project, serving, os.environ, log, listen=address)
+    log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
+    process = Process(options.project, serving, os.environ, log, listen=address)
     try:
         asyncio.run(process.run())
     except SyncengineError as error:

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
+def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
     """What `talk` comes to with a client of the project's service."""
     from syncengine.cli.apply import serving
     from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of
 
-    project = given.project()
-    output = Output(given, project.root)
+    project = options.project()
+    output = Output(options, project.root)
     announce(project, output)
     project.base_url()
     project.api_key()
@@ -39,7 +39,7 @@ def calling(given: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> 
         return asyncio.run(talking(base_url))
 
 
-def service_settings(given: Globals) -> Mapping[str, Any] | None:
+def service_settings(options: Globals) -> Mapping[str, Any] | None:
     """`connectorConfiguration`; None, and said so, where the service is away. WrongTeam and AuthFailed.
 
     A project that names no service, or no key of it, is not asked for one.
@@ -47,20 +47,20 @@ def service_settings(given: Globals) -> Mapping[str, Any] | None:
     from syncengine.connector.connection import prove_team
     from syncengine.connector.registration import NOT_REGISTERED, settings_of
 
-    project = given.project()
-    output = Output(given, project.root)
+    project = options.project()
+    output = Output(options, project.root)
 
     def say(why: str) -> None:
         output.say(why, level="warning")
 
-    async def asked(client: Client, project: Project) -> Mapping[str, Any] | None:
+    async def ask(client: Client, project: Project) -> Mapping[str, Any] | None:
         await prove_team(client, project)
         return await settings_of(client, time.time(), project.service.connector_type, say)
 
     if not project.is_sandbox and None in (project.service.base_url, project.service.api_key):
         return None
     try:
-        return calling(given, asked)
+        return calling(options, ask)
     except (AuthFailed, WrongTeam):
         raise
     except SyncengineError as error:

@@ -24,7 +24,7 @@ from syncengine.render.registry import PLAN_FORMATS
 @of_addresses("--target", "targets", help="Only these addresses (globs).")
 @with_globals
 @no_collection()
-def show(given: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
+def show(options: Globals, file: str, format: str, actions: Sequence[str], targets: Sequence[str]) -> int:
     """Show a saved plan again, in any format, even when it is stale."""
     from fnmatch import fnmatchcase
 
@@ -38,19 +38,19 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
         raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     try:
-        planned = saved_plan.load(given.folder / file, SHOWN)
+        plan = saved_plan.load(options.folder / file, SHOWN)
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project
-        planned = judged(planned, given.project(), PlanRequest("show"))
+        plan = judged(plan, options.project(), PlanRequest("show"))
     part = narrowed(
-        planned,
+        plan,
         lambda change: (
             (not actions or change.action.word in actions)
             and (not targets or any(fnmatchcase(str(change.key), glob) for glob in targets))
         ),
     )
-    output.data(PLAN_FORMATS[format](part if actions or targets else planned, output.look()))
+    output.data(PLAN_FORMATS[format](part if actions or targets else plan, output.look()))
     return ExitCode.DONE

@@ -39,93 +39,93 @@ def state() -> None:
 
 
 @contextmanager
-def _reading(given: Globals) -> Iterator[State]:
-    with open_state(given.project().state, write=False) as opened:
-        yield opened
+def _reading(options: Globals) -> Iterator[State]:
+    with open_state(options.project().state, write=False) as store:
+        yield store
 
 
 @state.command("list")
 @click.argument("globs", metavar="[ADDRESS]...", nargs=-1, shell_complete=addresses)
 @printing_command
-def list_rows(given: Globals, format: str, globs: Sequence[str]) -> int:
+def list_rows(options: Globals, format: str, globs: Sequence[str]) -> int:
     """List what is recorded; ADDRESS may be a glob."""
-    with _reading(given) as opened:
-        rows = [r for r in opened.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
-    width = Output(given, given.folder).look().width
-    return show(given, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
+    with _reading(options) as store:
+        rows = [r for r in store.rows() if not globs or any(fnmatchcase(str(r.key), glob) for glob in globs)]
+    width = Output(options, options.folder).look().width
+    return show(options, format, rendering.rows_document(rows), rendering.rows_text(rows, width))
 
 
 @state.command("show")
 @click.argument("address", shell_complete=addresses)
 @printing_command
-def show_row(given: Globals, format: str, address: str) -> int:
+def show_row(options: Globals, format: str, address: str) -> int:
     """Show everything that is recorded about one resource."""
     key = _key(address)
-    with _reading(given) as opened:
-        row = opened.get([key]).get(key)
+    with _reading(options) as store:
+        row = store.get([key]).get(key)
     if row is None:
         raise SyncengineError(f"{address} is not recorded", code="not-recorded")
-    return show(given, format, rendering.row_document(row), rendering.row_text(row))
+    return show(options, format, rendering.row_document(row), rendering.row_text(row))
 
 
 @state.command("history")
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
-def show_history(given: Globals, format: str, address: str | None) -> int:
+def show_history(options: Globals, format: str, address: str | None) -> int:
     """Show the last runs, or the changes of one resource field by field."""
     key = _key(address) if address else None
-    with _reading(given) as opened:
+    with _reading(options) as store:
         if key is None:
-            runs = opened.runs(HISTORY_RUNS)
-            return show(given, format, rendering.runs_document(runs), rendering.runs_text(runs))
-        entries = opened.history(key)
-    return show(given, format, rendering.history_document(entries), rendering.history_text(entries))
+            runs = store.runs(HISTORY_RUNS)
+            return show(options, format, rendering.runs_document(runs), rendering.runs_text(runs))
+        entries = store.history(key)
+    return show(options, format, rendering.history_document(entries), rendering.history_text(entries))
 
 
 @state.command("forget")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
-def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
+def forget_rows(options: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
     """Remove rows from the state. The service keeps the resources, and the next plan does not know of them."""
     keys = [_key(address) for address in addresses]
     _confirm(f"Forget {', '.join(addresses)}? The service keeps what it has.", auto_approve)
-    project = given.project()
-    with writing(project, "state forget") as opened:
-        missing = [str(key) for key in keys if key not in opened.get(keys)]
+    project = options.project()
+    with writing(project, "state forget") as store:
+        missing = [str(key) for key in keys if key not in store.get(keys)]
         if missing:
             raise SyncengineError(f"{', '.join(missing)}: not recorded; nothing was forgotten", code="not-recorded")
-        count = opened.forget(keys, project.service.landing)
-    return show(given, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
+        count = store.forget(keys, project.service.landing)
+    return show(options, format, {"forgotten": [str(key) for key in keys]}, rendering.forgotten_text(count))
 
 
 @state.command("export")
 @click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
 @with_globals
-def export_rows(given: Globals, out: str | None) -> int:
+def export_rows(options: Globals, out: str | None) -> int:
     """Write everything that is recorded as JSON lines: a header, then one line for each resource."""
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     try:
-        with _reading(given) as opened:
-            _refuse_under_way(opened, given.project().service.landing)
-            facts = opened.facts()
+        with _reading(options) as store:
+            _refuse_under_way(store, options.project().service.landing)
+            facts = store.facts()
             head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = transfer.written(head, opened.rows())
+            lines = transfer.written(head, store.rows())
             if out is None:
                 for line in lines:
                     output.data(line)
             else:
-                _to_file(given.folder / out, lines)
+                _to_file(options.folder / out, lines)
     except SyncengineError as error:
         return output.refusal(error, "text")
     return ExitCode.DONE
 
 
-def _refuse_under_way(opened: State, bound: float) -> None:
+def _refuse_under_way(store: State, seconds: float) -> None:
     """Rows alone do not say what a call may still make of them: whoever imported them would not wait for it."""
-    if left := opened.under_way(bound):
+    if remaining := store.under_way(seconds):
         message = (
-            f"an earlier call may still be executed, and no export can contain it: repeat in {math.ceil(left)} s;"
+            f"an earlier call may still be executed, and no export can contain it: repeat in {math.ceil(remaining)} s;"
             " after a run that was killed, `apply` first"
         )
         raise SyncengineError(message, code="landing")
@@ -142,29 +142,29 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 @click.argument("file", metavar="FILE", shell_complete=files)
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
-def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> int:
+def import_rows(options: Globals, format: str, file: str, auto_approve: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
 
     Every row is doubtful then, so that the next apply sends all of it again.
     """
-    data = sys.stdin.buffer.read() if file == "-" else content_of(given.folder / file)
+    data = sys.stdin.buffer.read() if file == "-" else content_of(options.folder / file)
     exported = transfer.read(data, file)
     _confirm(f"Record {len(exported.rows)} resources and replace what is recorded of them?", auto_approve)
-    project = given.project()
-    with writing(project, "state import") as opened:
-        _refuse_other_team(opened, exported.head.team)
-        with named_run(opened, "state import", os.environ) as counts:
-            opened.put(exported.rows)
-            opened.doubt_all()
-            opened.set_facts(base_url=exported.head.base_url, team=exported.head.team)
+    project = options.project()
+    with writing(project, "state import") as store:
+        _refuse_other_team(store, exported.head.team)
+        with named_run(store, "state import", os.environ) as counts:
+            store.put(exported.rows)
+            store.doubt_all()
+            store.set_facts(base_url=exported.head.base_url, team=exported.head.team)
             counts["applied"] = len(exported.rows)
     text = f"Imported {len(exported.rows)} resources; all rows are doubtful, and the next apply sends them again.\n"
-    return show(given, format, {"imported": len(exported.rows)}, text)
+    return show(options, format, {"imported": len(exported.rows)}, text)
 
 
-def _refuse_other_team(opened: State, team: str | None) -> None:
+def _refuse_other_team(store: State, team: str | None) -> None:
     """What one team's service holds says nothing of another's (docs/planning.md 1.6)."""
-    own = opened.facts().team
+    own = store.facts().team
     if None not in (own, team) and own != team:
         raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")
 
@@ -172,43 +172,43 @@ def _refuse_other_team(opened: State, team: str | None) -> None:
 @state.command("lock")
 @click.option("--reason", metavar="TEXT", help="Shown to everyone whom the lock keeps out.")
 @printing_command
-def lock_state(given: Globals, format: str, reason: str | None) -> int:
+def lock_state(options: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
-    with open_state(given.project().state, write=True) as opened:
-        info = opened.hold(Holder.here("state lock", os.environ), reason)
+    with open_state(options.project().state, write=True) as store:
+        info = store.hold(Holder.here("state lock", os.environ), reason)
     text = f"Locked: {info}\nUnlock with: syncengine state unlock {info.id}\n"
-    return show(given, format, rendering.lock_document(info), text)
+    return show(options, format, rendering.lock_document(info), text)
 
 
 @state.command("unlock")
 @click.argument("lock_id", metavar="ID")
 @printing_command
-def unlock_state(given: Globals, format: str, lock_id: str) -> int:
+def unlock_state(options: Globals, format: str, lock_id: str) -> int:
     """End the lock with this ID, whoever holds it. Its holder can no longer write or send anything."""
-    project = given.project()
+    project = options.project()
     with open_state(project.state, write=False) as looked:
-        held = looked.current_lock()
-    if held is None:
+        lock = looked.current_lock()
+    if lock is None:
         raise SyncengineError("the state is not locked", code="not-locked")
-    with open_state(project.state, write=True) as opened:
-        if not opened.force_unlock(lock_id):
-            raise SyncengineError(f"{lock_id} is not the id of the lock; it is held by {held}", code="other-lock")
-    return show(given, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
+    with open_state(project.state, write=True) as store:
+        if not store.force_unlock(lock_id):
+            raise SyncengineError(f"{lock_id} is not the id of the lock; it is held by {lock}", code="other-lock")
+    return show(options, format, {"unlocked": lock_id}, f"Unlocked {lock_id}.\n")
 
 
 @state.command("rebind")
 @click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
-def rebind(given: Globals, format: str, auto_approve: bool) -> int:
+def rebind(options: Globals, format: str, auto_approve: bool) -> int:
     """Accept the team's new name, or the service's new URL, after asking the service which team the key belongs to."""
     from syncengine.cli.apply import serving
 
-    project = given.project()
-    Output(given, project.root).diagnostics(project.warnings)
+    project = options.project()
+    Output(options, project.root).diagnostics(project.warnings)
     _confirm("Bind this state to the service and the team of the key, whatever their names are?", auto_approve)
     before, team = rebind_team(project, Runtime(os.environ), lambda: serving(project))
     text = f"Bound to team {team!r}" + (f", before {before!r}.\n" if before else ".\n")
-    return show(given, format, {"team": team, "before": before}, text)
+    return show(options, format, {"team": team, "before": before}, text)
 
 
 def _key(address: str) -> Key:

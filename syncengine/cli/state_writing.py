@@ -17,15 +17,15 @@ from syncengine.state.store import State, open_state
 @contextmanager
 def writing(project: Project, command: str) -> Iterator[State]:
     """The state under our lock."""
-    with open_state(project.state, write=True) as opened:
+    with open_state(project.state, write=True) as store:
         holder = Holder.here(command, os.environ)
         service = project.service
-        with opened.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
-            yield opened
+        with store.lock(holder, wait=service.lock_timeout, request_timeout=service.timeout):
+            yield store
 
 
 @contextmanager
-def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
+def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
     """A run of the history, ended with the counts that are put into what is yielded; left by an exception: dead.
 
     It applies no commit, so that it says nothing of which commit is the last applied one (docs/planning.md 1.7).
@@ -33,6 +33,6 @@ def named_run(state: State, command: str, environ: Mapping[str, str]) -> Iterato
     around, holder = Runtime(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}
     id = (IMPORT if command == "state import" else "") + around.new_id()
-    state.begin_run(Run.here(id, around.now(), holder, environ))
+    store.begin_run(Run.here(id, around.now(), holder, environ))
     yield counts
-    state.end_run("complete", counts)
+    store.end_run("complete", counts)

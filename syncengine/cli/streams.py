@@ -41,8 +41,8 @@ def agreed(question: str) -> bool:
     """Whether a person before a terminal says yes; asked until it is an answer. On stderr, since stdout is for data."""
     while True:
         answer = click.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
-        if (found := ANSWERS.get(answer.strip().lower())) is not None:
-            return found
+        if (choice := ANSWERS.get(answer.strip().lower())) is not None:
+            return choice
         tell("Please answer y (yes) or n (no).\n")
 
 

@@ -83,15 +83,15 @@ class Moment(click.ParamType[float]):
     "--since", type=Moment(), metavar="T", help="Only groups offered since then: 30d, 2h, or a date and time."
 )
 @printing_command
-def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
+def show_inbox(options: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
     """List groups that wait or failed; with --state, the groups in that state."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
     _check_states(states)
-    with open_inbox(given.project().state, write=False) as inbox:
+    with open_inbox(options.project().state, write=False) as inbox:
         entries = inbox.entries(states=states, unsettled=not states, **chosen)
-    return show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
+    return show(options, format, rendering.entries_document(entries), rendering.entries_text(entries))
 
 
 def _check_states(states: Sequence[str]) -> None:
@@ -105,21 +105,21 @@ def _check_states(states: Sequence[str]) -> None:
 @click.command("show", cls=Command)
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
-def show_group(given: Globals, format: str, group_id: str) -> int:
+def show_group(options: Globals, format: str, group_id: str) -> int:
     """Show the story of a group: each offer, each attempt at each sink, each status sent."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
-    with open_inbox(given.project().state, write=False) as inbox:
+    with open_inbox(options.project().state, write=False) as inbox:
         entry, events = _known(inbox, group_id), inbox.story(group_id)
-    return show(given, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
+    return show(options, format, rendering.story_document(entry, events), rendering.story_text(entry, events))
 
 
 @click.command("preview", cls=Command)
 @click.argument("source", metavar="[FILE|GROUP_ID]", required=False)
 @click.option("--sample", is_flag=True, help="Render a made-up group.")
 @printing_command
-def preview(given: Globals, format: str, source: str | None, sample: bool) -> int:
+def preview(options: Globals, format: str, source: str | None, sample: bool) -> int:
     """Render what every sink would get for a group, and send nothing. FILE is its JSON (`-` is stdin)."""
     from syncengine.posted_time.build_route import build
     from syncengine.posted_time.preview import SAMPLE
@@ -128,15 +128,15 @@ def preview(given: Globals, format: str, source: str | None, sample: bool) -> in
 
     if sample == (source is not None):
         raise Usage("write FILE, GROUP_ID or --sample")
-    project = given.project()
-    raw = SAMPLE if sample else _read(given, project, source or "")
+    project = options.project()
+    raw = SAMPLE if sample else _read(options, project, source or "")
     built = build(project, os.environ, now=clock.time, offline=True)
     built.route.configuration = _remembered_settings(project)
     try:
         document = asyncio.run(rehearsed(built.route, raw))
     finally:
         built.databases.close()
-    return show(given, format, {"format": rendering.PREVIEW_FORMAT, **document}, rendering.preview_text(document))
+    return show(options, format, {"format": rendering.PREVIEW_FORMAT, **document}, rendering.preview_text(document))
 
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
@@ -151,13 +151,13 @@ def _remembered_settings(project: Project) -> Mapping[str, Any]:
         return {}
 
 
-def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
+def _read(options: Globals, project: Project, source: str) -> Mapping[str, Any]:
     """A group from a file, or from the inbox."""
     import orjson
 
     from syncengine.state.inbox import open_inbox
 
-    file = given.folder / source
+    file = options.folder / source
     try:
         text = sys.stdin.buffer.read() if source == "-" else file.read_bytes() if file.is_file() else None
     except OSError as error:
@@ -166,15 +166,15 @@ def _read(given: Globals, project: Project, source: str) -> Mapping[str, Any]:
         with open_inbox(project.state, write=False) as inbox:
             return _known(inbox, source, f"{source} is neither a file nor a group in the inbox").raw()
     try:
-        found = orjson.loads(text)
+        group = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         place = f"{source}:{error.lineno}:{error.colno}"
         raise SyncengineError(f"{place}: this is not JSON: {error.msg}", code="bad-json") from None
-    if isinstance(found, list) and len(found) == 1:
-        found = found[0]
-    if not isinstance(found, dict):
+    if isinstance(group, list) and len(group) == 1:
+        group = group[0]
+    if not isinstance(group, dict):
         raise SyncengineError(f"{source} must hold one posted time group: a JSON object", code="bad-json")
-    return found
+    return group
 
 
 def _known(inbox: Inbox, group_id: str, unless: str | None = None) -> InboxEntry:
@@ -210,7 +210,7 @@ _ACTS: Mapping[Act, str] = {
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
 @click.option("--accept", is_flag=True, help="Settle conflicts: the sinks are right, and the service is told SUCCESS.")
 @printing_command
-def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
+def retry(options: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
     from syncengine.posted_time.content_changes import last_changes
     from syncengine.state.inbox import open_inbox
@@ -219,22 +219,22 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
     if bool(group_ids) == bool(states):
         raise Usage("write GROUP_ID..., or --state")
     _check_states(states)
-    with open_inbox(given.project().state, write=True) as inbox:
+    with open_inbox(options.project().state, write=True) as inbox:
         entries = [_known(inbox, id) for id in group_ids] if group_ids else inbox.entries(states=states)
         conflicts = [entry for entry in entries if entry.state is GroupState.CONFLICT]
         if accept:
             changes = {entry.group_id: last_changes(entry, inbox.story(entry.group_id)) for entry in conflicts}
             inbox.settle(list(changes))
-            return _say(given, format, list(changes), Act.SETTLED, changes)
+            return _say(options, format, list(changes), Act.SETTLED, changes)
         if conflicts and group_ids:
-            _say_changes(given, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
+            _say_changes(options, last_changes(conflicts[0], inbox.story(conflicts[0].group_id)))
             raise SyncengineError(
                 f"{conflicts[0].group_id} is a conflict: {conflicts[0].note}. Change the sink by hand, then --accept",
                 code="conflict",
             )
-        wanted = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
-        inbox.ask(wanted)
-    return _again(given, format, wanted)
+        ids = [entry.group_id for entry in entries if entry.state is not GroupState.CONFLICT]
+        inbox.ask(ids)
+    return _again(options, format, ids)
 
 
 @click.command("redeliver", cls=Command)
@@ -244,25 +244,25 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 )
 @click.option("-y", "--auto-approve", is_flag=True, help="Deliver; without this option, only list the groups.")
 @printing_command
-def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
+def redeliver(options: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
     """Deliver again to one sink what it took since T. A sink with receipts takes only the groups that it lacks."""
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 
-    project = given.project()
+    project = options.project()
     section = project.posted_time
-    known = [part.name.text for part in (section.deliver if section else None) or ()]
-    if sink not in known:
-        raise Usage(f"there is no sink {sink!r}: {', '.join(known) or 'postedTime.deliver is empty'}")
+    names = [part.name.text for part in (section.deliver if section else None) or ()]
+    if sink not in names:
+        raise Usage(f"there is no sink {sink!r}: {', '.join(names) or 'postedTime.deliver is empty'}")
     with open_inbox(project.state, write=auto_approve) as inbox:
-        taken = [receipt.group_id for receipt in inbox.receipts(sink, since)]
-        found = {id: inbox.entry(id) for id in taken}
-        conflicts = [id for id, entry in found.items() if entry and entry.state is GroupState.CONFLICT]
-        whole = [id for id, entry in found.items() if entry and entry.body and id not in conflicts]
+        ids = [receipt.group_id for receipt in inbox.receipts(sink, since)]
+        entries = {id: inbox.entry(id) for id in ids}
+        conflicts = [id for id, entry in entries.items() if entry and entry.state is GroupState.CONFLICT]
+        whole = [id for id, entry in entries.items() if entry and entry.body and id not in conflicts]
         if auto_approve:
             inbox.ask(whole, sink)
-    _say_left_out(Output(given, given.folder), len(found) - len(conflicts) - len(whole), conflicts)
-    return _again(given, format, whole) if auto_approve else _say(given, format, whole, Act.REHEARSED)
+    _say_left_out(Output(options, options.folder), len(entries) - len(conflicts) - len(whole), conflicts)
+    return _again(options, format, whole) if auto_approve else _say(options, format, whole, Act.REHEARSED)
 
 
 def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> None:
@@ -272,17 +272,17 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> Non
         output.say(f"{id} is a conflict, and left out: `syncengine time retry {id} --accept` settles it.")
 
 
-def _say_changes(given: Globals, changes: Sequence[ContentChange]) -> None:
+def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:
     """What was offered again, against what the sinks have."""
     from syncengine.render.inbox import changes_lines
 
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     for line in ("what was offered again differs from what was delivered:", *changes_lines(changes)) if changes else ():
         output.say(line)
 
 
 def _say(
-    given: Globals,
+    options: Globals,
     format: str,
     ids: Sequence[str],
     act: Act,
@@ -296,26 +296,26 @@ def _say(
     lines = (line for id in ids for line in (f"  {visible(id)}", *changes_lines(changes.get(id, ()))))
     text = "".join(f"{line}\n" for line in lines)
     document: dict[str, Any] = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
-    if settled := {id: changes_document(found) for id, found in changes.items() if found}:
-        document["changes"] = settled
-    return show(given, format, document, f"{_ACTS[act]}: {counted(len(ids), 'group')}.\n{text}")
+    if settlements := {id: changes_document(pairs) for id, pairs in changes.items() if pairs}:
+        document["changes"] = settlements
+    return show(options, format, document, f"{_ACTS[act]}: {counted(len(ids), 'group')}.\n{text}")
 
 
-def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
+def _again(options: Globals, format: str, ids: Sequence[str]) -> int:
     """Deliver now, or leave it to the process that holds the inbox."""
     from syncengine.cli.service_call import service_settings
     from syncengine.posted_time.delivery import Delivery
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import Holder
 
-    project = given.project()
+    project = options.project()
     delivery = Delivery.of(project, os.environ)
 
     async def delivering() -> list[InboxEntry]:
         async with delivery:
             with delivery.inbox.lease(Holder.here("time retry", os.environ), wait=0):
                 if ids:
-                    delivery.configure(await asyncio.to_thread(service_settings, given))
+                    delivery.configure(await asyncio.to_thread(service_settings, options))
                 for id in ids:
                     await delivery.again(id)
                 return [entry for id in ids if (entry := delivery.inbox.entry(id))]
@@ -323,8 +323,8 @@ def _again(given: Globals, format: str, ids: Sequence[str]) -> int:
     try:
         entries = asyncio.run(delivering())
     except LockHeld as held:
-        Output(given, project.root).say(f"{held.message}: it delivers them in its next round.")
-        return _say(given, format, ids, Act.ASKED)
+        Output(options, project.root).say(f"{held.message}: it delivers them in its next round.")
+        return _say(options, format, ids, Act.ASKED)
     failed = any(not entry.is_delivered or entry.has_trouble for entry in entries)
-    show(given, format, rendering.entries_document(entries), rendering.entries_text(entries))
+    show(options, format, rendering.entries_document(entries), rendering.entries_text(entries))
     return ExitCode.INCOMPLETE if failed else ExitCode.DONE

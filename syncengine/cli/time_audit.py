@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 @click.command("audit", cls=Command)
 @click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
 @printing_command
-def audit_time(given: Globals, format: str, since: float) -> int:
+def audit_time(options: Globals, format: str, since: float) -> int:
     """Compare the posted time that the service lists with the groups that the sinks took. Exit 1 if they differ.
 
     Receipts are read from the databases that keep them; for any other sink, the inbox is used.
     """
     from syncengine.render import posted_time as rendering
 
-    found, listing, targets = calling(given, lambda client, project: _audited(client, project, time.time() - since))
-    say_incomplete(given, listing)
+    result, listing, targets = calling(options, lambda client, project: _audited(client, project, time.time() - since))
+    say_incomplete(options, listing)
     for why in targets.unread.values():
-        Output(given, given.folder).say(f"{why.rstrip('.')}; the inbox is used instead", level="warning")
+        Output(options, options.folder).say(f"{why.rstrip('.')}; the inbox is used instead", level="warning")
     unread = sorted(targets.unread)
-    show(given, format, rendering.audit_document(found, listing, unread), rendering.audit_text(found))
-    if not found.agrees:
+    show(options, format, rendering.audit_document(result, listing, unread), rendering.audit_text(result))
+    if not result.agrees:
         return ExitCode.ERROR
     return ExitCode.DONE if listing.is_complete and not unread else ExitCode.INCOMPLETE
 
@@ -58,15 +58,15 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
     sinks = {sink.name.text: sink.when is None for sink in (project.posted_time and project.posted_time.deliver) or ()}
     each_tag = {sink.name.text for sink in (project.posted_time and project.posted_time.deliver) or () if sink.each}
     targets = await ask_targets(project, os.environ)
-    taken = [one for signed in targets.taken.values() for one in signed]
+    receipts = [one for signed in targets.taken.values() for one in signed]
     with open_inbox(project.state, write=False) as inbox:
         for sink in sinks.keys() - targets.taken.keys():
-            taken += [AuditReceipt(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
-        known = {
-            entry.group_id: Known(entry.state, entry.outcome, frozenset(made.sink for made in entry.deliveries))
+            receipts += [AuditReceipt(r.group_id, r.sink, r.at, r.external_id) for r in inbox.receipts(sink, 0.0)]
+        entries = {
+            entry.group_id: Known(entry.state, entry.outcome, frozenset(delivery.sink for delivery in entry.deliveries))
             for entry in inbox.entries()
         }
-    unseen = {receipt.group_id for receipt in taken if receipt.at >= since}
+    unseen = {receipt.group_id for receipt in receipts if receipt.at >= since}
 
     def enough(group: Mapping[str, Any]) -> bool:
         at = submitted(group)
@@ -85,4 +85,4 @@ async def _audited(client: Client, project: Project, since: float) -> tuple[Audi
         )
         for group in whole.groups
     ]
-    return audit(groups, taken, sinks, known, since, each_tag), whole, targets
+    return audit(groups, receipts, sinks, entries, since, each_tag), whole, targets

@@ -32,7 +32,7 @@ PULL_FORMAT = "syncengine.pull/v1"
 @click.command("pull", cls=Command)
 @click.option("--limit", type=int, help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25).")
 @printing_command
-def pull_time(given: Globals, format: str, limit: int | None) -> int:
+def pull_time(options: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""
     from syncengine.posted_time.events import Acknowledged, RetryLater, Taken, Unusable
     from syncengine.posted_time.pull import SINK
@@ -40,24 +40,26 @@ def pull_time(given: Globals, format: str, limit: int | None) -> int:
     from syncengine.service.posted_time import fetch_query
 
     fetch_query(limit)
-    told: list[Event] = []
-    has_fetched = calling(given, lambda client, project: _pulled(client, project, limit, told))
-    taken = list({event.group_id: event for event in told if isinstance(event, Taken)}.values())
-    heard = {event.group_id: event.status for event in told if isinstance(event, Acknowledged)}
+    events: list[Event] = []
+    has_fetched = calling(options, lambda client, project: _pulled(client, project, limit, events))
+    groups = list({event.group_id: event for event in events if isinstance(event, Taken)}.values())
+    heard = {event.group_id: event.status for event in events if isinstance(event, Acknowledged)}
     if format == "text":
-        for trouble in _troubles(told):
-            Output(given, given.folder).say(trouble, level="error")
-    text = _text(taken, heard) if has_fetched else "Nothing was fetched.\n"
-    show(given, format, _document(taken, heard, told, has_fetched), text)
-    all_well = all(event.verdict.outcome is not PostedTimeStatus.TROUBLE and event.group_id in heard for event in taken)
+        for trouble in _troubles(events):
+            Output(options, options.folder).say(trouble, level="error")
+    text = _text(groups, heard) if has_fetched else "Nothing was fetched.\n"
+    show(options, format, _document(groups, heard, events, has_fetched), text)
+    all_well = all(
+        event.verdict.outcome is not PostedTimeStatus.TROUBLE and event.group_id in heard for event in groups
+    )
     went_wrong = any(
         isinstance(event, Unusable) or (isinstance(event, RetryLater) and event.what in ("fetch", "take", SINK))
-        for event in told
+        for event in events
     )
     return ExitCode.DONE if all_well and not went_wrong else ExitCode.INCOMPLETE
 
 
-async def _pulled(client: Client, project: Project, limit: int | None, told: list[Event]) -> bool:
+async def _pulled(client: Client, project: Project, limit: int | None, events: list[Event]) -> bool:
     from syncengine.connector.connection import prove_team, stopping_on_signals
     from syncengine.connector.registration import settings_of
     from syncengine.posted_time.delivery import Delivery
@@ -72,15 +74,15 @@ async def _pulled(client: Client, project: Project, limit: int | None, told: lis
     delivery = Delivery.of(project, os.environ)
 
     def say(why: str) -> None:
-        told.append(RetryLater("registration", why, 0.0))
+        events.append(RetryLater("registration", why, 0.0))
 
     delivery.configure(await settings_of(client, time.time(), project.service.connector_type, say))
     with stopping_on_signals(stop):
         async with delivery:
             with delivery.inbox.lease(Holder.here("time pull", os.environ), wait=0):
                 chosen, seconds = limit or section.fetch_limit, project.service.timeout
-                has_fetched = await pull(client, delivery, chosen, tell=told.append, stop=stop, call_seconds=seconds)
-                await _tell_health(client, delivery, told)
+                has_fetched = await pull(client, delivery, chosen, tell=events.append, stop=stop, call_seconds=seconds)
+                await _tell_health(client, delivery, events)
     if has_fetched:
         await asyncio.to_thread(_remember, project, FETCH)
     if stop.is_set():
@@ -105,7 +107,7 @@ def _section(project: Project) -> PostedTimeSection:
     return section
 
 
-async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) -> None:
+async def _tell_health(client: Client, delivery: Delivery, events: list[Event]) -> None:
     """Tell users of sinks that are down, or that all are well; of one in doubt there is nothing to say."""
     from syncengine.connector.registration import HealthReporter
     from syncengine.posted_time.events import RetryLater
@@ -114,7 +116,7 @@ async def _tell_health(client: Client, delivery: Delivery, told: list[Event]) ->
         return
     answer = await HealthReporter(client).tell(delivery.reported)
     if not answer.ok:
-        told.append(RetryLater("health", f"the service did not accept the health report: {answer.said}", 0.0))
+        events.append(RetryLater("health", f"the service did not accept the health report: {answer.said}", 0.0))
 
 
 def _remember(project: Project, name: str) -> None:
@@ -126,11 +128,11 @@ def _remember(project: Project, name: str) -> None:
         remember(project.state, mechanism)
 
 
-def _troubles(told: list[Event]) -> Iterator[str]:
+def _troubles(events: list[Event]) -> Iterator[str]:
     """Messages about failures."""
     from syncengine.posted_time.events import GivenUp, RetryLater, Unusable
 
-    for event in told:
+    for event in events:
         match event:
             case RetryLater(what, why, _):
                 yield f"{what}: {why}"
@@ -140,7 +142,7 @@ def _troubles(told: list[Event]) -> Iterator[str]:
                 yield f"{group_id}: {why}"
 
 
-def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event], has_fetched: bool) -> dict[str, Any]:
+def _document(groups: list[Taken], heard: Mapping[str, str], events: list[Event], has_fetched: bool) -> dict[str, Any]:
     return {
         "format": PULL_FORMAT,
         "fetched": has_fetched,
@@ -152,19 +154,19 @@ def _document(taken: list[Taken], heard: Mapping[str, str], told: list[Event], h
                 "externalId": event.verdict.external_id,
                 "acknowledged": event.group_id in heard,
             }
-            for event in taken
+            for event in groups
         ],
         "acknowledged": [{"groupId": id, "status": status} for id, status in heard.items()],
-        "troubles": list(_troubles(told)),
+        "troubles": list(_troubles(events)),
     }
 
 
-def _text(taken: list[Taken], heard: Mapping[str, str]) -> str:
-    if not taken:
+def _text(groups: list[Taken], heard: Mapping[str, str]) -> str:
+    if not groups:
         return "There is no posted time to fetch.\n"
     lines = []
-    for event in taken:
+    for event in groups:
         words = f": {visible(event.verdict.message)}" if event.verdict.message else ""
-        known = "" if event.group_id in heard else " (the service was not told yet)"
-        lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{known}\n")
+        remark = "" if event.group_id in heard else " (the service was not told yet)"
+        lines.append(f"{visible(event.group_id)}  {event.verdict.outcome.value}{words}{remark}\n")
     return "".join(lines)

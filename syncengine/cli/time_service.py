@@ -34,7 +34,7 @@ MECHANISM_FORMAT = "syncengine.mechanism/v1"
 @click.option("--since", type=Seconds(), metavar="DURATION", help="Only groups submitted within this time.")
 @click.option("--limit", type=int, default=500, show_default=True, help="Groups per request, from 1 to 500.")
 @printing_command
-def list_time(given: Globals, format: str, since: float | None, limit: int) -> int:
+def list_time(options: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
     from syncengine.posted_time.listing import listing
     from syncengine.render import posted_time as rendering
@@ -42,21 +42,21 @@ def list_time(given: Globals, format: str, since: float | None, limit: int) -> i
 
     list_query(limit, None)
     after = 0 if since is None else int((time.time() - since) * 1000)
-    found = calling(
-        given,
+    result = calling(
+        options,
         lambda client, _: listing(client, lambda group: since is not None and (submitted(group) or 0) < after, limit),
     )
-    say_incomplete(given, found)
-    show(given, format, rendering.listing_document(found), rendering.listing_text(found))
-    return ExitCode.DONE if found.is_complete else ExitCode.INCOMPLETE
+    say_incomplete(options, result)
+    show(options, format, rendering.listing_document(result), rendering.listing_text(result))
+    return ExitCode.DONE if result.is_complete else ExitCode.INCOMPLETE
 
 
-def say_incomplete(given: Globals, found: Listing) -> None:
+def say_incomplete(options: Globals, result: Listing) -> None:
     """What is missing in a listing."""
     from syncengine.render.posted_time import incompleteness
 
-    for message in incompleteness(found):
-        Output(given, given.folder).say(message, level="warning")
+    for message in incompleteness(result):
+        Output(options, options.folder).say(message, level="warning")
 
 
 # --- register, unregister
@@ -65,28 +65,28 @@ def say_incomplete(given: Globals, found: Listing) -> None:
 @click.command("register", cls=Command)
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
-def register_time(given: Globals, format: str, mechanism: str | None) -> int:
+def register_time(options: Globals, format: str, mechanism: str | None) -> int:
     """Have posted time recorded for this connector, by fetch or webhook (default: from the project file).
 
     The other one of the two is unregistered first, if this project registered it.
     """
-    said: list[str] = []
-    name = calling(given, lambda client, project: _registered(client, project, mechanism, said))
-    document = {"format": MECHANISM_FORMAT, "registered": name, "messages": said}
-    return show(given, format, document, _sentences(said))
+    messages: list[str] = []
+    name = calling(options, lambda client, project: _registered(client, project, mechanism, messages))
+    document = {"format": MECHANISM_FORMAT, "registered": name, "messages": messages}
+    return show(options, format, document, _sentences(messages))
 
 
-def _sentences(said: Sequence[str]) -> str:
-    return "".join(f"{line[0].upper()}{visible(line[1:])}.\n" for line in said)
+def _sentences(messages: Sequence[str]) -> str:
+    return "".join(f"{line[0].upper()}{visible(line[1:])}.\n" for line in messages)
 
 
-async def _registered(client: Client, project: Project, name: str | None, said: list[str]) -> str:
+async def _registered(client: Client, project: Project, name: str | None, messages: list[str]) -> str:
     from syncengine.connector.connection import prove_team
     from syncengine.posted_time.mechanism import Registrar, callback_of
 
     chosen = name or _mode(project)
     await prove_team(client, project)
-    registrar = Registrar(client, project.state, project.base_url(), said.append)
+    registrar = Registrar(client, project.state, project.base_url(), messages.append)
     if chosen == FETCH:
         await registrar.fetch()
     else:
@@ -97,22 +97,22 @@ async def _registered(client: Client, project: Project, name: str | None, said: 
 @click.command("unregister", cls=Command)
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
-def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
+def unregister_time(options: Globals, format: str, mechanism: str | None) -> int:
     """Stop recording posted time. Time that users post while nothing is registered never arrives."""
-    said: list[str] = []
-    name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism, said))
-    text = _sentences(said if ended else [f"there was no {name} to unregister", *said])
-    document = {"format": MECHANISM_FORMAT, "unregistered": name if ended else None, "messages": said}
-    return show(given, format, document, text)
+    messages: list[str] = []
+    name, ended = calling(options, lambda client, project: _unregistered(client, project, mechanism, messages))
+    text = _sentences(messages if ended else [f"there was no {name} to unregister", *messages])
+    document = {"format": MECHANISM_FORMAT, "unregistered": name if ended else None, "messages": messages}
+    return show(options, format, document, text)
 
 
-async def _unregistered(client: Client, project: Project, name: str | None, said: list[str]) -> tuple[str, bool]:
+async def _unregistered(client: Client, project: Project, name: str | None, messages: list[str]) -> tuple[str, bool]:
     from syncengine.posted_time.mechanism import NAMES, Registrar
     from syncengine.state.mechanism import registered
 
-    known = registered(project.state)
-    chosen = name or (known.name if known else _mode(project))
-    ended = await Registrar(client, project.state, project.base_url(), said.append).end(chosen)
+    registration = registered(project.state)
+    chosen = name or (registration.name if registration else _mode(project))
+    ended = await Registrar(client, project.state, project.base_url(), messages.append).end(chosen)
     return NAMES[chosen], ended
 
 

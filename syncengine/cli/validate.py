@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 @click.option("--format", "format", type=click.Choice(list(DIAGNOSTIC_FORMATS)), default="text", show_default=True)
 @with_globals
 @no_collection()
-def validate(given: Globals, paths: Sequence[str], format: str) -> int:
+def validate(options: Globals, paths: Sequence[str], format: str) -> int:
     """Load and check everything, offline.
 
     All manifests are loaded; PATHS narrow what is reported. Errors are reported wherever they are if there are none
     in PATHS.
     """
-    output = Output(given, given.folder)
+    output = Output(options, options.folder)
     only: list[str] = []
     try:
-        project = given.project()
-        output = Output(given, project.root)
-        only = list(relative_paths(paths, given.folder, project.root))
-        valid, missed = _validated(project), _selecting_nothing(project, only)
+        project = options.project()
+        output = Output(options, project.root)
+        only = list(relative_paths(paths, options.folder, project.root))
+        valid, unmatched = _validated(project), _selecting_nothing(project, only)
     except SyncengineError as error:
         output.data(DIAGNOSTIC_FORMATS[format](_narrowed(error.diagnostics(), only), output.look()), format)
         return error.exit_code
-    found = _narrowed((*project.warnings, *valid.diagnostics, *missed), only)
-    output.data(DIAGNOSTIC_FORMATS[format](found, output.look()), format)
+    diagnostics = _narrowed((*project.warnings, *valid.diagnostics, *unmatched), only)
+    output.data(DIAGNOSTIC_FORMATS[format](diagnostics, output.look()), format)
     if format == "text":
         output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
     return ExitCode.DONE
@@ -54,29 +54,29 @@ def _validated(project: Project) -> Valid:
     """The manifests, once they and the templates of posted time are right; Problems with all that is wrong."""
     from syncengine.plan.planner import validated
 
-    found: list[Diagnostic] = []
+    problems_of_templates: list[Diagnostic] = []
     if project.posted_time is not None:
         from syncengine.posted_time.build_route import check
 
         try:
             check(project)
         except Problems as problems:
-            found.extend(problems.found)
+            problems_of_templates.extend(problems.found)
     try:
         valid = validated(project)
     except Problems as problems:
-        raise Problems([*found, *problems.found]) from None
-    if found:
-        raise Problems(found)
+        raise Problems([*problems_of_templates, *problems.found]) from None
+    if problems_of_templates:
+        raise Problems(problems_of_templates)
     return valid
 
 
-def _narrowed(found: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
+def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
     """What is found in `paths`; errors that are all elsewhere are told, since something keeps it from being valid."""
-    inside = [d for d in found if not paths or _is_in(d.file, paths)]
+    inside = [d for d in diagnostics if not paths or _is_in(d.file, paths)]
     if any(d.severity is Severity.ERROR for d in inside):
         return inside
-    return [d for d in found if d.severity is Severity.ERROR or d in inside]
+    return [d for d in diagnostics if d.severity is Severity.ERROR or d in inside]
 
 
 def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
@@ -86,17 +86,17 @@ def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic
     from syncengine.project.load import levelled
 
     names = [file.name for file in find(project.manifests, project.root).files] if only else []
-    found = [
+    warnings = [
         Diagnostic(
             severity=Severity.WARNING, code=NOTHING_SELECTED, message="this is not a manifest of the project", file=path
         )
         for path in only
         if path != project.config_name and not any(_is_in(name, [path]) for name in names)
     ]
-    told = levelled(found, project.policy.diagnostics)
-    if any(d.severity is Severity.ERROR for d in told):
-        raise Problems(told)
-    return told
+    diagnostics = levelled(warnings, project.policy.diagnostics)
+    if any(d.severity is Severity.ERROR for d in diagnostics):
+        raise Problems(diagnostics)
+    return diagnostics
 
 
 def _is_in(file: str | None, paths: Sequence[str]) -> bool:
