@@ -52,7 +52,7 @@ def test_a_second_interrupt_ends_at_once(dripping: Dripping, tmp_path: Path) -> 
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     said = iter(process.stderr.readline, "")
-    assert any("once more ends at once" in line for line in said)
+    assert any("interrupt again to stop at once" in line for line in said)
     process.send_signal(signal.SIGINT)
     done = ended(process)
     assert (done.code, done.outcomes()) == (130, {"tag/T-1": "unknown"}), done.err

@@ -159,7 +159,7 @@ def test_another_service_is_said_by_plan_and_refused_by_apply(held: Project, ser
         there = Project(held.folder, other.url)
         planned = there.run("plan", "--out", "saved.plan", "--format", "json")
         assert (planned.code, planned.codes) == (0, ["other-service"])
-        assert there.run("plan").out.startswith("warning[other-service]: the state is of ")
+        assert there.run("plan").out.startswith("warning[other-service]: the state belongs to ")
         for arguments in (("apply", "-y"), ("apply", "saved.plan")):
             refused = there.run(*arguments, "--format", "json")
             assert (refused.code, refused.codes) == (7, ["other-service"]), refused.out

@@ -153,7 +153,7 @@ def test_who_may_not_write_is_told_by_its_kind(
     [
         (lambda url: url.replace(postgresql.PASSWORD, "wrong"), "does not accept the user or the password"),
         (lambda url: re.sub(r"/[^/]*$", "/nowhere", url), "has no database of that name"),
-        (lambda url: re.sub(r":\d+/", ":1/", url), "nobody listens"),
+        (lambda url: re.sub(r":\d+/", ":1/", url), "nothing listens"),
         (lambda url: re.sub(r"@[^/]*/", "@nowhere.invalid/", url), "no such host"),
         (lambda url: url.replace("tester", "nobody"), "does not accept the user or the password"),
     ],

@@ -137,7 +137,7 @@ def test_a_call_can_be_lost_for_good(running: Talking) -> None:
         ({"late": {"answer": "no"}}, "answer must be a status, cut or hold"),
         ({"late": {"answer": 99}}, "answer must be a status, cut or hold"),
         ({"late": {}, "status": 500, "drop": "after"}, "late cannot be combined with drop, status"),
-        ({"operation": "webhookCall", "late": {}}, "webhookCall is never late"),
+        ({"operation": "webhookCall", "late": {}}, "webhookCall cannot be late"),
     ],
 )
 def test_a_late_fault_that_is_not_understood_is_refused(running: Talking, fault: Any, words: str) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from syncengine.manifest import desired
-from syncengine.manifest.cache import Settled, opened, sealed
+from syncengine.manifest.cache import Settled, seal, unseal
 from syncengine.plan.planner import validated
 from syncengine.project.load import load_project
 from tests.tools.validating import validate
@@ -114,8 +114,8 @@ def known_good(estate: Path) -> Path:
     cache = estate / ".syncengine" / "cache.db"
     with closing(sqlite3.connect(cache)) as connection, connection:
         for name, content in connection.execute("SELECT name, content FROM basis").fetchall():
-            found = msgspec.msgpack.decode(opened(content) or b"", type=Settled)
-            silent = sealed(msgspec.msgpack.encode(msgspec.structs.replace(found, diagnostics=())))
+            found = msgspec.msgpack.decode(unseal(content) or b"", type=Settled)
+            silent = seal(msgspec.msgpack.encode(msgspec.structs.replace(found, diagnostics=())))
             connection.execute("UPDATE basis SET content = ? WHERE name = ?", (silent, name))
     assert "keyword-too-broad" not in validate(estate)[1]
     return estate
