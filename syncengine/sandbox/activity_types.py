@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.request import FLAG, TEXT, ApiError, RuleAnswer, RuleRequest, checked, each, required
+from syncengine.sandbox.request import FLAG, TEXT, ApiError, RuleAnswer, RuleRequest, each, read_fields, required
 from syncengine.sandbox.world import ActivityType, Draft, Json, SyncSession
 
 UPLOAD = {
@@ -26,29 +26,29 @@ def start(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def upload(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    session_id = checked(request.body, SESSION).get("syncSessionId")
+    session_id = read_fields(request.body, SESSION).get("syncSessionId")
     if session_id is not None and not _is_open(draft, session_id):
         raise ApiError(400, "the sync session is unknown or closed")
     return each(draft, request, "activityTypes", _put)
 
 
 def _put(draft: Draft, item: Any, request: RuleRequest) -> None:
-    given = checked(item, UPLOAD)
-    code, label = required(given, "code"), required(given, "label")
+    values = read_fields(item, UPLOAD)
+    code, label = required(values, "code"), required(values, "label")
     before = draft.activity_types.get(code)
-    after = _updated(before, given) if before else _created(code, label, given)
+    after = _updated(before, values) if before else _created(code, label, values)
     draft.activity_types.put(code, replace(after, touched=request.now))
 
 
-def _created(code: str, label: str, given: Json) -> ActivityType:
+def _created(code: str, label: str, values: Json) -> ActivityType:
     """Only here do `label` and `enableIfNew` count."""
-    return ActivityType(code, label, given.get("description", ""), enabled=given.get("enableIfNew", False))
+    return ActivityType(code, label, values.get("description", ""), enabled=values.get("enableIfNew", False))
 
 
-def _updated(before: ActivityType, given: Json) -> ActivityType:
+def _updated(before: ActivityType, values: Json) -> ActivityType:
     """A deleted one stays deleted, although the upload is acknowledged, unless it is to be revived."""
-    after = replace(before, description=given.get("description", before.description))
-    if before.deleted and given.get("reenableIfArchived"):
+    after = replace(before, description=values.get("description", before.description))
+    if before.deleted and values.get("reenableIfArchived"):
         return replace(after, deleted=False, enabled=True)
     return after
 
@@ -59,9 +59,9 @@ def complete(draft: Draft, request: RuleRequest) -> RuleAnswer:
     What was taken since then stays, within the session or not; nothing is left if nothing was taken.
     """
     session = _closing(draft, request)
-    for code, known in draft.world.activity_types.items():
-        if not known.deleted and known.touched < session.started:
-            draft.activity_types.put(code, deleted(known))
+    for code, activity_type in draft.world.activity_types.items():
+        if not activity_type.deleted and activity_type.touched < session.started:
+            draft.activity_types.put(code, as_deleted(activity_type))
     return _closed(draft, session, "completed")
 
 
@@ -79,16 +79,16 @@ def expire(draft: Draft, session_id: str | None) -> None:
 
 def delete(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """What a person can do in the console, and no connector outside a sync session."""
-    code = required(checked(request.body, {"code": TEXT}), "code")
-    known = draft.activity_types.get(code)
-    if known is None or known.deleted:
+    code = required(read_fields(request.body, {"code": TEXT}), "code")
+    activity_type = draft.activity_types.get(code)
+    if activity_type is None or activity_type.deleted:
         raise ApiError(404, f"there is no activity type {code}")
-    draft.activity_types.put(code, deleted(known))
+    draft.activity_types.put(code, as_deleted(activity_type))
     return RuleAnswer(200, {})
 
 
-def deleted(known: ActivityType) -> ActivityType:
-    return replace(known, deleted=True, enabled=False)
+def as_deleted(activity_type: ActivityType) -> ActivityType:
+    return replace(activity_type, deleted=True, enabled=False)
 
 
 def _is_open(draft: Draft, session_id: str) -> bool:
@@ -97,7 +97,7 @@ def _is_open(draft: Draft, session_id: str) -> bool:
 
 
 def _closing(draft: Draft, request: RuleRequest) -> SyncSession:
-    session = draft.sessions.get(checked(request.body, SESSION).get("syncSessionId") or "")
+    session = draft.sessions.get(read_fields(request.body, SESSION).get("syncSessionId") or "")
     if session is None or session.state != "open":
         raise ApiError(404, "the sync session is unknown or closed")
     return session

@@ -40,8 +40,8 @@ class Callbacks:
                 await self._bell.wait(self._pause())
                 continue
             status, text = await self._called(http, call)
-            said = {"groupId": call["payload"]["groupId"], "status": status, "text": text}
-            self._sandbox.do(webhook.answered, said)
+            record = {"groupId": call["payload"]["groupId"], "status": status, "text": text}
+            self._sandbox.do(webhook.answered, record)
 
     def _pause(self) -> float | None:
         """Seconds after which it is worth looking again, though nothing changes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from syncengine.sandbox.request import TEXT, TEXTS, ApiError, RuleAnswer, RuleRequest, checked, items, required
+from syncengine.sandbox.request import TEXT, TEXTS, ApiError, RuleAnswer, RuleRequest, items, read_fields, required
 from syncengine.sandbox.world import Category, Draft, Json
 
 FIELDS = {"label": TEXT, "description": TEXT, "keywords": TEXTS}
@@ -25,28 +25,28 @@ def upsert_categories(draft: Draft, request: RuleRequest) -> RuleAnswer:
         displaced |= _put(draft, category)
         upserted.append(category.id)
     _each_external_id_once(draft, displaced.union(upserted))
-    held = (draft.categories.get(id_) for id_ in upserted)
-    return RuleAnswer(200, {"tagCategories": [shown(category) for category in held if category]})
+    categories = (draft.categories.get(id_) for id_ in upserted)
+    return RuleAnswer(200, {"tagCategories": [as_json(category) for category in categories if category]})
 
 
 def _upserted(draft: Draft, item: Any, request: RuleRequest) -> Category:
-    given = checked(item, UPSERT)
-    before = _identified(draft, given) or Category(request.new_id(), required(given, "externalId"))
-    merged = {**before.fields, **{name: given[name] for name in FIELDS if name in given}}
+    values = read_fields(item, UPSERT)
+    before = _identified(draft, values) or Category(request.new_id(), required(values, "externalId"))
+    fields = {**before.fields, **{name: values[name] for name in FIELDS if name in values}}
     return replace(
         before,
-        external_id=given.get("externalId") or before.external_id,
-        fields={name: value for name, value in merged.items() if value not in ("", [])},
+        external_id=values.get("externalId") or before.external_id,
+        fields={name: value for name, value in fields.items() if value not in ("", [])},
     )
 
 
-def _identified(draft: Draft, given: Json) -> Category | None:
+def _identified(draft: Draft, values: Json) -> Category | None:
     """By id when there is one, which makes a new externalId a rename; else by externalId."""
-    if not given.get("id"):
-        return draft.categories.get(draft.category_ids.get(required(given, "externalId")) or "")
-    category = draft.categories.get(given["id"])
+    if not values.get("id"):
+        return draft.categories.get(draft.category_ids.get(required(values, "externalId")) or "")
+    category = draft.categories.get(values["id"])
     if category is None:
-        raise ApiError(400, f"there is no category with id {given['id']}")
+        raise ApiError(400, f"there is no category with id {values['id']}")
     return category
 
 
@@ -55,10 +55,10 @@ def _put(draft: Draft, category: Category) -> set[str]:
     before = draft.categories.get(category.id)
     if before and draft.category_ids.get(before.external_id) == category.id:
         draft.category_ids.drop(before.external_id)
-    taken = draft.category_ids.get(category.external_id)
+    owner = draft.category_ids.get(category.external_id)
     draft.category_ids.put(category.external_id, category.id)
     draft.categories.put(category.id, category)
-    return {taken} if taken else set()
+    return {owner} if owner else set()
 
 
 def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
@@ -68,13 +68,13 @@ def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
             raise ApiError(400, f"externalId {category.external_id} belongs to another category")
 
 
-def shown(category: Category) -> Json:
+def as_json(category: Category) -> Json:
     return {"id": category.id, "externalId": category.external_id, **category.fields}
 
 
 def delete_category(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Takes every tag that is still in it along (docs/service.md §1)."""
-    external_id = required(checked(request.body, {"externalId": TEXT}), "externalId")
+    external_id = required(read_fields(request.body, {"externalId": TEXT}), "externalId")
     id_ = draft.category_ids.get(external_id)
     if id_ is None:
         raise ApiError(404, f"there is no category {external_id}")

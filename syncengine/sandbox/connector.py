@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncengine.sandbox.request import INTEGER, OBJECT, TEXT, FieldType, RuleAnswer, RuleRequest, checked
+from syncengine.sandbox.request import INTEGER, OBJECT, TEXT, FieldType, RuleAnswer, RuleRequest, read_fields
 from syncengine.sandbox.world import Draft
 
 MESSAGES = {
@@ -37,8 +37,8 @@ _REGISTRATION = {
 
 def report(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """In effect until it is rescinded; a second report replaces the first."""
-    given = checked(request.body, _FAILURE)
-    draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **given, "reported": request.now}))
+    values = read_fields(request.body, _FAILURE)
+    draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **values, "reported": request.now}))
     return RuleAnswer(204, None)
 
 
@@ -55,9 +55,9 @@ def message(health: Mapping[str, Any] | None) -> str | None:
 
 def register(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Credentials are new each time, and are not kept: nothing of the interface takes them (docs/interface.md 5.4)."""
-    known = draft.connection.connector or {"serviceId": request.new_id()}
-    given = checked(request.body, _REGISTRATION)
-    connector = {"serviceId": known["serviceId"], **given, "registered": request.now}
+    before = draft.connection.connector or {"serviceId": request.new_id()}
+    values = read_fields(request.body, _REGISTRATION)
+    connector = {"serviceId": before["serviceId"], **values, "registered": request.now}
     draft.connect(replace(draft.connection, connector=connector))
     expiry = datetime.fromtimestamp(request.now / 1000, UTC) + CREDENTIALS_LAST
     answer = {

@@ -14,7 +14,7 @@ from syncengine.sandbox import activity_types, posting, snapshot
 from syncengine.sandbox.faults import HttpReply, faults_from
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.local import endpoint
-from syncengine.sandbox.replies import body_of, parsed, response
+from syncengine.sandbox.replies import body_of, parse_body, response
 from syncengine.sandbox.request import (
     COUNT,
     OBJECT,
@@ -24,11 +24,11 @@ from syncengine.sandbox.request import (
     FieldType,
     RuleAnswer,
     RuleRequest,
-    checked,
     is_number,
+    read_fields,
     required,
 )
-from syncengine.sandbox.request_log import shown
+from syncengine.sandbox.request_log import as_json
 from syncengine.sandbox.rules import RULES, Rule
 from syncengine.sandbox.world import SETTINGS, Draft, Json
 
@@ -70,16 +70,16 @@ def _clear_faults(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
 
 
 def _late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
-    return RuleAnswer(200, {"late": list(map(shown, sandbox.late.pending()))})
+    return RuleAnswer(200, {"late": list(map(as_json, sandbox.late.pending()))})
 
 
 def _execute(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
     """One call by its number (`seq`), or all that wait, in the order in which they came."""
-    chosen = checked(request.body, {"seq": COUNT}).get("seq")
+    chosen = read_fields(request.body, {"seq": COUNT}).get("seq")
     numbers = [entry.seq for entry in sandbox.late.pending() if chosen in (None, entry.seq)]
     if chosen is not None and not numbers:
         raise ApiError(404, f"no call {chosen} is waiting to be executed")
-    return RuleAnswer(200, {"executed": [shown(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
+    return RuleAnswer(200, {"executed": [as_json(entry) for entry in map(sandbox.late.execute, numbers) if entry]})
 
 
 def _drop_late_calls(sandbox: Sandbox, _request: ControlRequest) -> RuleAnswer:
@@ -103,12 +103,12 @@ _SETTINGS = {
 
 def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Only what is named changes; `tagLimit: null` lifts the limit."""
-    given = checked(request.body, _SETTINGS)
+    values = read_fields(request.body, _SETTINGS)
     if unknown := sorted(request.body.keys() - _SETTINGS.keys()):
         raise ApiError(400, f"unknown: {', '.join(unknown)}")
     if "tagLimit" in request.body:
-        given["tagLimit"] = request.body["tagLimit"]
-    chosen = replace(draft.chosen, **{snapshot.SETTING_NAMES[name]: value for name, value in given.items()})
+        values["tagLimit"] = request.body["tagLimit"]
+    chosen = replace(draft.chosen, **{snapshot.SETTING_NAMES[name]: value for name, value in values.items()})
     draft.settings.put(SETTINGS, chosen)
     return RuleAnswer(200, snapshot.settings(chosen))
 
@@ -123,12 +123,12 @@ _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
 
 
 def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:
-    given = checked(request.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
-    kind = required(given, "kind")
+    values = read_fields(request.body, {"kind": TEXT, "name": TEXT, "tag": TEXT})
+    kind = required(values, "kind")
     if kind not in _DELETIONS:
         raise ApiError(400, f"kind must be one of {', '.join(_DELETIONS)}")
     rule, names = _DELETIONS[kind]
-    return sandbox.do(rule, {theirs: required(given, ours) for ours, theirs in names.items()})
+    return sandbox.do(rule, {theirs: required(values, ours) for ours, theirs in names.items()})
 
 
 def _by_rule(rule: Rule) -> Handler:
@@ -174,7 +174,7 @@ def routes(sandbox: Sandbox) -> list[Route]:
 
 def _endpoint(sandbox: Sandbox, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        asked = ControlRequest(parsed(await body_of(request)), request.query_params)
-        return response(HttpReply(*handler(sandbox, asked)))
+        control_request = ControlRequest(parse_body(await body_of(request)), request.query_params)
+        return response(HttpReply(*handler(sandbox, control_request)))
 
     return endpoint(answer, lambda error: response(HttpReply(*error.answer())))

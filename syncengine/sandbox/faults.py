@@ -16,7 +16,7 @@ from syncengine.sandbox.request import (
     ApiError,
     FieldType,
     RuleAnswer,
-    checked,
+    read_fields,
     required,
 )
 from syncengine.sandbox.world import Json
@@ -137,24 +137,24 @@ class Faults:
         due = next((waiting for waiting in met if waiting.is_due()), None)
         if due is None:
             return None
-        due.used += 1
+        due.uses += 1
         return due.fault
 
 
 @dataclass(slots=True)
 class _Waiting:
     fault: Fault
-    seen: int = 0
-    used: int = 0
+    requests: int = 0
+    uses: int = 0
 
     def meets(self, operation: str) -> bool:
         meets = self.fault.operation == operation
         meets |= self.fault.operation == ANY_OPERATION and operation != WEBHOOK_CALL
-        self.seen += meets
+        self.requests += meets
         return meets
 
     def is_due(self) -> bool:
-        return self.seen > self.fault.after and (self.fault.times is None or self.used < self.fault.times)
+        return self.requests > self.fault.after and (self.fault.times is None or self.uses < self.fault.times)
 
 
 _STATUS = FieldType("a status from 200 to 599", lambda value: COUNT.fits(value) and 200 <= value <= 599)
@@ -194,39 +194,39 @@ def faults_from(body: Any) -> list[Fault]:
 
 
 def _fault(item: Any) -> Fault:
-    given = _known(item, _SHAPES)
-    operation = required(given, "operation")
-    if "itemErrors" in given:
+    values = _known(item, _SHAPES)
+    operation = required(values, "operation")
+    if "itemErrors" in values:
         if operation not in _WITH_ITEM_ERRORS:
             raise ApiError(400, f"itemErrors are answered only by {', '.join(_WITH_ITEM_ERRORS)}")
-        given["itemErrors"] = dict(map(_item_error, given["itemErrors"]))
-    if "late" in given:
-        given["late"] = _late(given)
+        values["itemErrors"] = dict(map(_item_error, values["itemErrors"]))
+    if "late" in values:
+        values["late"] = _late(values)
     if "times" in item:
-        given["times"] = item["times"]
-    transfer = Transfer(**_named({name: given.pop(name) for name in _TRANSFER if name in given}))
-    return Fault(transfer=transfer, **_named(given))
+        values["times"] = item["times"]
+    transfer = Transfer(**_named({name: values.pop(name) for name in _TRANSFER if name in values}))
+    return Fault(transfer=transfer, **_named(values))
 
 
-def _named(given: Json) -> Json:
-    return {_NAMES.get(name, name): value for name, value in given.items()}
+def _named(values: Json) -> Json:
+    return {_NAMES.get(name, name): value for name, value in values.items()}
 
 
 def _known(item: Any, shapes: Mapping[str, FieldType]) -> Json:
-    given = checked(item, shapes)
+    values = read_fields(item, shapes)
     if unknown := sorted(item.keys() - shapes.keys()):
         raise ApiError(400, f"unknown: {', '.join(unknown)}")
-    return given
+    return values
 
 
-def _late(given: Json) -> Late:
-    if given["operation"] == WEBHOOK_CALL:
+def _late(values: Json) -> Late:
+    if values["operation"] == WEBHOOK_CALL:
         raise ApiError(400, f"{WEBHOOK_CALL} cannot be late: the sandbox itself makes this call")
-    if others := sorted(given.keys() - _WITH_LATE):
+    if others := sorted(values.keys() - _WITH_LATE):
         raise ApiError(400, f"late cannot be combined with {', '.join(others)}")
-    return Late(**_known(given["late"], _LATE))
+    return Late(**_known(values["late"], _LATE))
 
 
 def _item_error(item: Any) -> tuple[int, str]:
-    given = checked(item, _ITEM_ERROR)
-    return required(given, "index"), given.get("errorDescription", "injected")
+    values = read_fields(item, _ITEM_ERROR)
+    return required(values, "index"), values.get("errorDescription", "injected")

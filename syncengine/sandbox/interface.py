@@ -15,7 +15,7 @@ from syncengine.sandbox.faults import HOLD, Fault, HttpReply, Late, reply_under
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.late_calls import LateCall
 from syncengine.sandbox.long_poll import Bell, Hold
-from syncengine.sandbox.replies import body_of, parsed, response
+from syncengine.sandbox.replies import body_of, parse_body, response
 from syncengine.sandbox.request import ApiError, RuleAnswer
 from syncengine.sandbox.request_log import LoggedRequest
 from syncengine.sandbox.rules import RULES, Rule
@@ -154,7 +154,7 @@ class Interface:
 def _read(raw: bytes) -> Any:
     """The body, or why it is none: said when its turn comes, after the key and the path."""
     try:
-        return parsed(raw)
+        return parse_body(raw)
     except ApiError as error:
         return error
 
@@ -168,5 +168,5 @@ def _count(operation: Operation | None, body: Any) -> int | None:
 
 
 def _session_id(body: Any) -> str | None:
-    found = body.get("syncSessionId") if isinstance(body, dict) else None
-    return found if isinstance(found, str) else None
+    session = body.get("syncSessionId") if isinstance(body, dict) else None
+    return session if isinstance(session, str) else None

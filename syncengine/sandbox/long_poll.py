@@ -55,11 +55,11 @@ class Hold:
         return answer.result() if answer.done() and not answer.cancelled() else None
 
     async def _until(self, event: asyncio.Future[Any], receive: Receive, seconds: float | None = None) -> bool:
-        gone, stopped = map(asyncio.ensure_future, (disconnected(receive), self._stopping.wait()))
-        tasks: set[asyncio.Future[Any]] = {gone, stopped, event}
+        disconnection, stopped = map(asyncio.ensure_future, (disconnected(receive), self._stopping.wait()))
+        tasks: set[asyncio.Future[Any]] = {disconnection, stopped, event}
         try:
             await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return not gone.done()
+            return not disconnection.done()
         finally:
             for task in tasks:
                 task.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from syncengine.sandbox.request import TEXT, ApiError, RuleAnswer, RuleRequest, checked, required
+from syncengine.sandbox.request import TEXT, ApiError, RuleAnswer, RuleRequest, read_fields, required
 from syncengine.sandbox.world import Connection, Draft
 
 FETCH = "fetch"
@@ -32,13 +32,13 @@ def unregister_fetch(draft: Draft, _request: RuleRequest) -> RuleAnswer:
 
 
 def register_webhook(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    given = checked(request.body, {"callbackUrl": TEXT, "callerKey": TEXT})
-    url = required(given, "callbackUrl")
+    values = read_fields(request.body, {"callbackUrl": TEXT, "callerKey": TEXT})
+    url = required(values, "callbackUrl")
     if not _is_callable(url):
         raise ApiError(400, "callbackUrl must be an http or https URL")
     if not _lost_its_key(draft.connection, url):
         _none_yet(draft)
-    key = given.get("callerKey")
+    key = values.get("callerKey")
     hook = Connection(WEBHOOK, url, keyed=key is not None, caller_key=key)
     return _connected(draft, _of_the_team(draft, hook))
 

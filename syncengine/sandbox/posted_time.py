@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from syncengine.sandbox.mechanisms import FETCH, no_webhook, register_fetch_implicitly
-from syncengine.sandbox.request import TEXT, ApiError, FieldType, RuleAnswer, RuleRequest, checked, number, required
+from syncengine.sandbox.request import TEXT, ApiError, FieldType, RuleAnswer, RuleRequest, number, read_fields, required
 from syncengine.sandbox.world import Draft, Json, PostedTime, SandboxSettings, StatusUpdate, World
 
 FETCHED = 25
@@ -40,7 +40,7 @@ def collect(draft: Draft, request: RuleRequest) -> RuleAnswer:
         return RuleAnswer(200, [])
     for posted in ready:
         draft.posted_time.put(posted.id, offered(posted, request.now, draft.chosen.reoffer_seconds))
-    return RuleAnswer(200, [shown(posted) for posted in ready])
+    return RuleAnswer(200, [as_json(posted) for posted in ready])
 
 
 def fetch(draft: Draft, request: RuleRequest) -> RuleAnswer:
@@ -56,7 +56,7 @@ def _fetch_limit(request: RuleRequest) -> int:
     return FETCHED if limit is None else limit
 
 
-def listed(draft: Draft, request: RuleRequest) -> RuleAnswer:
+def list_groups(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Newest first. Groups that failed for good are neither pending nor posted, and are left out."""
     limit = number(request.query, "limit")
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
@@ -68,18 +68,18 @@ def listed(draft: Draft, request: RuleRequest) -> RuleAnswer:
         if posted.state != "failed" and posted.submitted < (request.now + 1 if before is None else before)
     ]
     groups.sort(key=lambda posted: (posted.submitted, posted.number), reverse=True)
-    return RuleAnswer(200, [shown(posted) for posted in groups[: LISTED if limit is None else limit]])
+    return RuleAnswer(200, [as_json(posted) for posted in groups[: LISTED if limit is None else limit]])
 
 
 def update_status(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    given = checked(request.body, _UPDATE)
-    id_, status = required(given, "timeGroupId"), required(given, "status")
+    values = read_fields(request.body, _UPDATE)
+    id_, status = required(values, "timeGroupId"), required(values, "status")
     no_webhook(draft)
     posted = draft.posted_time.get(id_)
     if posted is None or not posted.recorded:
         raise ApiError(404, f"there is no time group {id_} of this fetch client")
-    told = StatusUpdate(request.now, status, given.get("message"), given.get("externalId"))
-    draft.posted_time.put(id_, acknowledged(posted, told, draft.chosen))
+    update = StatusUpdate(request.now, status, values.get("message"), values.get("externalId"))
+    draft.posted_time.put(id_, acknowledged(posted, update, draft.chosen))
     return RuleAnswer(200, {})
 
 
@@ -98,12 +98,12 @@ def offered(posted: PostedTime, now: int, seconds: float) -> PostedTime:
     return replace(posted, state="offered", due=now + int(seconds * 1000), offers=(*posted.offers, now))
 
 
-def acknowledged(posted: PostedTime, told: StatusUpdate, chosen: SandboxSettings) -> PostedTime:
+def acknowledged(posted: PostedTime, update: StatusUpdate, chosen: SandboxSettings) -> PostedTime:
     """SUCCESS and FAILURE end the offering; a group that failed for a while is scheduled for retry."""
-    again = told.at + int(chosen.retry_seconds * 1000) if told.status == RETRIABLE_FAILURE else None
-    return replace(posted, state=_STATE[told.status], due=again, told=(*posted.told, told))
+    again = update.at + int(chosen.retry_seconds * 1000) if update.status == RETRIABLE_FAILURE else None
+    return replace(posted, state=_STATE[update.status], due=again, told=(*posted.told, update))
 
 
-def shown(posted: PostedTime) -> Json:
+def as_json(posted: PostedTime) -> Json:
     """The group as it goes out: its stored status is PENDING until it is a success (docs/interface.md 2.5)."""
     return {**posted.group, "status": "SUCCESS" if posted.state == "success" else "PENDING"}

@@ -18,7 +18,7 @@ from syncengine.sandbox.request import (
     FieldType,
     RuleAnswer,
     RuleRequest,
-    checked,
+    read_fields,
     required,
 )
 from syncengine.sandbox.world import Draft, Json, PostedTime, Tag
@@ -66,7 +66,7 @@ def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
     if not isinstance(groups, list):
         raise ApiError(400, "groups must be an array")
     first = 1 + max((posted.number for posted in draft.world.posted_time.values()), default=0)
-    posted = [_posted(draft, given, number, request) for number, given in enumerate(groups, first)]
+    posted = [_posted(draft, item, number, request) for number, item in enumerate(groups, first)]
     return RuleAnswer(
         200,
         {
@@ -78,7 +78,7 @@ def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 def offer(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Make a group one that is offered now: before its time, a second time, or although nobody recorded it."""
-    id_ = required(checked(request.body, {"groupId": TEXT}), "groupId")
+    id_ = required(read_fields(request.body, {"groupId": TEXT}), "groupId")
     posted = draft.posted_time.get(id_)
     if posted is None:
         raise ApiError(404, f"there is no time group {id_}")
@@ -90,8 +90,8 @@ def _anew(posted: PostedTime, now: int) -> PostedTime:
     return PostedTime(posted.id, posted.number, posted.group, True, due=now, offers=posted.offers, told=posted.told)
 
 
-def _posted(draft: Draft, given: Any, number: int, request: RuleRequest) -> PostedTime:
-    group = composed(draft, given, request)
+def _posted(draft: Draft, item: Any, number: int, request: RuleRequest) -> PostedTime:
+    group = composed(draft, item, request)
     before = draft.posted_time.get(group["groupId"])
     recorded = draft.connection.mechanism is not None
     posted = PostedTime(
@@ -107,16 +107,16 @@ def _posted(draft: Draft, given: Any, number: int, request: RuleRequest) -> Post
     return posted
 
 
-def composed(draft: Draft, given: Any, request: RuleRequest) -> Json:
+def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
     """A whole group: what is not said is filled in, and what is said to be null is left out of it.
 
     Inside tags, rows and users a null stays, as a service sends one for an empty title (docs/service.md §2).
     """
-    said = checked(given, _SHAPES)
-    offset = said.get("tzOffsetMins", 0)
-    rows = [_row(row, offset, request.now) for row in said.get("timeRows", [{"durationSecs": _total(said)}])]
-    total = said.get("totalDurationSecs", sum(_seconds(row) for row in rows))
-    tags = [_tag(draft, tag) for tag in said.get("tags", [{"name": name} for name in _names(draft, said, rows)])]
+    values = read_fields(item, _SHAPES)
+    offset = values.get("tzOffsetMins", 0)
+    rows = [_row(row, offset, request.now) for row in values.get("timeRows", [{"durationSecs": _total(values)}])]
+    total = values.get("totalDurationSecs", sum(_seconds(row) for row in rows))
+    tags = [_tag(draft, tag) for tag in values.get("tags", [{"name": name} for name in _names(draft, values, rows)])]
     filled = {
         "groupId": request.new_id(),
         "description": "",
@@ -130,13 +130,13 @@ def composed(draft: Draft, given: Any, request: RuleRequest) -> Json:
         "narrativeType": "NARRATIVE_AND_TIME_ROW_ACTIVITY_DESCRIPTIONS",
         "submissionTime": request.now,
         "durationSplitStrategy": "DIVIDE_BETWEEN_TAGS",
-        **given,
+        **item,
         "tags": tags,
         "timeRows": rows,
-        "activityType": _activity_type(draft, said, tags),
-        "user": {**USER, **said.get("user", {})},
+        "activityType": _activity_type(draft, values, tags),
+        "user": {**USER, **values.get("user", {})},
     }
-    left_out = {name for name, value in given.items() if value is None} | _NOT_SENT
+    left_out = {name for name, value in item.items() if value is None} | _NOT_SENT
     return {name: value for name, value in filled.items() if value is not None and name not in left_out}
 
 
@@ -144,21 +144,21 @@ _NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
 """Ours, or said when the group goes out."""
 
 
-def _names(draft: Draft, said: Json, rows: list[Json]) -> list[str]:
-    if said.get("tag"):
-        return [said["tag"]]
-    return matching(draft.world.tags.values(), rows) if said.get("matchKeywords") else []
+def _names(draft: Draft, values: Json, rows: list[Json]) -> list[str]:
+    if values.get("tag"):
+        return [values["tag"]]
+    return matching(draft.world.tags.values(), rows) if values.get("matchKeywords") else []
 
 
-def _total(said: Json) -> int:
-    total: int = said.get("totalDurationSecs", DURATION)
+def _total(values: Json) -> int:
+    total: int = values.get("totalDurationSecs", DURATION)
     return total
 
 
-def _row(given: Any, offset: int, now: int) -> Json:
-    if not isinstance(given, dict):
+def _row(item: Any, offset: int, now: int) -> Json:
+    if not isinstance(item, dict):
         raise ApiError(400, "timeRows: an object is expected")
-    start = _instant(now) - timedelta(seconds=min(abs(_seconds(given) or DURATION), LONG_AGO))
+    start = _instant(now) - timedelta(seconds=min(abs(_seconds(item) or DURATION), LONG_AGO))
     return {
         "activity": "Microsoft Word",
         "description": "Letter.docx",
@@ -170,7 +170,7 @@ def _row(given: Any, offset: int, now: int) -> Json:
         # Which zone an offset belongs to cannot be told, but for none.
         **({} if offset else {"timezone_name": "UTC"}),
         "timezone_offset_min": offset,
-        **given,
+        **item,
     }
 
 
@@ -179,27 +179,27 @@ def _seconds(row: Mapping[str, Any]) -> int:
     return seconds if isinstance(seconds, int) else 0
 
 
-def _tag(draft: Draft, given: Any) -> Json:
+def _tag(draft: Draft, item: Any) -> Json:
     """With what the service knows of it: the external id is sent when time is posted (docs/interface.md 2.1)."""
-    if not isinstance(given, dict):
+    if not isinstance(item, dict):
         raise ApiError(400, "tags: an object is expected")
-    tag = draft.tags.get(str(given.get("name")))
-    known = (
+    tag = draft.tags.get(str(item.get("name")))
+    fields = (
         {name: tag.fields[name] for name in ("path", "description", "externalId") if name in tag.fields} if tag else {}
     )
-    return {**known, **given}
+    return {**fields, **item}
 
 
-def _activity_type(draft: Draft, said: Json, tags: list[Json]) -> Json | None:
+def _activity_type(draft: Draft, values: Json, tags: list[Json]) -> Json | None:
     """The one that was chosen, else the default of the tag (docs/interface.md 2.1)."""
-    chosen = said.get("activityType")
+    chosen = values.get("activityType")
     if chosen is None:
         tag = draft.tags.get(str(tags[0].get("name"))) if tags else None
         chosen = tag.fields.get("defaultActivityTypeCode") if tag else None
     if not isinstance(chosen, str):
         return chosen
-    known = draft.activity_types.get(chosen)
-    return {"code": chosen, "label": known.label} if known else {"code": chosen}
+    activity_type = draft.activity_types.get(chosen)
+    return {"code": chosen, "label": activity_type.label} if activity_type else {"code": chosen}
 
 
 def _instant(now: int) -> datetime:

@@ -38,7 +38,7 @@ async def body_of(request: Request) -> bytes:
     return bytes(body)
 
 
-def parsed(raw: bytes) -> Any:
+def parse_body(raw: bytes) -> Any:
     """The body as JSON; no body is an empty object (docs/service.md §1)."""
     try:
         return orjson.loads(raw) if raw.strip() else {}
@@ -50,8 +50,8 @@ def response(reply: HttpReply) -> Response:
     if reply.status is None:
         return Cut()
     content, media_type = _content(reply.body)
-    given = {name.lower() for name in reply.headers}
-    kind = None if "content-type" in given else media_type
+    names = {name.lower() for name in reply.headers}
+    kind = None if "content-type" in names else media_type
     return travelling(Response(content, reply.status, dict(reply.headers), media_type=kind), reply.transfer)
 
 

@@ -71,20 +71,20 @@ ARRAY = FieldType("an array", lambda value: isinstance(value, list))
 SECONDS = FieldType("a number of seconds", is_number)
 
 
-def checked(item: Any, shapes: Mapping[str, FieldType]) -> Json:
+def read_fields(item: Any, shapes: Mapping[str, FieldType]) -> Json:
     """The item's fields that are given and known. An unknown field is passed over, as JSON readers of services do."""
     if not isinstance(item, dict):
         raise ApiError(400, "an object is expected")
-    given = {name: item[name] for name in shapes if item.get(name) is not None}
-    for name, value in given.items():
+    values = {name: item[name] for name in shapes if item.get(name) is not None}
+    for name, value in values.items():
         if not shapes[name].fits(value):
             raise ApiError(400, f"{name} must be {shapes[name].words}")
-    return given
+    return values
 
 
-def required(given: Json, name: str) -> Any:
+def required(values: Json, name: str) -> Any:
     """A field that must be there and not blank."""
-    value = given.get(name)
+    value = values.get(name)
     if value is None or (isinstance(value, str) and not value.strip()):
         raise ApiError(400, f"{name} is missing")
     return value
@@ -103,13 +103,13 @@ def number(query: Mapping[str, str], name: str) -> int | None:
 
 def items(draft: Draft, request: RuleRequest, name: str) -> list[Any]:
     """The batch's items; more than the limit are refused whole."""
-    found = request.body.get(name)
-    if not isinstance(found, list):
+    batch = request.body.get(name)
+    if not isinstance(batch, list):
         raise ApiError(400, f"{name} must be an array")
     limit = draft.chosen.batch_limit
-    if len(found) > limit:
-        raise ApiError(400, f"{name}: {len(found)} items, at most {limit} are allowed")
-    return found
+    if len(batch) > limit:
+        raise ApiError(400, f"{name}: {len(batch)} items, at most {limit} are allowed")
+    return batch
 
 
 def each(draft: Draft, request: RuleRequest, name: str, rule: Callable[[Draft, Any, RuleRequest], None]) -> RuleAnswer:

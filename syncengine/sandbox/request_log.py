@@ -95,12 +95,12 @@ class RequestLog:
 
     def latest(self, count: int) -> Iterator[Json]:
         """The newest requests, newest first."""
-        return map(shown, islice(reversed(self._entries), count))
+        return map(as_json, islice(reversed(self._entries), count))
 
     def since(self, seq: int) -> Iterator[Json]:
         """The requests after number `seq`."""
         first = self._entries[0].seq if self._entries else 1
-        return map(shown, islice(self._entries, max(0, seq + 1 - first), None))
+        return map(as_json, islice(self._entries, max(0, seq + 1 - first), None))
 
     def clear(self) -> None:
         """Forget the requests; numbers go on, so that "since" keeps its meaning."""
@@ -109,9 +109,9 @@ class RequestLog:
         self._held_bytes = 0
 
 
-def shown(entry: LoggedRequest) -> Json:
-    known = {to_camel(name): getattr(entry, name) for name in SHOWN}
-    return {**known, "late": asdict(entry.late) if entry.late else None, "body": _body(entry.body)}
+def as_json(entry: LoggedRequest) -> Json:
+    values = {to_camel(name): getattr(entry, name) for name in SHOWN}
+    return {**values, "late": asdict(entry.late) if entry.late else None, "body": _body(entry.body)}
 
 
 def _body(raw: bytes | None) -> Any:

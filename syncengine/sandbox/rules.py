@@ -30,7 +30,7 @@ RULES: dict[str, Rule] = {
     "cancelSyncSession": activity_types.cancel,
     "uploadActivityTypes": activity_types.upload,
     "fetchPostedTime": posted_time.fetch,
-    "listPostedTime": posted_time.listed,
+    "listPostedTime": posted_time.list_groups,
     "registerFetchClient": mechanisms.register_fetch,
     "unregisterFetchClient": mechanisms.unregister_fetch,
     "updatePostedTimeStatus": posted_time.update_status,

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 
 from syncengine.document.text import to_camel
-from syncengine.sandbox.categories import shown
+from syncengine.sandbox.categories import as_json
 from syncengine.sandbox.connector import message
 from syncengine.sandbox.world import (
     CONNECTION,
@@ -25,9 +25,9 @@ def state(world: World) -> Json:
     """Sorted by name, code or externalId, so that two states can be compared."""
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
-        "tags": [tag(world, held) for _, held in sorted(world.tags.items())],
-        "categories": [shown(category) for category in categories],
-        "activityTypes": [asdict(known) for _, known in sorted(world.activity_types.items())],
+        "tags": [tag(world, row) for _, row in sorted(world.tags.items())],
+        "categories": [as_json(category) for category in categories],
+        "activityTypes": [asdict(each) for _, each in sorted(world.activity_types.items())],
         "sessions": [_session(session) for session in world.sessions.values()],
         "postedTime": [posted_time(posted) for posted in sorted(world.posted_time.values(), key=attrgetter("number"))],
         "connection": connection(world.connection[CONNECTION]),
@@ -35,15 +35,15 @@ def state(world: World) -> Json:
     }
 
 
-def tag(world: World, held: Tag) -> Json:
+def tag(world: World, row: Tag) -> Json:
     """`category` is the externalId of the category whose id is `tagCategoryId`."""
-    category = world.categories.get(held.category_id or "")
+    category = world.categories.get(row.category_id or "")
     return {
-        "name": held.name,
-        **held.fields,
+        "name": row.name,
+        **row.fields,
         "category": category.external_id if category else None,
-        "keywords": sorted(held.keywords),
-        "metadata": dict(held.metadata),
+        "keywords": sorted(row.keywords),
+        "metadata": dict(row.metadata),
     }
 
 
@@ -52,9 +52,9 @@ def _session(session: SyncSession) -> Json:
 
 
 def posted_time(posted: PostedTime) -> Json:
-    """`status` and what belongs to it is the last that was told; `told` is all of it."""
-    told = [{to_camel(name): value for name, value in asdict(each).items()} for each in posted.told]
-    last = told[-1] if told else {}
+    """`status` and what belongs to it is the last that was told; `updates` is all of it."""
+    updates = [{to_camel(name): value for name, value in asdict(each).items()} for each in posted.told]
+    last = updates[-1] if updates else {}
     return {
         "groupId": posted.id,
         "state": posted.state,
@@ -63,21 +63,21 @@ def posted_time(posted: PostedTime) -> Json:
         "due": posted.due,
         "message": last.get("message"),
         "externalId": last.get("externalId"),
-        "told": told,
+        "told": updates,
         "group": dict(posted.group),
     }
 
 
-def connection(known: Connection) -> Json:
+def connection(row: Connection) -> Json:
     """The key of the webhook is only said to be there. `healthMessage` is what a user who posts is shown."""
     return {
-        "mechanism": known.mechanism,
-        "callbackUrl": known.callback_url,
-        "callerKey": known.keyed,
-        "callerKeyLost": known.key_is_lost,
-        "health": dict(known.health) if known.health else None,
-        "healthMessage": message(known.health),
-        "connector": dict(known.connector) if known.connector else None,
+        "mechanism": row.mechanism,
+        "callbackUrl": row.callback_url,
+        "callerKey": row.keyed,
+        "callerKeyLost": row.key_is_lost,
+        "health": dict(row.health) if row.health else None,
+        "healthMessage": message(row.health),
+        "connector": dict(row.connector) if row.connector else None,
     }
 
 

@@ -44,11 +44,11 @@ _ALL = 'SELECT "table", key, row FROM held'
 _READERS: dict[str, Callable[[Json], Row]] = {
     "tags": lambda row: Tag(**{**row, "keywords": frozenset(row["keywords"])}),
     "categories": lambda row: Category(**row),
-    "activity_types": lambda row: ActivityType(**{name: held for name, held in row.items() if name != "sessions"}),
+    "activity_types": lambda row: ActivityType(**{name: entry for name, entry in row.items() if name != "sessions"}),
     "sessions": lambda row: SyncSession(**row),
     "settings": lambda row: SandboxSettings(**row),
     "posted_time": lambda row: PostedTime(
-        **{**row, "offers": tuple(row["offers"]), "told": tuple(StatusUpdate(**told) for told in row["told"])}
+        **{**row, "offers": tuple(row["offers"]), "told": tuple(StatusUpdate(**update) for update in row["told"])}
     ),
     "connection": lambda row: Connection(**row),
 }

@@ -15,8 +15,8 @@ from syncengine.sandbox.request import (
     ApiError,
     RuleAnswer,
     RuleRequest,
-    checked,
     each,
+    read_fields,
     required,
 )
 from syncengine.sandbox.world import Draft, Json, Tag
@@ -61,9 +61,9 @@ def upsert_tags(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def _upsert(draft: Draft, item: Any, _request: RuleRequest) -> None:
-    given = checked(item, UPSERT)
-    name = required(given, "name")
-    category = given.get("tagCategoryId")
+    values = read_fields(item, UPSERT)
+    name = required(values, "name")
+    category = values.get("tagCategoryId")
     if category and draft.categories.get(category) is None:
         raise ApiError(400, f"tagCategoryId: there is no category {category}")
     before = draft.tags.get(name) or Tag(name, DEFAULTS)
@@ -71,24 +71,24 @@ def _upsert(draft: Draft, item: Any, _request: RuleRequest) -> None:
         name,
         Tag(
             name,
-            fields=_fields(before, given),
-            keywords=before.keywords | _keywords(name, given),
-            metadata={**before.metadata, **given.get("metadata", {})},
+            fields=_fields(before, values),
+            keywords=before.keywords | _keywords(name, values),
+            metadata={**before.metadata, **values.get("metadata", {})},
         ),
     )
 
 
-def _fields(before: Tag, given: Json) -> Json:
+def _fields(before: Tag, values: Json) -> Json:
     """An empty value clears, but an empty description is ignored (docs/interface.md 2.1)."""
-    said = {name: value for name, value in given.items() if name in FIELDS and (value or name != "description")}
-    merged = {**before.fields, **said}
-    return {**DEFAULTS, **{name: value for name, value in merged.items() if value not in ("", [])}}
+    changes = {name: value for name, value in values.items() if name in FIELDS and (value or name != "description")}
+    fields = {**before.fields, **changes}
+    return {**DEFAULTS, **{name: value for name, value in fields.items() if value not in ("", [])}}
 
 
-def _keywords(name: str, given: Json) -> frozenset[str]:
+def _keywords(name: str, values: Json) -> frozenset[str]:
     """What is added: excluding the name leaves a name that is already a keyword where it is (docs/interface.md 2.1)."""
-    added = frozenset(given.get("additionalKeywords", ()))
-    return added if given.get("excludeTagNameKeyword") else added | {name}
+    keywords = frozenset(values.get("additionalKeywords", ()))
+    return keywords if values.get("excludeTagNameKeyword") else keywords | {name}
 
 
 def _within_plan(draft: Draft) -> None:
@@ -98,16 +98,16 @@ def _within_plan(draft: Draft) -> None:
 
 
 def add_keywords(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    given = checked(request.body, {"tagName": TEXT, "externalId": TEXT, "additionalKeywords": TEXTS})
-    tag = _named(draft, required(given, "tagName"))
-    added = frozenset(required(given, "additionalKeywords"))
-    draft.tags.put(tag.name, replace(tag, keywords=tag.keywords | added))
+    values = read_fields(request.body, {"tagName": TEXT, "externalId": TEXT, "additionalKeywords": TEXTS})
+    tag = _named(draft, required(values, "tagName"))
+    keywords = frozenset(required(values, "additionalKeywords"))
+    draft.tags.put(tag.name, replace(tag, keywords=tag.keywords | keywords))
     return RuleAnswer(200, {})
 
 
 def delete_keyword(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    given = checked(request.body, {"tagName": TEXT, "keyword": TEXT})
-    name, keyword = required(given, "tagName"), required(given, "keyword")
+    values = read_fields(request.body, {"tagName": TEXT, "keyword": TEXT})
+    name, keyword = required(values, "tagName"), required(values, "keyword")
     tag = _named(draft, name)
     if keyword not in tag.keywords:
         raise ApiError(404, f"tag {name} has no keyword {keyword}")
@@ -117,15 +117,15 @@ def delete_keyword(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 def delete_metadata(draft: Draft, request: RuleRequest) -> RuleAnswer:
     """Done also when a name is already gone (docs/service.md §1)."""
-    given = checked(request.body, {"tagName": TEXT, "metadataNames": TEXTS})
-    tag, gone = _named(draft, required(given, "tagName")), set(required(given, "metadataNames"))
-    kept = {name: value for name, value in tag.metadata.items() if name not in gone}
-    draft.tags.put(tag.name, replace(tag, metadata=kept))
+    values = read_fields(request.body, {"tagName": TEXT, "metadataNames": TEXTS})
+    tag, names = _named(draft, required(values, "tagName")), set(required(values, "metadataNames"))
+    metadata = {name: value for name, value in tag.metadata.items() if name not in names}
+    draft.tags.put(tag.name, replace(tag, metadata=metadata))
     return RuleAnswer(200, {})
 
 
 def delete_tag(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    tag = _named(draft, required(checked(request.body, {"name": TEXT}), "name"))
+    tag = _named(draft, required(read_fields(request.body, {"name": TEXT}), "name"))
     draft.tags.drop(tag.name)
     return RuleAnswer(200, {})
 

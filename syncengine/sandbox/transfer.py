@@ -80,17 +80,17 @@ class _Dripping(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wire: Wire = scope["state"][WIRE]
-        gone = asyncio.ensure_future(disconnected(receive))
+        disconnection = asyncio.ensure_future(disconnected(receive))
         try:
             wire.write(self._at_once)
             for piece in self._dripping:
                 wire.write(piece)
-                if (await asyncio.wait({gone}, timeout=self._pause))[0]:
+                if (await asyncio.wait({disconnection}, timeout=self._pause))[0]:
                     return
             wire.close()
-            await gone
+            await disconnection
         finally:
-            gone.cancel()
+            disconnection.cancel()
             wire.cut()  # also when the sandbox stops: the server would add an answer of its own
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from syncengine.sandbox.mechanisms import WEBHOOK
-from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, due, offered, shown
+from syncengine.sandbox.posted_time import FAILURE, RETRIABLE_FAILURE, SUCCESS, acknowledged, as_json, due, offered
 from syncengine.sandbox.request import RuleAnswer, RuleRequest
 from syncengine.sandbox.world import Draft, Json, SandboxSettings, StatusUpdate
 
@@ -25,7 +25,7 @@ def next_call(draft: Draft, request: RuleRequest) -> RuleAnswer:
     lease = chosen.webhook_timeout_seconds + chosen.retry_seconds + 1
     draft.posted_time.put(posted.id, replace(offered(posted, request.now, lease), calls=posted.calls + 1))
     key: Json = {} if connection.caller_key is None else {"callerKey": connection.caller_key}
-    return RuleAnswer(200, {"url": connection.callback_url, "payload": {**key, **shown(posted)}})
+    return RuleAnswer(200, {"url": connection.callback_url, "payload": {**key, **as_json(posted)}})
 
 
 def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
@@ -33,8 +33,8 @@ def answered(draft: Draft, request: RuleRequest) -> RuleAnswer:
     id_, status, text = request.body["groupId"], request.body["status"], request.body["text"]
     posted = draft.posted_time.get(id_)
     if posted is not None and posted.state == "offered":
-        told = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
-        draft.posted_time.put(id_, acknowledged(posted, replace(told, at=request.now, http=status), draft.chosen))
+        update = _meaning(status, text[:SHOWN_CHARACTERS], posted.calls, draft.chosen)
+        draft.posted_time.put(id_, acknowledged(posted, replace(update, at=request.now, http=status), draft.chosen))
     return RuleAnswer(200, {})
 
 

@@ -162,12 +162,12 @@ class World:
     def apply(self, changes: Changes) -> None:
         """Take the changes over, and keep the indexes true."""
         for table, rows in changes.items():
-            held: dict[str, Row] = getattr(self, table)
+            stored: dict[str, Row] = getattr(self, table)
             for key, row in rows.items():
-                before = held.pop(key, None) if row is None else held.get(key)
+                before = stored.pop(key, None) if row is None else stored.get(key)
                 self._forget(before)
                 if row is not None:
-                    held[key] = row
+                    stored[key] = row
         for rows in changes.values():
             for row in rows.values():
                 self._index(row)
@@ -188,22 +188,22 @@ class World:
 class DraftTable(Generic[R]):
     """One table as a request sees it: its own changes over what is held."""
 
-    def __init__(self, held: Mapping[str, R]) -> None:
-        self.held = held
-        self.changed: dict[str, R | None] = {}
+    def __init__(self, stored: Mapping[str, R]) -> None:
+        self.stored = stored
+        self.changes: dict[str, R | None] = {}
 
     def get(self, key: str) -> R | None:
-        return self.changed[key] if key in self.changed else self.held.get(key)
+        return self.changes[key] if key in self.changes else self.stored.get(key)
 
     def put(self, key: str, row: R) -> None:
-        self.changed[key] = row
+        self.changes[key] = row
 
     def drop(self, key: str) -> None:
-        self.changed[key] = None
+        self.changes[key] = None
 
     def growth(self) -> int:
         """Rows more than are held."""
-        return sum((row is not None) - (key in self.held) for key, row in self.changed.items())
+        return sum((row is not None) - (key in self.stored) for key, row in self.changes.items())
 
 
 class Draft:
@@ -235,12 +235,12 @@ class Draft:
     def changes(self) -> Changes:
         """What was touched; the indexes follow from it."""
         tables: dict[str, Mapping[str, Row | None]] = {
-            "tags": self.tags.changed,
-            "categories": self.categories.changed,
-            "activity_types": self.activity_types.changed,
-            "sessions": self.sessions.changed,
-            "settings": self.settings.changed,
-            "posted_time": self.posted_time.changed,
-            "connection": self.connections.changed,
+            "tags": self.tags.changes,
+            "categories": self.categories.changes,
+            "activity_types": self.activity_types.changes,
+            "sessions": self.sessions.changes,
+            "settings": self.settings.changes,
+            "posted_time": self.posted_time.changes,
+            "connection": self.connections.changes,
         }
         return {table: dict(rows) for table, rows in tables.items() if rows}

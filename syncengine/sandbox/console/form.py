@@ -41,21 +41,21 @@ class Filled(NamedTuple):
 
 
 def read(fields: Mapping[str, str]) -> Filled:
-    said = {name: fields.get(name, "").strip() for name in EMPTY}
+    texts = {name: fields.get(name, "").strip() for name in EMPTY}
     problems: dict[str, str] = {}
-    seconds = duration(said["duration"])
+    seconds = duration(texts["duration"])
     if seconds is None:
         problems["duration"] = "Write a duration like 1h 30m, 0:45 or 90 (minutes), up to 24 hours."
-    if not said["user"]:
+    if not texts["user"]:
         problems["user"] = "Say who posts."
     body: Json = {
-        "user": user(said["user"]),
-        "description": said["description"],
+        "user": user(texts["user"]),
+        "description": texts["description"],
         "totalDurationSecs": seconds or 0,
-        "tzOffsetMins": offset(said["offset"]),
+        "tzOffsetMins": offset(texts["offset"]),
         "matchKeywords": True,
-        "timeRows": [{**zone(said["zone"]), **row} for row in rows(said["activities"], seconds or 0)],
-        **{name: said[name] for name in ("tag", "activityType") if said[name]},
+        "timeRows": [{**zone(texts["zone"]), **row} for row in rows(texts["activities"], seconds or 0)],
+        **{name: texts[name] for name in ("tag", "activityType") if texts[name]},
     }
     return Filled(body, problems)
 

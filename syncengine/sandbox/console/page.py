@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from syncengine.sandbox import snapshot
-from syncengine.sandbox.categories import shown as shown_category
+from syncengine.sandbox.categories import as_json as category_as_json
 from syncengine.sandbox.world import CONNECTION, SETTINGS, Json, PostedTime, World
 
 ROWS = 100
@@ -26,7 +26,7 @@ BODY_CHARACTERS = 4_000
 
 def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
     """The part of the page that changes by itself. `find` selects tags by a part of their name."""
-    found = [name for name in world.tags if find.casefold() in name.casefold()]
+    names = [name for name in world.tags if find.casefold() in name.casefold()]
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
         "team": world.settings[SETTINGS].team_name,
@@ -38,10 +38,10 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
             ],
             len(world.posted_time),
         ),
-        "tags": _table([_tag_row(world, name) for name in nsmallest(ROWS, found)], len(found)),
+        "tags": _table([_tag_row(world, name) for name in nsmallest(ROWS, names)], len(names)),
         "categories": _table(
             [
-                {**shown_category(category), "members": len(world.members.get(category.id, ()))}
+                {**category_as_json(category), "members": len(world.members.get(category.id, ()))}
                 for category in islice(categories, ROWS)
             ],
             len(categories),
@@ -57,10 +57,12 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
 
 def choices(world: World) -> Json:
     """What the form offers: names of tags, and the activity types that users may choose (docs/interface.md 2.3)."""
-    types = (known for _, known in sorted(world.activity_types.items()))
+    types = (activity_type for _, activity_type in sorted(world.activity_types.items()))
     return {
         "tag_names": nsmallest(ROWS, world.tags),
-        "activity_type_choices": [known for known in types if known.enabled and not known.deleted],
+        "activity_type_choices": [
+            activity_type for activity_type in types if activity_type.enabled and not activity_type.deleted
+        ],
     }
 
 
@@ -84,8 +86,8 @@ def posted_row(posted: PostedTime) -> Json:
 
 
 def _tag_row(world: World, name: str) -> Json:
-    shown = snapshot.tag(world, world.tags[name])
-    return {**shown, "link": shown.get("url") if _leads_to_a_page(shown.get("url", "")) else None}
+    row = snapshot.tag(world, world.tags[name])
+    return {**row, "link": row.get("url") if _leads_to_a_page(row.get("url", "")) else None}
 
 
 def _leads_to_a_page(url: str) -> bool:

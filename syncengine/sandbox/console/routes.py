@@ -64,14 +64,14 @@ def _rendered(
     fields: Mapping[str, str] = form.EMPTY,
     problems: Mapping[str, str] | None = None,
 ) -> Response:
-    known = {
+    variables = {
         **_live_values(sandbox, request),
         **page.choices(sandbox.world),
         "fields": {**form.EMPTY, **fields},
         "problems": problems or {},
         "interface": str(request.base_url.replace(path="/connect/api")),
     }
-    return _html("page.html.j2", known, 400 if problems else 200)
+    return _html("page.html.j2", variables, 400 if problems else 200)
 
 
 async def _live(sandbox: Sandbox, request: Request) -> Response:
@@ -82,8 +82,8 @@ def _live_values(sandbox: Sandbox, request: Request) -> dict[str, object]:
     return page.live(sandbox.world, sandbox.log.latest(REQUESTS), request.query_params.get("find", ""))
 
 
-def _html(template: str, known: Mapping[str, object], status: int = 200) -> Response:
-    text = environment().get_template(template).render(known)
+def _html(template: str, variables: Mapping[str, object], status: int = 200) -> Response:
+    text = environment().get_template(template).render(variables)
     return Response(text.encode(errors="replace"), status, HEADERS, "text/html")
 
 
