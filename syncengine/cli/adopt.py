@@ -49,19 +49,19 @@ def adopt(options: Globals, format: str, file: str, replace: bool) -> int:
 
 
 def _show_result(options: Globals, format: str, new: list[Recorded], existing: list[Recorded]) -> int:
-    from syncengine.render.words import counted
+    from syncengine.render.words import count_of
 
     addresses = {"adopted": [str(row.key) for row in new], "known": [str(row.key) for row in existing]}
-    text = f"Adopted {counted(len(new), 'resource')}; nothing was sent.\n"
+    text = f"Adopted {count_of(len(new), 'resource')}; nothing was sent.\n"
     show(options, format, {"format": ADOPT_FORMAT, **addresses}, text)
     if format == "json":
         return ExitCode.DONE
     output = Output(options, options.folder)
     if existing:
         output.say(
-            f"{counted(len(existing), 'resource')} already recorded and unchanged; --replace takes them from the file."
+            f"{count_of(len(existing), 'resource')} already recorded and unchanged; --replace takes them from the file."
         )
     doubtful = sum(row.doubtful for row in new)
     if doubtful:
-        output.say(f"{counted(doubtful, 'category')} without `serverId`: the next apply asks for the id.")
+        output.say(f"{count_of(doubtful, 'category')} without `serverId`: the next apply asks for the id.")
     return ExitCode.DONE

@@ -291,14 +291,14 @@ def _say(
     """`changes`: by group, what a person settled; in the document only where there are any."""
     from syncengine.render.escape import visible
     from syncengine.render.inbox import changes_document, changes_lines
-    from syncengine.render.words import counted
+    from syncengine.render.words import count_of
 
     lines = (line for id in ids for line in (f"  {visible(id)}", *changes_lines(changes.get(id, ()))))
     text = "".join(f"{line}\n" for line in lines)
     document: dict[str, Any] = {"format": SELECTION_FORMAT, "act": act.value, "groups": list(ids)}
     if settlements := {id: changes_document(pairs) for id, pairs in changes.items() if pairs}:
         document["changes"] = settlements
-    return show(options, format, document, f"{_ACTS[act]}: {counted(len(ids), 'group')}.\n{text}")
+    return show(options, format, document, f"{_ACTS[act]}: {count_of(len(ids), 'group')}.\n{text}")
 
 
 def _again(options: Globals, format: str, ids: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ from syncengine.cli.output import Output
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import Diagnostic, ExitCode, Problems, Severity, SyncengineError
 from syncengine.render.registry import DIAGNOSTIC_FORMATS
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 
 if TYPE_CHECKING:
     from syncengine.plan.planner import Valid
@@ -46,7 +46,7 @@ def validate(options: Globals, paths: Sequence[str], format: str) -> int:
     diagnostics = _narrowed((*project.warnings, *valid.diagnostics, *unmatched), only)
     output.data(DIAGNOSTIC_FORMATS[format](diagnostics, output.look()), format)
     if format == "text":
-        output.data(f"Valid: {counted(valid.resources, 'resource')} in {counted(valid.files, 'file')}.\n")
+        output.data(f"Valid: {count_of(valid.resources, 'resource')} in {count_of(valid.files, 'file')}.\n")
     return ExitCode.DONE
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from syncengine.plan.diff import Action, Change, FieldChange, FieldEffect
 from syncengine.render.escape import LONGEST, excerpts, quoted, visible
-from syncengine.render.words import instant, listed
+from syncengine.render.words import comma_list, instant
 from syncengine.resource import Kind, Value
 
 MANY_VALUES = 8
@@ -36,8 +36,8 @@ class ChangeDetail(NamedTuple):
     spans: tuple[Span, ...]
 
     def __str__(self) -> str:
-        said = "".join(span.text for span in self.spans)
-        return f"{self.label}: {said}" if self.label else said
+        text = "".join(span.text for span in self.spans)
+        return f"{self.label}: {text}" if self.label else text
 
 
 Details = tuple[ChangeDetail, ...]
@@ -66,8 +66,8 @@ def field_detail(change: FieldChange) -> ChangeDetail:
     """`description: "old" → "new"`, of lists what came and went."""
     both = (change.before, change.after)
     spans = _list_spans(*both) if any(isinstance(value, tuple) for value in both) else _value_spans(change)
-    said = REMARKS[change.effect]
-    return ChangeDetail(change.name, (*spans, Span(said, SpanMark.REMARK)) if said else spans)
+    remark = REMARKS[change.effect]
+    return ChangeDetail(change.name, (*spans, Span(remark, SpanMark.REMARK)) if remark else spans)
 
 
 def _value_spans(change: FieldChange) -> tuple[Span, ...]:
@@ -95,8 +95,8 @@ def _shown(name: str, value: Value | None) -> str:
 
 def _list_spans(before: Value | None, after: Value | None) -> tuple[Span, ...]:
     old, new = _texts(before), _texts(after)
-    held, wanted = set(old), set(new)
-    spans = came_and_went([v for v in new if v not in held], [v for v in old if v not in wanted])
+    old_items, new_items = set(old), set(new)
+    spans = came_and_went([v for v in new if v not in old_items], [v for v in old if v not in new_items])
     return spans or (Span("only the order or repeats differ"),)
 
 
@@ -106,15 +106,15 @@ def _texts(value: Value | None) -> tuple[str, ...]:
     return () if value is None else (str(value),)
 
 
-def came_and_went(added: Sequence[str], removed: Sequence[str]) -> tuple[Span, ...]:
+def came_and_went(gains: Sequence[str], losses: Sequence[str]) -> tuple[Span, ...]:
     """`added "a", "b"; removed "c"`."""
-    came = (Span("added "), Span(values(added), SpanMark.NEW)) if added else ()
-    went = (Span("removed "), Span(values(removed), SpanMark.OLD)) if removed else ()
+    came = (Span("added "), Span(values(gains), SpanMark.NEW)) if gains else ()
+    went = (Span("removed "), Span(values(losses), SpanMark.OLD)) if losses else ()
     return (*came, Span("; "), *went) if came and went else came or went
 
 
 def values(texts: Sequence[str]) -> str:
-    return listed([quoted(text) for text in texts], MANY_VALUES)
+    return comma_list([quoted(text) for text in texts], MANY_VALUES)
 
 
 def created_details(change: Change, *, verbose: bool) -> Details:
@@ -148,12 +148,16 @@ def metadata_details(change: Change) -> Details:
     before = change.metadata_before
     new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
     different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
-    gone = [_pair(name, before[name]) if name in before else visible(name) for name in change.metadata_deleted]
+    deletions = [_pair(name, before[name]) if name in before else visible(name) for name in change.metadata_deleted]
     parts = [
-        *([(Span(("added " if before or gone else "") + listed(new, MANY_VALUES), SpanMark.NEW),)] if new else []),
+        *(
+            [(Span(("added " if before or deletions else "") + comma_list(new, MANY_VALUES), SpanMark.NEW),)]
+            if new
+            else []
+        ),
         *(_metadata_change(*each) for each in different[:MANY_VALUES]),
         *([(Span(f"and {len(different) - MANY_VALUES:,} more"),)] if len(different) > MANY_VALUES else []),
-        *([(Span("removed "), Span(listed(gone, MANY_VALUES), SpanMark.OLD))] if gone else []),
+        *([(Span("removed "), Span(comma_list(deletions, MANY_VALUES), SpanMark.OLD))] if deletions else []),
     ]
     return _some(
         "metadata", tuple(span for n, part in enumerate(parts) for span in (*((Span("; "),) if n else ()), *part))
@@ -197,7 +201,7 @@ def metadata_deleted(change: Change) -> Details:
     return metadata_details(change) if change.metadata_deleted else ()
 
 
-def opened(change: Change) -> Details:
+def opening(change: Change) -> Details:
     """PRIVATE → PUBLIC: what was for some becomes readable for everybody."""
     return tuple(field_detail(f) for f in change.fields if is_opening(f))
 
@@ -212,7 +216,7 @@ def is_opening(field: FieldChange) -> bool:
 
 def takes(change: Change) -> bool:
     """Whether an update takes anything away or opens it: that part is shown ahead of the rest."""
-    return bool(change.keywords_deleted or change.metadata_deleted or opened(change) or cleared(change))
+    return bool(change.keywords_deleted or change.metadata_deleted or opening(change) or cleared(change))
 
 
 def updated(change: Change) -> Details:

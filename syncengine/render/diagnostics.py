@@ -7,29 +7,29 @@ from collections.abc import Iterator, Sequence
 from syncengine.errors import Diagnostic, Severity
 from syncengine.render.escape import cells, cut, file_name, visible
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 
 TONES = {Severity.ERROR: Tone.ERROR, Severity.WARNING: Tone.WARNING}
 
 _INDENT = "    "
 
 
-def diagnostics_text(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """Every diagnostic in the given order, and how many there are of several."""
-    if not found:
+    if not diagnostics:
         return "No problems found.\n"
-    counts = ("", f"{tally(found)}.") if len(found) > 1 else ()
-    return "\n".join((*diagnostic_lines(found, look), *counts)) + "\n"
+    counts = ("", f"{tally(diagnostics)}.") if len(diagnostics) > 1 else ()
+    return "\n".join((*diagnostic_lines(diagnostics, look), *counts)) + "\n"
 
 
-def tally(found: Sequence[Diagnostic]) -> str:
+def tally(diagnostics: Sequence[Diagnostic]) -> str:
     """`2 errors, 1 warning`."""
-    counts = [(sum(d.severity is severity for d in found), severity.value) for severity in Severity]
-    return ", ".join(counted(count, noun) for count, noun in counts if count)
+    counts = [(sum(d.severity is severity for d in diagnostics), severity.value) for severity in Severity]
+    return ", ".join(count_of(count, noun) for count, noun in counts if count)
 
 
-def diagnostic_lines(found: Sequence[Diagnostic], look: Look) -> Iterator[str]:
-    for diagnostic in found:
+def diagnostic_lines(diagnostics: Sequence[Diagnostic], look: Look) -> Iterator[str]:
+    for diagnostic in diagnostics:
         yield _heading(diagnostic, look)
         yield from _snippet(diagnostic, look)
 

@@ -65,13 +65,13 @@ def cut(text: str, width: int) -> str:
     """At most `width` columns of the text."""
     if cells(text) <= width:
         return text
-    kept, room = [], width - 1
+    characters, room = [], width - 1
     for letter in text:
         room -= _letter_cells(letter)
         if room < 0:
             break
-        kept.append(letter)
-    return "".join(kept) + "…"
+        characters.append(letter)
+    return "".join(characters) + "…"
 
 
 def wrapped(text: str, width: int) -> list[str]:

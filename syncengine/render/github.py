@@ -25,8 +25,8 @@ def report_github(report: Report, look: Look = PLAIN) -> str:
     return notice + diagnostics_github(findings(report), look)
 
 
-def diagnostics_github(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return "".join(f"{_command(diagnostic, look)}\n" for diagnostic in found)
+def diagnostics_github(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return "".join(f"{_command(diagnostic, look)}\n" for diagnostic in diagnostics)
 
 
 def _command(diagnostic: Diagnostic, look: Look) -> str:
@@ -36,12 +36,12 @@ def _command(diagnostic: Diagnostic, look: Look) -> str:
         "col": diagnostic.column,
         "title": diagnostic.code,
     }
-    said = ",".join(
+    settings = ",".join(
         f"{name}={harmless(visible(str(value))).translate(_PROPERTY)}"
         for name, value in properties.items()
         if value is not None
     )
-    return f"::{diagnostic.severity.value} {said}::{_data(message(diagnostic))}"
+    return f"::{diagnostic.severity.value} {settings}::{_data(message(diagnostic))}"
 
 
 def _property(text: str) -> str:

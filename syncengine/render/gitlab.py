@@ -22,18 +22,18 @@ def report_gitlab(report: Report, look: Look = PLAIN) -> str:
     return diagnostics_gitlab(findings(report), look)
 
 
-def diagnostics_gitlab(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    prints = fingerprints(found)
-    return dumped([_issue(diagnostic, mark, look) for diagnostic, mark in zip(found, prints, strict=True)])
+def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    prints = fingerprints(diagnostics)
+    return dumped([_issue(diagnostic, mark, look) for diagnostic, mark in zip(diagnostics, prints, strict=True)])
 
 
-def fingerprints(found: Sequence[Diagnostic]) -> Iterator[str]:
+def fingerprints(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     """What makes each finding the same in the next run: not its line nor its place in a batch, which both move."""
-    seen: Counter[tuple[str | None, ...]] = Counter()
-    for diagnostic in found:
+    counts: Counter[tuple[str | None, ...]] = Counter()
+    for diagnostic in diagnostics:
         identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)
-        seen[identity] += 1
-        yield sha256_of(repr((*identity, seen[identity])))
+        counts[identity] += 1
+        yield sha256_of(repr((*identity, counts[identity])))
 
 
 def _issue(diagnostic: Diagnostic, fingerprint: str, look: Look) -> Document:

@@ -59,10 +59,10 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
     return _PAGE.format(title=_said(headline(plan)), style=STYLESHEET, body="\n".join(body))
 
 
-def trouble_html(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """What keeps a plan from being made, in its place."""
-    body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(found))
-    return _PAGE.format(title=f"No plan: {_said(tally(found))}", style=STYLESHEET, body="\n".join(body))
+    body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
+    return _PAGE.format(title=f"No plan: {_said(tally(diagnostics))}", style=STYLESHEET, body="\n".join(body))
 
 
 def _fold(plan: Plan, look: Look) -> Fold:
@@ -150,10 +150,10 @@ def _member(member: Member) -> str:
     return f"{_said(member.name)}{where}"
 
 
-def _diagnostics(found: Sequence[Diagnostic]) -> Iterator[str]:
-    if found:
-        yield f'<section class="warning"><h2>{_said(tally(found))}</h2><ul class="rows">'
-        yield from map(_diagnostic, found)
+def _diagnostics(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
+    if diagnostics:
+        yield f'<section class="warning"><h2>{_said(tally(diagnostics))}</h2><ul class="rows">'
+        yield from map(_diagnostic, diagnostics)
         yield "</ul></section>"
 
 

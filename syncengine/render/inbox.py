@@ -19,7 +19,7 @@ from syncengine.render.schemas.posted_time import (
     document,
 )
 from syncengine.render.state import when
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 from syncengine.state.inbox_entries import Delivered, Event, InboxEntry, sink_of
 from syncengine.state.inbox_states import EventKind, GroupState, PostedTimeStatus
 
@@ -44,14 +44,14 @@ def _group(entry: InboxEntry) -> dict[str, Any]:
         **{name: when(getattr(entry, name)) for name in times},
         "user": entry.user_name,
         "waiting": entry.waiting,
-        "sinks": [_sink_item(found, entry) for found in entry.deliveries],
+        "sinks": [_sink_item(delivery, entry) for delivery in entry.deliveries],
     }
 
 
 def _part(key: str, entry: InboxEntry) -> str | None:
     """The tag that a sink was given the group for; None for the whole group, and where it is not known any more."""
     sink = sink_of(key)
-    if not any(found.sink != sink and sink_of(found.sink) == sink for found in entry.deliveries):
+    if not any(delivery.sink != sink and sink_of(delivery.sink) == sink for delivery in entry.deliveries):
         return None
     return tag_of(key, sink, (tag.name for tag in read_group(entry.raw()).tags))
 
@@ -62,18 +62,18 @@ def _called(key: str, entry: InboxEntry) -> str:
     return visible(key) if tag is None else f"{visible(sink_of(key))} [{visible(tag)}]"
 
 
-def _sink_item(found: Delivered, entry: InboxEntry) -> SinkItem:
+def _sink_item(delivery: Delivered, entry: InboxEntry) -> SinkItem:
     return SinkItem(
-        sink=sink_of(found.sink),
-        key=found.sink,
-        tag=_part(found.sink, entry),
-        revision=found.revision,
-        status=found.status.value,
-        attempts=found.attempts,
-        first=when(found.first),
-        last=when(found.last),
-        external_id=found.external_id,
-        message=found.message,
+        sink=sink_of(delivery.sink),
+        key=delivery.sink,
+        tag=_part(delivery.sink, entry),
+        revision=delivery.revision,
+        status=delivery.status.value,
+        attempts=delivery.attempts,
+        first=when(delivery.first),
+        last=when(delivery.last),
+        external_id=delivery.external_id,
+        message=delivery.message,
     )
 
 
@@ -82,7 +82,7 @@ def entries_text(entries: Sequence[InboxEntry]) -> str:
     if not entries:
         return "No group waits, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
-    return "".join(_entry_lines(entry, room) for entry in entries) + f"{counted(len(entries), 'group')}.\n"
+    return "".join(_entry_lines(entry, room) for entry in entries) + f"{count_of(len(entries), 'group')}.\n"
 
 
 def _entry_lines(entry: InboxEntry, room: int) -> str:
@@ -128,7 +128,7 @@ def story_text(entry: InboxEntry, events: Sequence[Event]) -> str:
     """A group's whole story, oldest first."""
     lines = [visible(entry.group_id), *(f"  {name}: {visible(str(value))}" for name, value in _facts(entry) if value)]
     lines += ["sinks:"] if entry.deliveries else []
-    lines += [_delivered_line(found, entry) for found in entry.deliveries]
+    lines += [_delivered_line(delivery, entry) for delivery in entry.deliveries]
     lines += ["story:"] if events else ["Reduced to its receipts: the rest is too old."]
     changes = changes_of(entry, events)
     for place, event in enumerate(events):
@@ -150,12 +150,13 @@ def _facts(entry: InboxEntry) -> Sequence[tuple[str, object]]:
     )
 
 
-def _delivered_line(found: Delivered, entry: InboxEntry) -> str:
-    reference = f", reference {visible(found.external_id)}" if found.external_id else ""
-    why = f": {visible(found.message)}" if found.message else ""
-    tries = counted(found.attempts, "attempt")
-    at = f"{tries}, last {when(found.last)}"
-    return f"  {_called(found.sink, entry)}  revision {found.revision}  {found.status.value} ({at}){reference}{why}"
+def _delivered_line(delivery: Delivered, entry: InboxEntry) -> str:
+    reference = f", reference {visible(delivery.external_id)}" if delivery.external_id else ""
+    why = f": {visible(delivery.message)}" if delivery.message else ""
+    tries = count_of(delivery.attempts, "attempt")
+    at = f"{tries}, last {when(delivery.last)}"
+    sink = f"{_called(delivery.sink, entry)}  revision {delivery.revision}"
+    return f"  {sink}  {delivery.status.value} ({at}){reference}{why}"
 
 
 EVENT_WORDS: Mapping[EventKind, str] = {
@@ -178,8 +179,8 @@ def _event_line(event: Event, entry: InboxEntry) -> str:
     parts += [_called(event.sink, entry) + (":" if event.outcome else "")] if event.sink else []
     parts += [event.outcome] if event.outcome else []
     parts += [f"reference {visible(event.external_id)}"] if event.external_id else []
-    said = [visible(text) for text in (event.message, _detail(event)) if text]
-    why = f": {'; '.join(said)}" if said else ""
+    texts = [visible(text) for text in (event.message, _detail(event)) if text]
+    why = f": {'; '.join(texts)}" if texts else ""
     return f"  {when(event.at)}  revision {event.revision}  {' '.join(parts)}{why}"
 
 
@@ -216,16 +217,16 @@ def _content_value(value: object) -> str:
             return "unreadable" if value != value else str(value)  # nan is unlike itself
 
 
-def preview_text(shown: Document) -> str:
+def preview_text(document: Document) -> str:
     """What would be delivered, for people: the narrative as it is, the rest as names and values."""
-    lines = [f"{visible(str(shown['groupId']))}: {shown['outcome']}"]
-    if shown["message"]:
-        lines.append(f"  {visible(str(shown['message']))}")
-    if shown["narrative"] is not None:
-        duration = shown["duration"]
+    lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
+    if document["message"]:
+        lines.append(f"  {visible(str(document['message']))}")
+    if document["narrative"] is not None:
+        duration = document["duration"]
         lines.append(f"  {duration['seconds']} s ({duration['hours']} h), worked {duration['workedSeconds']} s")
-        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(shown["narrative"]).splitlines())]
-    for sink in shown["sinks"]:
+        lines += ["narrative:", *(f"  | {visible(line)}" for line in str(document["narrative"]).splitlines())]
+    for sink in document["sinks"]:
         whose = f" [{visible(sink['tag'])}, {sink['seconds']} s]" if sink["tag"] is not None else ""
         lines.append(f"{visible(sink['sink'])}{whose}:")
         lines += [f"  {visible(line)}" for line in _leaves("", sink["content"])]

@@ -40,8 +40,8 @@ def report_json(report: Report, look: Look = PLAIN) -> str:
     return dumped(report_document(report))
 
 
-def diagnostics_json(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return dumped(diagnostics_document(found))
+def diagnostics_json(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return dumped(diagnostics_document(diagnostics))
 
 
 # --- plan -------------------------------------------------------------------------------------------------------------
@@ -121,10 +121,10 @@ def _result(result: Result) -> formats.ResultItem:
     return formats.ResultItem(str(result.key), result.action.word, result.outcome, _place(result.source), error)
 
 
-def diagnostics_document(found: Sequence[Diagnostic]) -> Document:
-    document: Document = to_builtins(formats.Diagnostics(_diagnostics(found)))
+def diagnostics_document(diagnostics: Sequence[Diagnostic]) -> Document:
+    document: Document = to_builtins(formats.Diagnostics(_diagnostics(diagnostics)))
     return document
 
 
-def _diagnostics(found: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
-    return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in found]
+def _diagnostics(diagnostics: Sequence[Diagnostic]) -> list[formats.DiagnosticItem]:
+    return [formats.DiagnosticItem(**{**structs.asdict(each), "data": _row(each.data)}) for each in diagnostics]

@@ -53,8 +53,8 @@ def _diagnostics(report: Report) -> Iterator[Element]:
 
 
 def _trouble(case: Element, tag: str, diagnostic: Diagnostic) -> None:
-    said = SubElement(case, tag, _attributes(message=message(diagnostic), type=diagnostic.code))
-    said.text = visible(f"{where(diagnostic)}{message(diagnostic)}")
+    element = SubElement(case, tag, _attributes(message=message(diagnostic), type=diagnostic.code))
+    element.text = visible(f"{where(diagnostic)}{message(diagnostic)}")
 
 
 def _attributes(**values: str) -> dict[str, str]:

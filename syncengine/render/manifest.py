@@ -18,21 +18,21 @@ from syncengine.resource import Kind, Removed, Resource
 def declared(resource: Resource) -> dict[str, Any]:
     """The fields of a resource as a manifest has them. A tag's name is no keyword that must be said."""
     body, name = resource.body, resource.key.name
-    found: dict[str, Any] = {IDENTITIES[resource.key.kind]: name}
+    item: dict[str, Any] = {IDENTITIES[resource.key.kind]: name}
     for field, value in body.fields.items():
-        found[field] = _instant(value) if field in INSTANTS else list(value) if isinstance(value, tuple) else value
+        item[field] = _instant(value) if field in INSTANTS else list(value) if isinstance(value, tuple) else value
     if resource.key.kind is Kind.TAG:
         keywords = [word for word in body.keywords if word != name or body.fields.get("excludeTagNameKeyword")]
-        found |= {"keywords": keywords} if keywords else {}
-        found |= {"metadata": dict(body.metadata)} if body.metadata else {}
+        item |= {"keywords": keywords} if keywords else {}
+        item |= {"metadata": dict(body.metadata)} if body.metadata else {}
     if resource.previously:
-        found["previously"] = list(resource.previously)
+        item["previously"] = list(resource.previously)
     if resource.protect:
-        found["protect"] = True
-    return found
+        item["protect"] = True
+    return item
 
 
-def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
+def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
     """The manifest in YAML."""
     by_kind: dict[Kind, list[Resource]] = {kind: [] for kind in Kind}
     for resource in resources:
@@ -43,7 +43,7 @@ def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()
             lines.append(f"{section}:")
             for resource in by_kind[kind]:
                 lines += _item(str(resource.source), declared(resource))
-    leaving = list(removed)
+    leaving = list(removals)
     if leaving:
         lines.append("removed:")
         for line in leaving:
@@ -51,15 +51,15 @@ def manifest_yaml(resources: Iterable[Resource], removed: Iterable[Removed] = ()
     return "\n".join(lines) + "\n" if lines else "# nothing is declared\n"
 
 
-def manifest_json(resources: Iterable[Resource], removed: Iterable[Removed] = ()) -> str:
+def manifest_json(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
     """The same as JSON, which has no comments."""
-    found: dict[str, list[Any]] = {}
+    sections: dict[str, list[Any]] = {}
     section_of = {kind: section for section, kind in SECTIONS.items()}
     for resource in resources:
-        found.setdefault(section_of[resource.key.kind], []).append(declared(resource))
-    for line in removed:
-        found.setdefault("removed", []).append(_removed(line))
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        sections.setdefault(section_of[resource.key.kind], []).append(declared(resource))
+    for line in removals:
+        sections.setdefault("removed", []).append(_removed(line))
+    return json.dumps(sections, indent=2, ensure_ascii=False) + "\n"
 
 
 def _removed(line: Removed) -> dict[str, Any]:

@@ -57,10 +57,10 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
     return within(blocks, LIMIT)
 
 
-def trouble_markdown(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
     """What keeps a plan from being made, in its place."""
-    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in found)
-    return within((MarkdownBlock(f"### No plan: {tally(found)}.\n", lines),), LIMIT)
+    lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in diagnostics)
+    return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), LIMIT)
 
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
@@ -69,15 +69,15 @@ def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
     pages: list[str] = []
     for block in blocks:
         room -= len(block.opening) + len(block.ending) + 4
-        kept = []
+        blocks_inside = []
         for line in block.lines:
             room -= len(line) + 1
             if room >= 0:
-                kept.append(line)
+                blocks_inside.append(line)
             else:
                 dropped += 1
-        if kept:
-            pages.append("\n".join((block.opening, *kept, *(("", block.ending) if block.ending else ()))))
+        if blocks_inside:
+            pages.append("\n".join((block.opening, *blocks_inside, *(("", block.ending) if block.ending else ()))))
     if dropped:
         pages.append(
             f"**Cut here: {number(dropped)} more lines are left out.** The plan as text or JSON has all of them."
@@ -139,8 +139,8 @@ def _gate(gate: Gate) -> Iterator[MarkdownBlock]:
     yield MarkdownBlock(f"> **{prose(gate_heading(gate))}**\n>", lines)
 
 
-def diagnostic_blocks(found: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:
-    lines = [f"- {_diagnostic(diagnostic)}" for diagnostic in found]
+def diagnostic_blocks(diagnostics: Iterable[Diagnostic]) -> Iterator[MarkdownBlock]:
+    lines = [f"- {_diagnostic(diagnostic)}" for diagnostic in diagnostics]
     if lines:
         yield folding(f"Diagnostics ({number(len(lines))})", lines)
 
@@ -172,5 +172,5 @@ def _row(row: SectionRow) -> str:
 
 
 def _names(names: list[str]) -> str:
-    shown = ", ".join(map(code, islice(names, FEW)))
-    return f"({shown} … and {number(len(names) - FEW)} more)" if len(names) > FEW else f"({shown})"
+    text = ", ".join(map(code, islice(names, FEW)))
+    return f"({text} … and {number(len(names) - FEW)} more)" if len(names) > FEW else f"({text})"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from syncengine.apply.report import CallError, Outcome, Report, Result, RunStatus, Session, Totals, status_after
 from syncengine.errors import Diagnostic, Severity, SyncengineError
 from syncengine.render.escape import visible
-from syncengine.render.words import counted, number, requests
+from syncengine.render.words import count_of, number, requests
 from syncengine.resource import found_at
 
 
@@ -79,7 +79,7 @@ def shared(group: Sequence[Result]) -> Diagnostic:
     """One diagnostic for changes with the same error; their places are told beside it."""
     trouble = TROUBLES[group[0].outcome]
     operation = replace(group[0].error, index=None) if group[0].error else None
-    message = f"{counted(len(group), 'change')}: {words(group[0])}{sent_as(operation)}"
+    message = f"{count_of(len(group), 'change')}: {words(group[0])}{sent_as(operation)}"
     return Diagnostic(severity=trouble.severity, code=trouble.code, message=message)
 
 
@@ -100,7 +100,7 @@ def headline(report: Report) -> str:
     if not report.began:
         return _achieved(report)
     totals = report.totals
-    traffic = f"{requests(totals.requests)}, {counted(totals.retries, 'retry')}" if totals.retries else ""
+    traffic = f"{requests(totals.requests)}, {count_of(totals.retries, 'retry')}" if totals.retries else ""
     return f"{_achieved(report)} {traffic or requests(totals.requests)}."
 
 
@@ -109,18 +109,18 @@ def _achieved(report: Report) -> str:
     troubled = [(totals.failed, "failed"), (totals.skipped, "skipped"), (totals.unknown, "of unknown outcome")]
     every = totals.applied + sum(count for count, _ in troubled)
     if not report.began:
-        rest = f": {counted(every, 'change')} skipped" if every else ""
+        rest = f": {count_of(every, 'change')} skipped" if every else ""
         return f"{report.status.value.capitalize()}, nothing was applied{rest}."
-    said = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
-    if said:
-        return f"Applied {number(totals.applied)} of {counted(every, 'change')}; {said}."
+    counts = ", ".join(f"{number(count)} {word}" for count, word in troubled if count)
+    if counts:
+        return f"Applied {number(totals.applied)} of {count_of(every, 'change')}; {counts}."
     return _untroubled(report.status, every)
 
 
-def _untroubled(status: RunStatus, applied: int) -> str:
+def _untroubled(status: RunStatus, count: int) -> str:
     if status is RunStatus.COMPLETE:
-        return f"Applied {counted(applied, 'change')}." if applied else "Nothing to apply."
-    return f"{status.value.capitalize()}: {counted(applied, 'change')} applied."
+        return f"Applied {count_of(count, 'change')}." if count else "Nothing to apply."
+    return f"{status.value.capitalize()}: {count_of(count, 'change')} applied."
 
 
 def session_sentence(session: Session) -> str:

@@ -12,19 +12,19 @@ from syncengine.render.escape import visible
 from syncengine.render.json import Document
 from syncengine.render.schemas.posted_time import AuditFormat, LackingItem, OtherItem, UnpostedItem, document
 from syncengine.render.state import when
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 from syncengine.service.posted_time import submitted
 
 LISTING_FORMAT = "syncengine.posted-time/v1"
 
 
-def listing_document(found: Listing) -> Document:
+def listing_document(listing: Listing) -> Document:
     """`time list` for machines: groups as the service sent them."""
-    return {"format": LISTING_FORMAT, **_completeness(found), "groups": found.groups}
+    return {"format": LISTING_FORMAT, **_completeness(listing), "groups": listing.groups}
 
 
-def listing_text(found: Listing) -> str:
-    return "".join(map(_line, found.groups)) or "The service lists no posted time.\n"
+def listing_text(listing: Listing) -> str:
+    return "".join(map(_line, listing.groups)) or "The service lists no posted time.\n"
 
 
 def _line(group: Mapping[str, Any]) -> str:
@@ -32,23 +32,23 @@ def _line(group: Mapping[str, Any]) -> str:
     tag = tags[0].get("name") if isinstance(tags, list) and tags and isinstance(tags[0], dict) else None
     name = user.get("name") if isinstance(user, dict) else None
     parts = (_at(submitted(group)), group.get("status"), group.get("totalDurationSecs"), tag or "-", name)
-    shown = "  ".join(visible(str(part)) for part in parts if part is not None)
-    return f"{visible(str(group.get('groupId')))}  {shown}\n"
+    text = "  ".join(visible(str(part)) for part in parts if part is not None)
+    return f"{visible(str(group.get('groupId')))}  {text}\n"
 
 
-def incompleteness(found: Listing) -> Iterator[str]:
+def incompleteness(listing: Listing) -> Iterator[str]:
     """What is missing in a listing, in sentences."""
-    if found.unreadable:
-        yield f"{counted(found.unreadable, 'item')} of the list cannot be read as a group"
-    for instant in found.hidden:
+    if listing.unreadable:
+        yield f"{count_of(listing.unreadable, 'item')} of the list cannot be read as a group"
+    for instant in listing.hidden:
         yield f"500 groups or more were submitted at {_at(instant)}: the service lists at most 500 of one instant"
 
 
-def _completeness(found: Listing) -> Document:
+def _completeness(listing: Listing) -> Document:
     return {
-        "complete": found.is_complete,
-        "unreadable": found.unreadable,
-        "hidden": [_at(instant) for instant in found.hidden],
+        "complete": listing.is_complete,
+        "unreadable": listing.unreadable,
+        "hidden": [_at(instant) for instant in listing.hidden],
     }
 
 
@@ -58,19 +58,19 @@ def _at(milliseconds: int | None) -> str:
     return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Document:
+def audit_document(audit: Audit, listing: Listing, unread: Sequence[str]) -> Document:
     """`time audit` for machines. `unread`: sinks whose targets could not be asked."""
     return document(
         AuditFormat(
             format="syncengine.audit/v1",
             **_completeness(listing),
             unread=list(unread),
-            listed=found.listed,
-            posted=found.posted,
-            lacking=[LackingItem.model_validate(one, from_attributes=True) for one in found.lacking],
+            listed=audit.listed,
+            posted=audit.posted,
+            lacking=[LackingItem.model_validate(one, from_attributes=True) for one in audit.lacking],
             unposted=[
                 UnpostedItem(group_id=one.group_id, sink=one.sink, tag=one.tag, taken=when(one.at), status=one.status)
-                for one in found.unposted
+                for one in audit.unposted
             ],
             others=[
                 OtherItem(
@@ -81,26 +81,26 @@ def audit_document(found: Audit, listing: Listing, unread: Sequence[str]) -> Doc
                     answer=one.known.outcome.value if one.known and one.known.outcome else None,
                     sinks=list(one.taken),
                 )
-                for one in found.others
+                for one in audit.others
             ],
         )
     )
 
 
-def audit_text(found: Audit) -> str:
+def audit_text(audit: Audit) -> str:
     lines = [
         f"{visible(one.group_id)}  posted {_at(one.submitted)}, and sink {_sink(one.sink, one.tag)} has no receipt"
-        for one in found.lacking
+        for one in audit.lacking
     ]
     lines += [
         f"{visible(one.group_id)}  taken by sink {_sink(one.sink, one.tag)} {when(one.at)}, and the service "
         + (f"lists it as {visible(one.status)}" if one.status else "does not list it")
-        for one in found.unposted
+        for one in audit.unposted
     ]
-    lines += [_other_line(one) for one in found.others]
+    lines += [_other_line(one) for one in audit.others]
     lines.append(
-        f"{counted(found.listed, 'group')} listed, {found.posted} posted; {len(found.lacking)} lacking,"
-        f" {len(found.unposted)} not posted, {len(found.others)} not listed as SUCCESS."
+        f"{count_of(audit.listed, 'group')} listed, {audit.posted} posted; {len(audit.lacking)} lacking,"
+        f" {len(audit.unposted)} not posted, {len(audit.others)} not listed as SUCCESS."
     )
     return "\n".join(lines) + "\n"
 
@@ -111,11 +111,11 @@ def _sink(name: str, tag: str | None) -> str:
 
 def _other_line(one: Other) -> str:
     status = visible(one.status) if one.status else "without a status"
-    taken = f", taken by {' and '.join(one.taken)}" if one.taken else ""
-    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_known(one.known)}{taken}"
+    sinks = f", taken by {' and '.join(one.taken)}" if one.taken else ""
+    return f"{visible(one.group_id)}  listed as {status}, submitted {_at(one.submitted)}; {_known(one.known)}{sinks}"
 
 
-def _known(known: Known | None) -> str:
-    if known is None:
+def _known(entry: Known | None) -> str:
+    if entry is None:
         return "not in the inbox"
-    return f"{known.state} in the inbox" + (f", answered {known.outcome}" if known.outcome else "")
+    return f"{entry.state} in the inbox" + (f", answered {entry.outcome}" if entry.outcome else "")

@@ -9,7 +9,7 @@ from syncengine.apply.report import Report, Result
 from syncengine.render.markdown import LIMIT, MarkdownBlock, code, diagnostic_blocks, folding, prose, within
 from syncengine.render.outcomes import PLACES, TROUBLES, alike, headline, next_step, sent_as, session_sentence, words
 from syncengine.render.style import PLAIN, Look
-from syncengine.render.words import counted, number, place
+from syncengine.render.words import count_of, number, place
 
 
 def report_markdown(report: Report, look: Look = PLAIN) -> str:
@@ -39,7 +39,7 @@ def _troubles(report: Report) -> Iterator[MarkdownBlock]:
     groups = alike(report)
     if groups:
         lines = [line for group in groups for line in _group(group)]
-        yield folding(f"Not applied: {counted(sum(map(len, groups)), 'change')}", lines)
+        yield folding(f"Not applied: {count_of(sum(map(len, groups)), 'change')}", lines)
 
 
 def _group(group: Sequence[Result]) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _group(group: Sequence[Result]) -> Iterator[str]:
     if len(group) == 1:
         yield f"- {_located(group[0])}: {_said(group[0])}"
         return
-    yield f"- **{counted(len(group), 'change')}**: {_said(group[0])}"
+    yield f"- **{count_of(len(group), 'change')}**: {_said(group[0])}"
     yield from (f"  - {_located(result)}" for result in islice(group, PLACES))
     if len(group) > PLACES:
         yield f"  - … and {number(len(group) - PLACES)} more"

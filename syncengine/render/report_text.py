@@ -9,8 +9,8 @@ from syncengine.render.diagnostics import diagnostic_lines
 from syncengine.render.escape import cells, visible
 from syncengine.render.outcomes import PLACES, alike, finding, headline, next_step, session_sentence, shared
 from syncengine.render.style import PLAIN, Look, Tone, lettered
-from syncengine.render.text import joined, paragraph
-from syncengine.render.words import counted, number, place
+from syncengine.render.text import join_blocks, paragraph
+from syncengine.render.words import count_of, number, place
 
 ALONE = 3
 """Changes with one and the same error that are still told one by one."""
@@ -28,7 +28,7 @@ _TONES = {
 
 def report_text(report: Report, look: Look = PLAIN) -> str:
     """The summary first, then everything that was not applied, the sync session, diagnostics and the next step."""
-    return joined(
+    return join_blocks(
         (
             paragraph(headline(report), look, _TONES[report.status]),
             _troubles(report, look),
@@ -41,11 +41,11 @@ def report_text(report: Report, look: Look = PLAIN) -> str:
 
 def _troubles(report: Report, look: Look) -> Iterator[str]:
     groups = alike(report)
-    shown = groups if look.verbose else groups[:GROUPS]
-    for group in shown:
+    visible_groups = groups if look.verbose else groups[:GROUPS]
+    for group in visible_groups:
         yield from _group(group, look)
-    if rest := sum(map(len, groups[len(shown) :])):
-        yield from paragraph(f"… and {counted(rest, 'more change')} not applied; the JSON report lists all.", look)
+    if rest := sum(map(len, groups[len(visible_groups) :])):
+        yield from paragraph(f"… and {count_of(rest, 'more change')} not applied; the JSON report lists all.", look)
 
 
 def _group(group: Sequence[Result], look: Look) -> Iterator[str]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMark
 from syncengine.render.escape import file_name
 from syncengine.render.style import Tone
-from syncengine.render.words import FEW, counted, number, place
+from syncengine.render.words import FEW, count_of, number, place
 from syncengine.resource import Source
 
 SAME = FEW + 1
@@ -71,7 +71,7 @@ class SectionRow(Struct, frozen=True, gc=False):
         if len(self.members) == 1:
             return place(self.members[0].source)
         files = {member.source.file for member in self.members if member.source}
-        return file_name(files.pop()) if len(files) == 1 else counted(len(files), "file") if files else ""
+        return file_name(files.pop()) if len(files) == 1 else count_of(len(files), "file") if files else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,12 @@ def _example(row: SectionRow) -> ChangeDetail:
 
 def _joined(group: list[SectionRow], noun: str, phrase: str = "") -> SectionRow:
     members = tuple(member for row in group for member in row.members)
-    return SectionRow(group[0].symbol, members, label=f"{counted(len(members), noun)}{phrase}", depth=group[0].depth)
+    return SectionRow(group[0].symbol, members, label=f"{count_of(len(members), noun)}{phrase}", depth=group[0].depth)
 
 
 def _capped(rows: list[SectionRow], noun: str) -> list[SectionRow]:
     if len(rows) <= MOST:
         return rows
     rest = _joined(rows[MOST:], noun)
-    label = f"{number(len(rest.members))} more {counted(2, noun).removeprefix('2 ')}"
+    label = f"{number(len(rest.members))} more {count_of(2, noun).removeprefix('2 ')}"
     return [*rows[:MOST], replace(rest, label=label, differing=True)]

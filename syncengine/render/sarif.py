@@ -24,17 +24,17 @@ def report_sarif(report: Report, look: Look = PLAIN) -> str:
     return diagnostics_sarif(findings(report), look)
 
 
-def diagnostics_sarif(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(found, look)]})
+def diagnostics_sarif(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
+    return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(diagnostics, look)]})
 
 
-def _run(found: Sequence[Diagnostic], look: Look) -> Document:
-    rules = {code: index for index, code in enumerate(dict.fromkeys(diagnostic.code for diagnostic in found))}
-    prints = fingerprints(found)
+def _run(diagnostics: Sequence[Diagnostic], look: Look) -> Document:
+    rules = {code: index for index, code in enumerate(dict.fromkeys(diagnostic.code for diagnostic in diagnostics))}
+    prints = fingerprints(diagnostics)
     return {
         "tool": {"driver": {"name": "syncengine", "version": __version__, "rules": list(map(_rule, rules))}},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(d, rules[d.code], mark, look) for d, mark in zip(found, prints, strict=True)],
+        "results": [_result(d, rules[d.code], mark, look) for d, mark in zip(diagnostics, prints, strict=True)],
     }
 
 
@@ -58,8 +58,12 @@ def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> 
 def _row(data: Row, look: Look) -> Document:
     """Where the data stands. The name of a database or a service is no file, but nothing else has a place for it."""
     at = {"uri": quote(in_repository(data.file, look))}
-    said = {"text": visible(f"data row {data.file}:{data.row}")}
-    return {"id": 1, "physicalLocation": {"artifactLocation": at, "region": {"startLine": data.row}}, "message": said}
+    message = {"text": visible(f"data row {data.file}:{data.row}")}
+    return {
+        "id": 1,
+        "physicalLocation": {"artifactLocation": at, "region": {"startLine": data.row}},
+        "message": message,
+    }
 
 
 def _location(diagnostic: Diagnostic, look: Look) -> Document:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from syncengine.document.text import to_camel
 from syncengine.render.escape import file_name, quoted, visible
 from syncengine.render.json import Document
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 from syncengine.resource import Recorded, Source, Status, Value
 from syncengine.state.history import HistoryEntry, Run
 from syncengine.state.journal_detail import Detail
@@ -95,8 +95,8 @@ def history_document(entries: Iterable[HistoryEntry]) -> Document:
 
 
 def _entry_document(entry: HistoryEntry) -> Document:
-    known = _fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation")
-    return {"at": when(entry.at), **known, "source": _place(entry.source), **_detail_document(entry.detail)}
+    optional = _fields(entry, "outcome", "run", "command", "commit", "user", "host", "job_url", "operation")
+    return {"at": when(entry.at), **optional, "source": _place(entry.source), **_detail_document(entry.detail)}
 
 
 def _detail_document(detail: Detail) -> Document:
@@ -174,8 +174,8 @@ def _run_line(run: Run) -> str:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f" ({told})" if told else ""
+    text = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f" ({text})" if text else ""
 
 
 # --- the lock
@@ -198,4 +198,4 @@ def lock_document(lock: LockInfo | None) -> Document:
 
 
 def forgotten_text(count: int) -> str:
-    return f"Forgot {counted(count, 'resource')}; the service keeps what it has.\n"
+    return f"Forgot {count_of(count, 'resource')}; the service keeps what it has.\n"

@@ -15,7 +15,7 @@ from syncengine.render.escape import cells, file_name, visible, wrapped
 from syncengine.render.rows import Fold, Section, SectionRow
 from syncengine.render.style import PLAIN, Look, Tone, lettered, painted
 from syncengine.render.view import ABRIDGED, NOTE_SYMBOL, headline, is_abridged, scope, sections_of
-from syncengine.render.words import among, listed
+from syncengine.render.words import among, comma_list
 
 SYMBOL_TONES = {
     Action.CREATE.value: Tone.CREATE,
@@ -42,10 +42,10 @@ def plan_text(plan: Plan, look: Look = PLAIN) -> str:
         _gate(plan.gate, look),
         diagnostic_lines([d for d in plan.diagnostics if d not in first], look),
     )
-    return joined(blocks)
+    return join_blocks(blocks)
 
 
-def joined(blocks: Iterable[Iterable[str]]) -> str:
+def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
     """Blocks of lines with an empty line between them; the end is a line's end."""
     texts = ["\n".join(block) for block in blocks]
     return "\n\n".join(text for text in texts if text) + "\n"
@@ -59,8 +59,8 @@ def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "")
 
 def _opening(plan: Plan, look: Look) -> Iterator[str]:
     yield from paragraph(headline(plan), look, Tone.HEADING)
-    if said := among(plan.summary):
-        yield from paragraph(said, look)
+    if details := among(plan.summary):
+        yield from paragraph(details, look)
     yield from paragraph(scope(plan), look, Tone.QUIET)
 
 
@@ -124,7 +124,7 @@ def _prepared(row: SectionRow, look: Look) -> _Prepared:
         name=name,
         inline=name + beside,
         details=details,
-        names=(lettered(listed(row.names), look),) if row.label else (),
+        names=(lettered(comma_list(row.names), look),) if row.label else (),
         place=lettered(row.place, look),
         indent=indent + _INDENT * 2,
     )

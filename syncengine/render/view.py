@@ -19,7 +19,7 @@ from syncengine.render.change_details import ChangeDetail, Details, Span, SpanMa
 from syncengine.render.escape import quoted, visible
 from syncengine.render.rows import MANY, SAME, Fold, Member, Section, SectionRow, folded
 from syncengine.render.style import Tone
-from syncengine.render.words import NOUNS, counted, number, planned
+from syncengine.render.words import NOUNS, count_of, number, summary_of
 from syncengine.resource import Key, Kind
 
 ABRIDGED = "Long lists are folded; --verbose shows every line, --format json every value."
@@ -45,11 +45,11 @@ def is_abridged(sections: Iterable[Section]) -> bool:
 
 def headline(plan: Plan) -> str:
     if plan.changes or plan.sweep:
-        return f"Plan: {planned(plan.summary)}."
+        return f"Plan: {summary_of(plan.summary)}."
     if not plan.summary.unchanged:
         return "No changes."
     verb = "matches" if plan.summary.unchanged == 1 else "match"
-    return f"No changes. {counted(plan.summary.unchanged, 'resource')} {verb} the recorded state."
+    return f"No changes. {count_of(plan.summary.unchanged, 'resource')} {verb} the recorded state."
 
 
 def scope(plan: Plan) -> str:
@@ -93,7 +93,7 @@ def _taking(aspect: Callable[[Change], Details]) -> Callable[[Change], Details |
     """One thing that an update takes away, for the changes that do."""
 
     def details(change: Change) -> Details | None:
-        return (*found, *change_details.reason(change)) if (found := aspect(change)) else None
+        return (*aspects, *change_details.reason(change)) if (aspects := aspect(change)) else None
 
     return details
 
@@ -130,7 +130,7 @@ TOPICS: tuple[Topic, ...] = (
         Topic(kind, Action.UPDATE, "Clear fields of {}", Tone.REMOVE, (), _taking(change_details.cleared))
         for kind in Kind
     ),
-    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opened)),
+    Topic(Kind.TAG, Action.UPDATE, "Open {}: PRIVATE → PUBLIC", Tone.REMOVE, (OPEN,), _taking(change_details.opening)),
     *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
     *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
@@ -141,9 +141,9 @@ def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:
     rows = list(_topic_rows(topic, changes.get((topic.kind, topic.action), ()), fold))
     if rows:
         noun = NOUNS[topic.kind]
-        title = topic.title.format(counted(len(rows), noun))
-        shown = folded(rows, noun, fold, same=topic.action is Action.UPDATE)
-        yield Section(title, topic.tone, topic.says, shown)
+        title = topic.title.format(count_of(len(rows), noun))
+        rows_to_show = folded(rows, noun, fold, same=topic.action is Action.UPDATE)
+        yield Section(title, topic.tone, topic.says, rows_to_show)
 
 
 def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
@@ -154,8 +154,8 @@ def _topic_rows(topic: Topic, changes: Sequence[Change], fold: Fold) -> Iterator
             yield from _many_created(changes)
             return
     for change in changes:
-        if (said := details(change)) is not None:
-            yield _row(change, said, _theme(change, said))
+        if (aspects := details(change)) is not None:
+            yield _row(change, aspects, _theme(change, aspects))
 
 
 def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
@@ -191,21 +191,21 @@ def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Sectio
     if not (plan.sweep or deletes):
         return
     rows = [_row(change, change_details.reason(change), _theme(change, ())) for change in deletes]
-    told = {change.key.name for change in deletes}
-    known = plan.sweep.known if plan.sweep else ()
-    rows += [SectionRow(Action.DELETE.value, (Member(visible(code), None),)) for code in known if code not in told]
+    names = {change.key.name for change in deletes}
+    codes = plan.sweep.known if plan.sweep else ()
+    rows += [SectionRow(Action.DELETE.value, (Member(visible(code), None),)) for code in codes if code not in names]
     says = _sweep_says(len(rows), first=plan.sweep.first) if plan.sweep else ()
     yield Section(
-        f"Sweep: delete {counted(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
+        f"Sweep: delete {count_of(len(rows), 'activity type')}" + (" and all unknown ones" if plan.sweep else ""),
         Tone.REMOVE,
         says,
         folded(rows, "activity type", fold, same=False),
     )
 
 
-def _sweep_says(known: int, *, first: bool) -> tuple[str, ...]:
-    said = SWEEP.format(number(known))
-    return (said, FIRST_SWEEP) if first else (said,)
+def _sweep_says(count: int, *, first: bool) -> tuple[str, ...]:
+    sentence = SWEEP.format(number(count))
+    return (sentence, FIRST_SWEEP) if first else (sentence,)
 
 
 # --- categories that take tags along ----------------------------------------------------------------------------------
@@ -217,12 +217,12 @@ UNKNOWN_TAGS = "any that was made outside this project"
 def _category_deletes(changes: Sequence[Change], fold: Fold) -> Iterator[Section]:
     """Each deleted category with the tags that go with it (docs/planning.md 2.2)."""
     cascades = _cascades(changes)
-    deleted = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
-    rows = [row for change in deleted for row in _category_rows(change, cascades.pop(change.key, []), fold)]
+    deletions = [c for c in changes if c.key.kind is Kind.CATEGORY and c.action is Action.DELETE]
+    rows = [row for change in deletions for row in _category_rows(change, cascades.pop(change.key, []), fold)]
     rows += [row for key, members in cascades.items() for row in _cascade_rows(str(key), members, fold)]
     if rows:
-        along = f" and {counted(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
-        title = f"Delete {counted(len(deleted), 'category')}{along}"
+        along = f" and {count_of(count, 'tag')} in it" if (count := sum(c.cascade is not None for c in changes)) else ""
+        title = f"Delete {count_of(len(deletions), 'category')}{along}"
         yield Section(title, Tone.REMOVE, (CATEGORY,), tuple(rows))
 
 
@@ -235,7 +235,7 @@ def _cascades(changes: Sequence[Change]) -> dict[Key, list[Change]]:
 
 
 def _category_rows(change: Change, members: Sequence[Change], fold: Fold) -> Iterator[SectionRow]:
-    along = f"deletes {counted(len(members), 'tag')} with it, and {UNKNOWN_TAGS}"
+    along = f"deletes {count_of(len(members), 'tag')} with it, and {UNKNOWN_TAGS}"
     yield _row(change, (ChangeDetail("", (Span(along, SpanMark.REMARK),)), *change_details.reason(change)))
     yield from _cascade_rows(f"category {visible(change.key.name)}", members, fold)
 
@@ -254,12 +254,12 @@ NOTES = "Nothing is sent for these."
 def _notes(notes: Sequence[Note], fold: Fold) -> Iterator[Section]:
     if notes:
         rows = [_note(note) for note in notes]
-        title = counted(len(notes), "note").capitalize()
+        title = count_of(len(notes), "note").capitalize()
         yield Section(title, Tone.NOTE, (NOTES,), folded(rows, "resource", fold, same=True))
 
 
 def _note(note: Note) -> SectionRow:
-    said = ChangeDetail(note.kind, (Span(visible(note.message)),))
+    detail = ChangeDetail(note.kind, (Span(visible(note.message)),))
     return SectionRow(
-        NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (said,), theme=f"({visible(note.kind)})"
+        NOTE_SYMBOL, (Member(visible(str(note.key)), note.source),), (detail,), theme=f"({visible(note.kind)})"
     )

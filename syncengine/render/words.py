@@ -46,12 +46,12 @@ def plural(noun: str) -> str:
     return _PLURALS.get(noun, f"{noun}s")
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     """`1 tag`, `2 categories`."""
     return f"{number(count)} {noun if count == 1 else plural(noun)}"
 
 
-def listed(texts: Sequence[str], most: int = FEW) -> str:
+def comma_list(texts: Sequence[str], most: int = FEW) -> str:
     """The first few and how many more there are; one alone is not worth hiding."""
     if len(texts) <= most + 1:
         return ", ".join(texts)
@@ -65,7 +65,7 @@ def place(source: Source | None) -> str:
     return file_name(str(source))
 
 
-def planned(summary: Summary) -> str:
+def summary_of(summary: Summary) -> str:
     """The plan in one line. What is not there is not said, save what stays as it is."""
     does = [f"{number(count)} {word}" for action, word in TO_DO.items() if (count := getattr(summary, action.word))]
     return f"{', '.join(does) or 'no changes'}; {number(summary.unchanged)} unchanged; {requests(summary.requests)}"
@@ -73,9 +73,9 @@ def planned(summary: Summary) -> str:
 
 def among(summary: Summary) -> str:
     """The counts inside those changes, or nothing."""
-    said = [form.format(counted(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
-    return f"Among them: {', '.join(said)}." if said else ""
+    phrases = [form.format(count_of(n, noun)) for name, form, noun in _AMONG if (n := getattr(summary, name))]
+    return f"Among them: {', '.join(phrases)}." if phrases else ""
 
 
 def requests(count: int) -> str:
-    return counted(count, "request")
+    return count_of(count, "request")

@@ -16,7 +16,7 @@ from syncengine.posted_time.events import (
     Unusable,
 )
 from syncengine.posted_time.verdict import PostedTimeStatus
-from syncengine.render.words import counted
+from syncengine.render.words import count_of
 from syncengine.serve.log import Log
 from syncengine.serve.readiness import Standing
 
@@ -40,7 +40,7 @@ class Telling:
         self._well()
         self._standing.metrics.fetches.inc()
         if event.groups:
-            self._log.info("fetched", f"{counted(event.groups, 'group')} of posted time fetched", groups=event.groups)
+            self._log.info("fetched", f"{count_of(event.groups, 'group')} of posted time fetched", groups=event.groups)
 
     def taken(self, event: Taken) -> None:
         verdict = event.verdict

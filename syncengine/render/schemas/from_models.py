@@ -26,7 +26,7 @@ class Format(BaseModel):
 @cache
 def pydantic_model(model: type[Model]) -> type[BaseModel]:
     """The same fields, in the same order, under the same names as in the file."""
-    found: dict[str, Any] = {
+    model_fields: dict[str, Any] = {
         field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)
     }
@@ -36,9 +36,9 @@ def pydantic_model(model: type[Model]) -> type[BaseModel]:
         config["extra"] = "allow"
     if tag := model.__struct_config__.tag:
         config["title"] = str(tag).partition("/")[0].replace(".", " ")
-        found = {"format": (Annotated[Literal[tag], FORMAT], ...), **found}
+        model_fields = {"format": (Annotated[Literal[tag], FORMAT], ...), **model_fields}
     return create_model(
-        model.schema_name or model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **found
+        model.schema_name or model.__name__, __config__=config, __doc__=model.__dict__.get("__doc__"), **model_fields
     )
 
 
@@ -54,8 +54,8 @@ def _typed(annotation: Any) -> Any:
         return pydantic_model(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        bare, *said = inner
-        return Annotated[(_typed(bare), *map(_said, said))]
+        bare, *annotations = inner
+        return Annotated[(_typed(bare), *map(_said, annotations))]
     if origin in (Union, UnionType):
         return Union[tuple(map(_typed, inner))]  # noqa: UP007 -- as many as there are
     if origin in (dict, list, tuple):

@@ -234,7 +234,7 @@ class MechanismFormat(Format):
     messages: list[str] = Field(description="Messages about what was done.")
 
 
-def document(found: Format) -> dict[str, Any]:
+def document(model: Format) -> dict[str, Any]:
     """Return a model as JSON has it, its format first."""
-    names = found.model_dump(by_alias=True)
+    names = model.model_dump(by_alias=True)
     return {"format": names.pop("format"), **names}

@@ -113,11 +113,11 @@ def _templated(resource: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_template(field: dict[str, Any]) -> dict[str, Any]:
-    said = {key: value for key, value in field.items() if key == "description"}
+    description = {key: value for key, value in field.items() if key == "description"}
     shape = {key: value for key, value in field.items() if key != "description"}
-    return {**said, "anyOf": [shape, TEMPLATE]}
+    return {**description, "anyOf": [shape, TEMPLATE]}
 
 
 def _schema(model: type[BaseModel | Model], generator: type[GenerateJsonSchema]) -> dict[str, Any]:
-    known = pydantic_model(model) if issubclass(model, Model) else model
-    return {"$schema": DIALECT, **known.model_json_schema(schema_generator=generator)}
+    model_class = pydantic_model(model) if issubclass(model, Model) else model
+    return {"$schema": DIALECT, **model_class.model_json_schema(schema_generator=generator)}
