@@ -72,24 +72,24 @@ class Collector:
         )
 
 
-def in_order(found: Iterable[Diagnostic]) -> list[Diagnostic]:
+def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """By file, line and column; what has no file comes first."""
-    return sorted(found, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
+    return sorted(diagnostics, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
 
 
 @lru_cache(maxsize=4096)
-def nearest(word: str, known: tuple[str, ...]) -> str | None:
+def nearest(word: str, names: tuple[str, ...]) -> str | None:
     """The known name that `word` was probably meant to be."""
-    folded = {name.casefold(): name for name in known}
+    folded = {name.casefold(): name for name in names}
     if (same := folded.get(word.casefold())) is not None:
         return same
-    if len(known) > MANY or len(word) > 100:
+    if len(names) > MANY or len(word) > 100:
         return None
     close = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
     return folded[close[0]] if close else None
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, names: Iterable[str]) -> str:
     """`; did you mean …?`, or nothing."""
-    near = nearest(word, tuple(known))
+    near = nearest(word, tuple(names))
     return "" if near is None or near == word else f"; did you mean `{near}`?"

@@ -95,10 +95,10 @@ def read(text: str, sections: Sections) -> Plain | None:
     if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
         return None
     whole = f"\n{text}" if text.endswith("\n") else f"\n{text}\n"
-    found = _read(whole, sections)
-    if found is None and " \n" in whole and "\ndefaults:" not in whole:
+    content = _read(whole, sections)
+    if content is None and " \n" in whole and "\ndefaults:" not in whole:
         return _read(_BLANKS.sub("\n", whole), sections)
-    return found
+    return content
 
 
 def _read(text: str, sections: Sections) -> Plain | None:
@@ -176,8 +176,8 @@ def _take(field: Field) -> Take | None:
     if field.shape is PlainShape.TEXT:
         return lambda token: convert(text_of(token), token[0] in QUOTES)
     if field.shape is PlainShape.LIST:
-        return lambda written: convert(list_of(written))
-    return lambda written: convert(map_of(written))
+        return lambda text: convert(list_of(text))
+    return lambda text: convert(map_of(text))
 
 
 _TAKES: dict[PlainShape, Take | None] = {PlainShape.TEXT: None, PlainShape.LIST: list_of, PlainShape.MAP: map_of}
@@ -196,24 +196,24 @@ class _Layouts:
 
     def __init__(self, grid: _Grid) -> None:
         self.grid = grid
-        self.made: list[_Layout] = []
+        self.layouts: list[_Layout] = []
 
     def of(self, keys: tuple[str, ...]) -> _Layout:
         """The layout for these keys, which must be known, and each of them once."""
         if not keys or not self.grid.fields.keys() >= set(keys) or len(set(keys)) < len(keys):
             raise NotPlain
-        orders = [_merged(layout.order, keys) for layout in self.made]
-        for layout, order in zip(self.made, orders, strict=True):
+        orders = [_merged(layout.order, keys) for layout in self.layouts]
+        for layout, order in zip(self.layouts, orders, strict=True):
             if order == layout.order:
                 return layout
         return self._new(next((order for order in orders if order), keys))
 
     def _new(self, order: tuple[str, ...]) -> _Layout:
-        if len(self.made) >= MAX_LAYOUTS:
+        if len(self.layouts) >= MAX_LAYOUTS:
             raise NotPlain
         fields = [self.grid.fields[name] for name in order]
         layout = _Layout(order, self.grid.pattern(order).match, tuple(map(_take, fields)))
-        self.made.insert(0, layout)
+        self.layouts.insert(0, layout)
         return layout
 
 
@@ -248,13 +248,13 @@ class _Reading:
     def run(self) -> None:
         self._skip()
         while self.pos < len(self.text) - 1:
-            if (found := _SECTION.match(self.text, self.pos)) is None or found[1] in self.met:
+            if (match := _SECTION.match(self.text, self.pos)) is None or match[1] in self.met:
                 raise NotPlain
-            self.met.add(found[1])
-            if found[1] == "defaults":
+            self.met.add(match[1])
+            if match[1] == "defaults":
                 self._defaults()
             else:
-                self._section(found)
+                self._section(match)
             self._skip()
 
     def _go(self, end: int) -> None:
@@ -266,16 +266,16 @@ class _Reading:
             self._go(skipped.end())
 
     def _defaults(self) -> None:
-        if (found := _DEFAULTS.match(self.text, self.pos)) is None:
+        if (match := _DEFAULTS.match(self.text, self.pos)) is None:
             raise NotPlain
-        self.defaults = Slice(found.group()[1:] + "\n", self.line)
-        self._go(found.end())
+        self.defaults = Slice(match.group()[1:] + "\n", self.line)
+        self._go(match.end())
 
-    def _section(self, found: re.Match[str]) -> None:
-        section, rest = found[1], found[2]
+    def _section(self, match: re.Match[str]) -> None:
+        section, rest = match[1], match[2]
         if section not in self.sections or rest not in ("", " []"):
             raise NotPlain
-        self._go(found.end())
+        self._go(match.end())
         if not rest:
             self._items(section)
 
@@ -287,17 +287,17 @@ class _Reading:
         layout = layouts.of(grid.keys(text, self.pos))
         match, pos, line = layout.match, self.pos, self.line
         while True:
-            if (found := match(text, pos)) is None:
+            if (item := match(text, pos)) is None:
                 self.pos, self.line = pos, line
                 self._skip()
                 if not text.startswith(grid.dash, self.pos):
                     return
                 layout = layouts.of(grid.keys(text, self.pos))
                 match, pos, line = layout.match, self.pos, self.line
-                if (found := match(text, pos)) is None:
+                if (item := match(text, pos)) is None:
                     raise NotPlain
-            self.items.append(PlainItem(section, line, column, _values(layout, found)))
-            end = found.end()
+            self.items.append(PlainItem(section, line, column, _values(layout, item)))
+            end = item.end()
             line += text.count("\n", pos, end)
             pos = end
 
@@ -310,19 +310,19 @@ class _Reading:
         return _Grid(fields, f"\n{first[1]}-{first[2]}", indent, self.between, self.double)
 
 
-def _values(layout: _Layout, found: re.Match[str]) -> dict[str, Any]:
+def _values(layout: _Layout, match: re.Match[str]) -> dict[str, Any]:
     """The values of an item in the order of the file."""
     values: dict[str, Any] = {}
-    for name, take, written in zip(layout.order, layout.takes, found.groups(), strict=True):
-        if written is None:
+    for name, take, text in zip(layout.order, layout.takes, match.groups(), strict=True):
+        if text is None:
             continue
         if take is not None:
-            value = take(written)
+            value = take(text)
             if value is None:
                 raise NotPlain
-        elif "\n" in written or written[0] == "'":
-            value = text_of(written)
+        elif "\n" in text or text[0] == "'":
+            value = text_of(text)
         else:
-            value = written[1:-1] if written[0] == '"' else written
+            value = text[1:-1] if text[0] == '"' else text
         values[name] = value
     return values

@@ -62,53 +62,53 @@ def _folded(text: str) -> str:
     return " ".join([first, *[line.lstrip(" ") for line in others]])
 
 
-def list_of(written: str) -> list[str]:
+def list_of(text: str) -> list[str]:
     """The texts of a list."""
-    if written[0] == "\n":
-        return _block_list(written)
-    if written[:3] == ' ["' and written[-2] == '"' and "\\" not in written and "\n" not in written:
-        texts = written[3:-2].split('", "')
-        if written.count('"') == 2 * len(texts):
+    if text[0] == "\n":
+        return _block_list(text)
+    if text[:3] == ' ["' and text[-2] == '"' and "\\" not in text and "\n" not in text:
+        texts = text[3:-2].split('", "')
+        if text.count('"') == 2 * len(texts):
             return texts
-    found = _FLOW_ITEMS.findall(written, written.index("[") + 1, len(written) - 1)
-    if "\n" in written or (found and found[-1][-1]):
+    items = _FLOW_ITEMS.findall(text, text.index("[") + 1, len(text) - 1)
+    if "\n" in text or (items and items[-1][-1]):
         raise NotPlain
-    return [text_of(token) for token, _ in found]
+    return [text_of(token) for token, _ in items]
 
 
-def _block_list(written: str) -> list[str]:
-    if "#" in written or "\n\n" in written:
-        tokens = _entries(_indent_of(written), "- ").findall(written)
+def _block_list(text: str) -> list[str]:
+    if "#" in text or "\n\n" in text:
+        tokens = _entries(_indent_of(text), "- ").findall(text)
     else:
-        tokens = written.split(written[: written.index("-") + 2])[1:]
-        if written.count("\n") == len(tokens) and "'" not in written and '"' not in written:
+        tokens = text.split(text[: text.index("-") + 2])[1:]
+        if text.count("\n") == len(tokens) and "'" not in text and '"' not in text:
             return tokens
     return [text_of(token) for token in tokens]
 
 
-def map_of(written: str) -> dict[str, str]:
+def map_of(text: str) -> dict[str, str]:
     """The names and texts of a mapping."""
-    if written[0] == "\n":
-        return _block_map(written)
-    pairs = _FLOW_PAIRS.findall(written, written.index("{") + 1, len(written) - 1)
-    if "\n" in written or "\\" in written or (pairs and pairs[-1][-1]):
+    if text[0] == "\n":
+        return _block_map(text)
+    pairs = _FLOW_PAIRS.findall(text, text.index("{") + 1, len(text) - 1)
+    if "\n" in text or "\\" in text or (pairs and pairs[-1][-1]):
         raise NotPlain
-    if "'" in written:
+    if "'" in text:
         pairs = [(name, quoted or (token and text_of(token)), "", "") for name, quoted, token, _ in pairs]
-    found = {_name(name): quoted or token for name, quoted, token, _ in pairs}
-    if len(found) < len(pairs):
+    entries = {_name(name): quoted or token for name, quoted, token, _ in pairs}
+    if len(entries) < len(pairs):
         raise NotPlain
-    return found
+    return entries
 
 
-def _block_map(written: str) -> dict[str, str]:
-    pairs = _BLOCK_PAIRS.findall(written)
-    if len(pairs) < written.count("\n"):
-        pairs = _entries(_indent_of(written), f"({KEY}): ++").findall(written)
-    found = {_name(name): text_of(token) for name, token in pairs}
-    if len(found) < len(pairs):
+def _block_map(text: str) -> dict[str, str]:
+    pairs = _BLOCK_PAIRS.findall(text)
+    if len(pairs) < text.count("\n"):
+        pairs = _entries(_indent_of(text), f"({KEY}): ++").findall(text)
+    entries = {_name(name): text_of(token) for name, token in pairs}
+    if len(entries) < len(pairs):
         raise NotPlain
-    return found
+    return entries
 
 
 @lru_cache(maxsize=4096)
@@ -119,10 +119,10 @@ def _name(token: str) -> str:
     return sys.intern(text_of(token))
 
 
-def _indent_of(written: str) -> str:
+def _indent_of(text: str) -> str:
     """Of the entries of a block, which comments may precede."""
-    start = skipped.end() if (skipped := SKIPPED.match(written)) else 0
-    return written[start + 1 : len(written) - len(written[start + 1 :].lstrip(" "))]
+    start = skipped.end() if (skipped := SKIPPED.match(text)) else 0
+    return text[start + 1 : len(text) - len(text[start + 1 :].lstrip(" "))]
 
 
 @lru_cache(maxsize=64)

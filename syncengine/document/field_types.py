@@ -81,12 +81,12 @@ def plain_identity(reader: Reader) -> PlainField:
 
 def plain_words(reader: Reader) -> PlainField:
     """A list of filled lines."""
-    return PlainField(PlainShape.LIST, lambda found: distinct(found) if all(map(says_something, found)) else None)
+    return PlainField(PlainShape.LIST, lambda texts: distinct(texts) if all(map(says_something, texts)) else None)
 
 
 def plain_texts(reader: Reader) -> PlainField:
     """The names must be filled, the texts can be any."""
-    return PlainField(PlainShape.MAP, lambda found: found if all(map(says_something, found)) else None)
+    return PlainField(PlainShape.MAP, lambda entries: entries if all(map(says_something, entries)) else None)
 
 
 def scalar_schema(pattern: str) -> dict[str, Any]:

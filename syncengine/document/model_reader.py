@@ -21,57 +21,57 @@ from syncengine.document.field_types import Reads
 from syncengine.document.model import Model, constructed
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Scalar
 from syncengine.document.scalar_readers import Reader, list_reader, refused
-from syncengine.document.scalar_readers import shown as shown
+from syncengine.document.scalar_readers import display as display
 
 M = TypeVar("M", bound="Model")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The readers of a model's fields by the name in the file. `meant` are other names that people use for them."""
+    """The readers of a model's fields by the name in the file. `synonyms` are other names that people use for them."""
 
     title: str
     readers: AnyMapping[str, tuple[str, Reader]]
     required: frozenset[str]
-    meant: AnyMapping[str, str] = field(default_factory=dict)
+    synonyms: AnyMapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: type[Model], title: str, meant: AnyMapping[str, str] | None = None) -> Table:
-        found = {info.encode_name: info for info in fields(model)}
+    def of(cls, model: type[Model], title: str, synonyms: AnyMapping[str, str] | None = None) -> Table:
+        by_name = {info.encode_name: info for info in fields(model)}
         return cls(
             title=title,
-            readers={name: (name, _reader(name, info.type)) for name, info in found.items()},
-            required=frozenset(name for name, info in found.items() if info.required),
-            meant=meant or {},
+            readers={name: (name, _reader(name, info.type)) for name, info in by_name.items()},
+            required=frozenset(name for name, info in by_name.items() if info.required),
+            synonyms=synonyms or {},
         )
 
     def read(self, node: Mapping, findings: Collector) -> dict[str, Any]:
         """The fields that are there, those that could not be read as INVALID."""
         values, readers = {}, self.readers
         for key, value in zip(node.keys, node.values, strict=True):
-            found = readers.get(key.text)
-            if found is None:
+            reader = readers.get(key.text)
+            if reader is None:
                 self._unknown(key, findings)
             else:
-                values[found[0]] = found[1](value, findings)
+                values[reader[0]] = reader[1](value, findings)
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:
         """Whether required fields are absent; said at the resource, unless a misspelt key was reported for it."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
-        meant = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
+        misspelt = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
         for name in absent:
-            if name not in meant:
+            if name not in misspelt:
                 findings.error("missing-field", node, f"{self.title} needs `{name}`", address)
         return bool(absent)
 
     def _unknown(self, key: Scalar, findings: Collector) -> None:
         near = self._nearest(key.text)
         hint = f"; did you mean `{near}`?" if near else ""
-        findings.error("unknown-field", key, f"{self.title} has no field `{shown(key.text)}`{hint}")
+        findings.error("unknown-field", key, f"{self.title} has no field `{display(key.text)}`{hint}")
 
     def _nearest(self, name: str) -> str | None:
-        return self.meant.get(name) or nearest(name, tuple(self.readers))
+        return self.synonyms.get(name) or nearest(name, tuple(self.readers))
 
 
 def model_reader(model: type[M], title: str) -> Reader:
@@ -91,12 +91,12 @@ def model_reader(model: type[M], title: str) -> Reader:
 
 def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
     """Those fields of a model that can be read without nodes, by their names in the file."""
-    found: dict[str, PlainField] = {}
+    result: dict[str, PlainField] = {}
     for info in fields(model):
         _, reads = _bare(info.type)
         if reads and (plain := reads.plain(table.readers[info.encode_name][1])):
-            found[info.encode_name] = plain
-    return found
+            result[info.encode_name] = plain
+    return result
 
 
 def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
@@ -137,8 +137,8 @@ def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
         if not isinstance(node, Mapping):
             return refused(node, findings, name, "a mapping", empty="{}")
         pairs = zip(node.keys, node.values, strict=True)
-        found = {key.text: make(shown(key.text))(entry, findings) for key, entry in pairs}
-        return INVALID if INVALID in found.values() else found
+        values = {key.text: make(display(key.text))(entry, findings) for key, entry in pairs}
+        return INVALID if INVALID in values.values() else values
 
     return read
 

@@ -121,6 +121,6 @@ def described(node: Node) -> str:
 
 def quoted(text: str, limit: int = 60) -> str:
     """Text for a message: short, its own quotes escaped, and without anything that could disturb a terminal."""
-    shown = text if len(text) <= limit else text[: limit - 1] + "…"
-    escaped = shown.replace("\\", "\\\\").replace('"', '\\"') if '"' in shown else shown
+    visible = text if len(text) <= limit else text[: limit - 1] + "…"
+    escaped = visible.replace("\\", "\\\\").replace('"', '\\"') if '"' in visible else visible
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in f'"{escaped}"')

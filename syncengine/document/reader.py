@@ -181,8 +181,8 @@ class _Building:
         if len(names) < len(keys) or not _UNUSUAL_KEYS.isdisjoint(names):
             keys, values = self._checked(keys, values)
         # An unquoted {{ … }} is one mistake: what is left of it is not worth another.
-        lost = names == {None} and not keys
-        self._closes(RefusedNode(mark) if lost else Mapping(cast("list[Scalar]", keys), values, mark))
+        is_lost = names == {None} and not keys
+        self._closes(RefusedNode(mark) if is_lost else Mapping(cast("list[Scalar]", keys), values, mark))
 
     def _closes(self, node: Sequence | Mapping | RefusedNode) -> None:
         outer, event, nodes_before = self.stack.pop()
@@ -229,19 +229,19 @@ class _Building:
     def _checked(self, keys: list[Node], values: list[Node]) -> tuple[list[Node], list[Node]]:
         """Only the pairs that can be kept: the first of equals, and no merge, empty or structured keys."""
         first: dict[str, Scalar] = {}
-        kept: list[Node] = []
+        nodes: list[Node] = []
         for key, value in zip(keys, values, strict=True):
             if isinstance(key, Sequence | Mapping):
-                meant = (
+                cure = (
                     'a template in quotes: "{{ … }}"'
                     if isinstance(key, Mapping)
                     else "text that starts with `[` in quotes"
                 )
-                self._error("complex-key", key.mark, f"a key must be text; put {meant}")
+                self._error("complex-key", key.mark, f"a key must be text; put {cure}")
             elif isinstance(key, Scalar) and self._key_is_good(key, first):
                 first[key.text] = key
-                kept.append(value)
-        return list(first.values()), kept
+                nodes.append(value)
+        return list(first.values()), nodes
 
     def _key_is_good(self, key: Scalar, first: dict[str, Scalar]) -> bool:
         if key.text == "<<" and not key.style:

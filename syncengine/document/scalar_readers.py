@@ -34,8 +34,8 @@ def refused(node: Node, findings: Collector, name: str, expected: str, empty: st
     if isinstance(node, RefusedNode):
         return INVALID
     if isinstance(node, Scalar) and node.is_null:
-        written = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"
-        return findings.error("null-value", node, f"{called(name)} has no value: {written}")
+        cure = f"write {empty} to clear it, or remove the line" if empty else "give it one, or remove the line"
+        return findings.error("null-value", node, f"{called(name)} has no value: {cure}")
     return findings.error("wrong-type", node, f"{called(name)} must be {expected}, not {described(node)}")
 
 
@@ -44,7 +44,7 @@ def called(name: str) -> str:
     return name if " " in name or name.startswith("`") else f"`{name}`"
 
 
-def shown(name: str) -> str:
+def display(name: str) -> str:
     """A key for a message: short and printable."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[:60])
 
@@ -74,8 +74,8 @@ def text_reader(name: str, forbidden: re.Pattern[str], hint: str) -> Reader:
         text = node.text
         if fits(text, forbidden):
             return text
-        found = character(forbidden.findall(text)[0])
-        return findings.error("control-character", node, f"{called(name)} holds {found}; {hint}")
+        problem = character(forbidden.findall(text)[0])
+        return findings.error("control-character", node, f"{called(name)} holds {problem}; {hint}")
 
     return read
 
@@ -167,16 +167,16 @@ def whole_number(low: int, high: int) -> Callable[[str], Reader]:
 
 def choice(values: Iterable[str]) -> Callable[[str], Reader]:
     """One of some texts; of an enum, its member."""
-    known = {str(value): value for value in values}
+    by_text = {str(value): value for value in values}
 
     def make(name: str) -> Reader:
         def read(node: Node, findings: Collector) -> Any:
-            if isinstance(node, Scalar) and (value := known.get(node.text)) is not None:
+            if isinstance(node, Scalar) and (value := by_text.get(node.text)) is not None:
                 return value
             if not is_text(node):
-                return refused(node, findings, name, " or ".join(known), empty="")
-            hint = suggestion(node.text or "", known)
-            expected = f"{called(name)} must be {' or '.join(known)}"
+                return refused(node, findings, name, " or ".join(by_text), empty="")
+            hint = suggestion(node.text or "", by_text)
+            expected = f"{called(name)} must be {' or '.join(by_text)}"
             return findings.error("bad-value", node, f"{expected}, not {quoted(node.text or '')}{hint}")
 
         return read
@@ -218,15 +218,15 @@ def instant(name: str) -> Reader:
             return int(node.text)
         if (value := milliseconds(node.text)) is not None:
             return value
-        found = quoted(node.text)
+        text = quoted(node.text)
         hint = "; add the time and the offset" if re.fullmatch(r"\d{4}-\d\d-\d\d", node.text) else ""
-        return findings.error("bad-value", node, f"{called(name)} must be {expected}, not {found}{hint}")
+        return findings.error("bad-value", node, f"{called(name)} must be {expected}, not {text}{hint}")
 
     return read
 
 
-def distinct(found: list[str]) -> tuple[str, ...]:
-    return tuple(found) if len(set(found)) == len(found) else tuple(dict.fromkeys(found))
+def distinct(items: list[str]) -> tuple[str, ...]:
+    return tuple(items) if len(set(items)) == len(items) else tuple(dict.fromkeys(items))
 
 
 def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
@@ -238,8 +238,8 @@ def words(item: Callable[[str], Reader]) -> Callable[[str], Reader]:
         def read(node: Node, findings: Collector) -> tuple[str, ...] | Invalid:
             if type(node) is not Sequence:
                 return refused(node, findings, name, "a list of texts", empty="[]")
-            found = [one(entry, findings) for entry in node.items]
-            return distinct([value for value in found if value is not INVALID])
+            items = [one(entry, findings) for entry in node.items]
+            return distinct([value for value in items if value is not INVALID])
 
         return read
 
@@ -252,8 +252,8 @@ def list_reader(name: str, item: Reader, expected: str = "a list", empty: str = 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Sequence):
             return refused(node, findings, name, expected, empty)
-        found = tuple(item(entry, findings) for entry in node.items)
-        return INVALID if INVALID in found else found
+        items = tuple(item(entry, findings) for entry in node.items)
+        return INVALID if INVALID in items else items
 
     return read
 
@@ -263,12 +263,12 @@ def texts(name: str) -> Reader:
     value_of, name_of = prose(name), filled(f"{name} name")
 
     def one_of(key: Scalar) -> Reader:
-        return prose(f"`{name}.{shown(key.text)}`")
+        return prose(f"`{name}.{display(key.text)}`")
 
     def read(node: Node, findings: Collector) -> dict[str, str] | Invalid:
         if type(node) is not Mapping:
             return refused(node, findings, name, "a mapping of names to texts", empty="{}")
-        found = {}
+        entries = {}
         before: Scalar | None = None
         for key, value in zip(node.keys, node.values, strict=True):
             if before is not None and _is_cut_off(before, key, value):
@@ -278,8 +278,8 @@ def texts(name: str) -> Reader:
             text = value_of(value, findings) if is_text(value) else one_of(key)(value, findings)
             if (not key.text.isprintable() or not key.text.strip()) and not _name_is_good(key, findings, name_of):
                 continue
-            found[sys.intern(key.text)] = text
-        return INVALID if INVALID in found.values() else found
+            entries[sys.intern(key.text)] = text
+        return INVALID if INVALID in entries.values() else entries
 
     return read
 
@@ -291,8 +291,8 @@ def _is_cut_off(before: Scalar, key: Scalar, value: Node) -> bool:
 
 
 def _cut_off(before: Scalar, key: Scalar) -> str:
-    meant = quoted(f"{before.text}, {key.text}")
-    return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {meant} is meant"
+    whole = quoted(f"{before.text}, {key.text}")
+    return f"{quoted(key.text)} has no value: the comma ends the text before it; put it in quotes if {whole} is meant"
 
 
 def _name_is_good(key: Scalar, findings: Collector, name_of: Reader) -> bool:

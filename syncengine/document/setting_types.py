@@ -166,7 +166,7 @@ def base_url(name: str) -> Reader:
     return read
 
 
-def parsed(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader]:
+def parse_reader(parse: Callable[[str], Any], expected: str) -> Callable[[str], Reader]:
     """Text in a form of its own; `parse` returns None for text in another."""
 
     def make(name: str) -> Reader:
@@ -226,25 +226,25 @@ WEB_URL_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^({_WEB})([/?][
 BaseUrl = Annotated[str, Reads(base_url), JsonSchema(BASE_URL_SCHEMA)]
 UrlPath = Annotated[
     str,
-    Reads(parsed(path, "a path that starts with /")),
+    Reads(parse_reader(path, "a path that starts with /")),
     JsonSchema({"type": "string", "pattern": r"^/[^\s?#]*$"}),
 ]
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Method = Annotated[Literal["GET", "POST", "PUT", "PATCH", "DELETE"], Reads(choice(_METHODS))]
 Paths = Annotated[
     tuple[str, ...],
-    Reads(words(parsed(filled_path, "a path"))),
+    Reads(words(parse_reader(filled_path, "a path"))),
     JsonSchema({"type": "array", "items": {"type": "string", "pattern": r"\S"}}),
 ]
 DURATION_SCHEMA: dict[str, Any] = {"type": "string", "pattern": f"^(?=[0.]*[1-9]){_DURATION.pattern}$"}
 Duration = Annotated[
     float,
-    Reads(parsed(duration, "a duration like 30s, 5m, 1h, 60d or 250ms")),
+    Reads(parse_reader(duration, "a duration like 30s, 5m, 1h, 60d or 250ms")),
     JsonSchema(DURATION_SCHEMA),
 ]
 Span = Annotated[
     float,
-    Reads(parsed(span, "a duration like 6m or 0s")),
+    Reads(parse_reader(span, "a duration like 6m or 0s")),
     JsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$"}),
 ]
 """A duration that may be none at all."""

@@ -30,7 +30,7 @@ from syncengine.document.setting_types import (
     USE_REFERENCE,
     Reference,
     filled_path,
-    parsed,
+    parse_reader,
     reference,
 )
 
@@ -69,7 +69,7 @@ def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
     return placed
 
 
-written = with_place(tested(prose, says_something, "empty-value", "must not be empty"))
+text_with_place = with_place(tested(prose, says_something, "empty-value", "must not be empty"))
 """Text of any number of lines, with its place; a plain number or flag is the text that it was written as."""
 
 
@@ -79,8 +79,8 @@ def json_template(name: str) -> Reader:
     def read(node: Node, findings: Collector) -> Any:
         match node:
             case Mapping():
-                found = {k.text: read(v, findings) for k, v in zip(node.keys, node.values, strict=True)}
-                return INVALID if INVALID in found.values() else found
+                values = {k.text: read(v, findings) for k, v in zip(node.keys, node.values, strict=True)}
+                return INVALID if INVALID in values.values() else values
             case Sequence():
                 items = tuple(read(item, findings) for item in node.items)
                 return INVALID if INVALID in items else items
@@ -114,15 +114,15 @@ def parameters(name: str) -> Reader:
         for value in node.values:
             if isinstance(value, Mapping | Sequence):
                 findings.error("wrong-type", value, f"a value of `{name}` must be text, a number, true, false or null")
-        found = value_of(node, findings)
-        return INVALID if any(isinstance(value, Mapping | Sequence | RefusedNode) for value in node.values) else found
+        result = value_of(node, findings)
+        return INVALID if any(isinstance(value, Mapping | Sequence | RefusedNode) for value in node.values) else result
 
     return read
 
 
 def headers(name: str) -> Reader:
     """Header names to templates or references; what looks like a credential must be a reference."""
-    template = written(f"a header of {name}")
+    template = text_with_place(f"a header of {name}")
 
     def one(key: Scalar, node: Node, findings: Collector) -> Any:
         if isinstance(node, Mapping):
@@ -139,8 +139,8 @@ def headers(name: str) -> Reader:
         for key in node.keys:
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key.text):
                 findings.error("bad-value", key, f"{quoted(key.text)} is not a valid header name")
-        found = {k.text: one(k, v, findings) for k, v in zip(node.keys, node.values, strict=True)}
-        return INVALID if INVALID in found.values() else found
+        values = {k.text: one(k, v, findings) for k, v in zip(node.keys, node.values, strict=True)}
+        return INVALID if INVALID in values.values() else values
 
     return read
 
@@ -158,7 +158,7 @@ plain_name = with_place(
 
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
     """A mapping in which exactly one of `kinds` is given."""
-    shown = _listed(kinds)
+    names = _listed(kinds)
 
     def make(_: str) -> Reader:
         whole = model_reader(model, title.strip("`"))
@@ -169,7 +169,7 @@ def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[
             if isinstance(node, Mapping) and sum(key.text in kinds for key in node.keys) != 1:
                 if len(findings.found) > before:
                     return INVALID  # one of them is misspelt
-                return findings.error("bad-value", node, f"{title} needs exactly one of {shown}")
+                return findings.error("bad-value", node, f"{title} needs exactly one of {names}")
             return value
 
         return read
@@ -183,24 +183,24 @@ def _listed(kinds: tuple[str, ...]) -> str:
 
 def one_of_schema(*kinds: str) -> dict[str, Any]:
     """The same for editors, with a sentence."""
-    needed = f"One of {_listed(kinds)} is needed."
+    sentence = f"One of {_listed(kinds)} is needed."
     return {
-        "anyOf": [{"required": [kind], "properties": {kind: True}, "description": needed} for kind in kinds],
+        "anyOf": [{"required": [kind], "properties": {kind: True}, "description": sentence} for kind in kinds],
         **at_most_one(*kinds),
     }
 
 
 def at_most_one(*kinds: str) -> dict[str, Any]:
     """JSON Schema of a mapping in which no two of `kinds` are given; the later is what is wrong."""
-    said = f"Only one of {_listed(kinds)} is possible."
+    sentence = f"Only one of {_listed(kinds)} is possible."
     later = {kind: dict.fromkeys(kinds[at + 1 :], False) for at, kind in enumerate(kinds[:-1])}
-    return {"dependentSchemas": {kind: {"properties": no, "description": said} for kind, no in later.items()}}
+    return {"dependentSchemas": {kind: {"properties": no, "description": sentence} for kind, no in later.items()}}
 
 
 _TEXT = scalar_schema(r"\S")
 _PLAIN = [{"type": name} for name in ("string", "number", "boolean", "null")]
-Template = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
-Condition = Annotated[Written, Reads(written), JsonSchema(_TEXT)]
+Template = Annotated[Written, Reads(text_with_place), JsonSchema(_TEXT)]
+Condition = Annotated[Written, Reads(text_with_place), JsonSchema(_TEXT)]
 JsonTemplate = Annotated[Any, Reads(json_template), JsonSchema({})]
 Params = Annotated[
     dict[str, Any],
@@ -219,7 +219,7 @@ Statuses = Annotated[
     JsonSchema({"type": "array", "items": {"type": "integer", "minimum": 400, "maximum": 599}}),
 ]
 SinkName = Annotated[Written, Reads(plain_name), JsonSchema({"type": "string", "pattern": f"^{_SINK_NAME.pattern}$"})]
-file_path = parsed(filled_path, "a path")
+file_path = parse_reader(filled_path, "a path")
 _FILLED = JsonSchema({"type": "string", "pattern": r"\S"})
 File = Annotated[str, Reads(file_path), _FILLED]
 WrittenFile = Annotated[Written, Reads(with_place(file_path)), _FILLED]

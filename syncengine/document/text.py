@@ -59,10 +59,10 @@ def decoded(data: bytes, findings: Collector) -> str | None:
     return None
 
 
-def character(found: str) -> str:
+def character(text: str) -> str:
     """A control character, in words."""
-    name = _NAMES.get(found) or unicodedata.name(found, "").lower()
-    return f"the control character U+{ord(found):04X}" + (f" ({name})" if name else "")
+    name = _NAMES.get(text) or unicodedata.name(text, "").lower()
+    return f"the control character U+{ord(text):04X}" + (f" ({name})" if name else "")
 
 
 def _place(before: str) -> tuple[int, int]:
@@ -111,11 +111,11 @@ def repaired(text: str) -> Repaired:
         return Repaired(text, {})
     originals: dict[str, str] = {}
 
-    def joined(match: re.Match[str]) -> str:
+    def join(match: re.Match[str]) -> str:
         high, low = match.groups()
         if high is None:
             return match.group()
         code = 0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00
         return originals.setdefault(f"\\U{code:08x}", match.group()) and f"\\U{code:08x}"
 
-    return Repaired(_ESCAPE.sub(joined, text), originals)
+    return Repaired(_ESCAPE.sub(join, text), originals)

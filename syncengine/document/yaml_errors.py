@@ -72,24 +72,24 @@ _STARTERS = {
 }
 
 
-def report(error: MarkedYAMLError, text: str, opened: Mark | None, findings: Collector) -> None:
-    """One diagnostic for a syntax error; `opened` is where the innermost open `[` or `{` stands."""
-    mark, message = _judged(error, text, opened)
+def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
+    """One diagnostic for a syntax error; `innermost` is where the innermost open `[` or `{` stands."""
+    mark, message = _judged(error, text, innermost)
     findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
 
 
-def _judged(error: MarkedYAMLError, text: str, opened: Mark | None) -> tuple[Mark | None, str]:
+def _judged(error: MarkedYAMLError, text: str, innermost: Mark | None) -> tuple[Mark | None, str]:
     problem = str(error.problem or error.context or error)
-    known = next((s for s in SENTENCES if s.problem in problem), None) or Sentence(problem, problem)
+    sentence = next((s for s in SENTENCES if s.problem in problem), None) or Sentence(problem, problem)
     end, start = error.problem_mark, error.context_mark
     there = _character_at(text, end.line, end.column) if end else ""
     if "cannot start any token" in problem:
         return end, _STARTERS.get(there, "text cannot start here; put it in quotes")
-    if known.unclosed and there in ("", ":"):
+    if sentence.unclosed and there in ("", ":"):
         return start, UNCLOSED
-    if opened and not there and "node content" in problem:
-        return opened, UNCLOSED
-    return (start if known.at_start and start else end or start), known.message
+    if innermost and not there and "node content" in problem:
+        return innermost, UNCLOSED
+    return (start if sentence.at_start and start else end or start), sentence.message
 
 
 def _character_at(text: str, line: int, column: int) -> str:

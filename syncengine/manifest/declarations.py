@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from syncengine.document.diagnostics import INVALID, Collector, nearest, suggestion
-from syncengine.document.model_reader import shown
+from syncengine.document.model_reader import display
 from syncengine.document.nodes import Mapping as MappingNode
 from syncengine.document.nodes import Node, RefusedNode, Scalar, Sequence, described, place
 from syncengine.document.reader import Documents
@@ -117,7 +117,7 @@ class Declarations:
         else:
             self.whole = self.whole and nearest(key.text, MANIFEST_SECTIONS) in _WITHOUT_CATEGORIES
             self.findings.error(
-                "unknown-section", key, f"a manifest has no section `{shown(key.text)}`{_hint(key.text)}"
+                "unknown-section", key, f"a manifest has no section `{display(key.text)}`{_hint(key.text)}"
             )
 
     def resource_section(self, name: str, value: Node) -> None:
@@ -177,7 +177,7 @@ class Declarations:
         for key, entry in zip(value.keys, value.values, strict=True):
             if (kind := SECTIONS.get(key.text)) is None:
                 hint = suggestion(key.text, SECTIONS)
-                self.findings.error("unknown-section", key, f"`defaults` has no section `{shown(key.text)}`{hint}")
+                self.findings.error("unknown-section", key, f"`defaults` has no section `{display(key.text)}`{hint}")
             elif isinstance(entry, MappingNode):
                 self._defaults_of(kind, entry)
             else:

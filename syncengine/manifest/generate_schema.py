@@ -14,7 +14,7 @@ from syncengine.document.model import JsonSchema, Model
 from syncengine.document.model_reader import unexamined
 from syncengine.document.nodes import Mapping, Node, Sequence
 from syncengine.document.scalar_readers import identity, list_reader, tested, whole_number
-from syncengine.document.setting_types import parsed
+from syncengine.document.setting_types import parse_reader
 from syncengine.document.template_types import Condition, Params, Template, one_of, one_of_schema
 from syncengine.manifest import encodings
 
@@ -40,7 +40,7 @@ def _name(text: str) -> str | None:
 
 _row_name = tested(
     tested(
-        parsed(_name, "a name of letters, digits and _, a letter first"),
+        parse_reader(_name, "a name of letters, digits and _, a letter first"),
         lambda name: name not in LANGUAGE,
         "bad-value",
         lambda name: f"must not be `{name}`: it is a reserved word of templates",
@@ -102,7 +102,7 @@ File = Template
 UniqueNames = Annotated[tuple[str, ...], Reads(_unique), JsonSchema(_COLUMNS)]
 Delimiter = Annotated[
     str,
-    Reads(parsed(_delimiter, "one character, or `tab`")),
+    Reads(parse_reader(_delimiter, "one character, or `tab`")),
     JsonSchema({"type": "string", "pattern": r'^([^\r\n"]|tab|\\t)$'}),
 ]
 Encoding = Annotated[str, Reads(encodings.encoding), JsonSchema(encodings.SCHEMA)]

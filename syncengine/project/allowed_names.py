@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from syncengine.document.diagnostics import INVALID, Collector
 from syncengine.document.field_types import NAMED, Identity, Reads
 from syncengine.document.model import JsonSchema, Model
-from syncengine.document.model_reader import model_reader, shown
+from syncengine.document.model_reader import display, model_reader
 from syncengine.document.nodes import Mapping, Node, Scalar, Sequence
 from syncengine.document.scalar_readers import Reader, flag, identity, list_reader, tested
 from syncengine.document.text import either_case
@@ -58,11 +58,13 @@ def check_allowed(parts: Iterable[Node], secrets: Iterable[str], findings: Colle
     secrets = frozenset(secrets)
     for item, text, is_excepted in _items(parts):
         if text in secrets:
-            message = f"`allowEnv` names {shown(text)}, which holds a secret: no template may read it"
+            message = f"`allowEnv` names {display(text)}, which holds a secret: no template may read it"
             findings.error("secret-allowed", item, message)
         elif not is_excepted and any(fnmatchcase(text.upper(), like) for like in LIKE_SECRETS):
-            message = f"`allowEnv` names {shown(text)}, whose name looks like a secret: plans show what templates read"
-            cure = f"if it is not a secret, write {{name: {shown(text)}, notSecret: true}}"
+            message = (
+                f"`allowEnv` names {display(text)}, whose name looks like a secret: plans show what templates read"
+            )
+            cure = f"if it is not a secret, write {{name: {display(text)}, notSecret: true}}"
             findings.error("secret-allowed", item, f"{message}; {cure}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from syncengine.document.diagnostics import Collector, suggestion
-from syncengine.document.model_reader import shown
+from syncengine.document.model_reader import display
 from syncengine.document.nodes import Mapping
 from syncengine.document.template_types import Written
 from syncengine.project.delivery_schema import (
@@ -62,10 +62,10 @@ def _check_source(written: Written | None, kind: str, sources: dict[str, SourceC
     source = sources.get(written.text)
     if source is None:
         hint = suggestion(written.text, sorted(sources)) or ("" if sources else "; the project file has no `sources:`")
-        message = f"there is no source `{shown(written.text)}`{hint}"
+        message = f"there is no source `{display(written.text)}`{hint}"
         findings.at("unknown-source", written.line, written.column, message)
     elif getattr(source, kind) is None:
-        message = f"the source `{shown(written.text)}` is not of the kind `{kind}`"
+        message = f"the source `{display(written.text)}` is not of the kind `{kind}`"
         findings.at("unknown-source", written.line, written.column, message)
 
 

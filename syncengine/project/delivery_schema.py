@@ -31,7 +31,7 @@ from syncengine.document.setting_types import (
     UrlPath,
     WebUrl,
     or_off,
-    parsed,
+    parse_reader,
     web_url,
     web_url_trouble,
 )
@@ -84,22 +84,22 @@ def callback(text: str) -> str | None:
 
 Listen = Annotated[
     tuple[str, int],
-    Reads(parsed(listen, "HOST:PORT, like 127.0.0.1:9100")),
+    Reads(parse_reader(listen, "HOST:PORT, like 127.0.0.1:9100")),
     JsonSchema({"type": "string", "pattern": f"^(?=.*:{_PORT}$){_LISTEN.pattern}$"}),
 ]
 Newline = Annotated[
     str,
-    Reads(parsed(newline, 'a line break, like "\\r\\n" or <br>')),
+    Reads(parse_reader(newline, 'a line break, like "\\r\\n" or <br>')),
     JsonSchema({"type": "string", "maxLength": 20}),
 ]
 TimeZone = Annotated[
     str,
-    Reads(parsed(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
+    Reads(parse_reader(time_zone, "`user` or the name of a time zone like Europe/Vienna")),
     JsonSchema({"type": "string"}),
 ]
 Callback = Annotated[
     str,
-    Reads(parsed(callback, "a URL that starts with https:// (or http://), without credentials")),
+    Reads(parse_reader(callback, "a URL that starts with https:// (or http://), without credentials")),
     JsonSchema(WEB_URL_SCHEMA),
 ]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from syncengine.document.diagnostics import INVALID, Collector, suggestion
 from syncengine.document.model import constructed
-from syncengine.document.model_reader import Table, shown
+from syncengine.document.model_reader import Table, display
 from syncengine.document.nodes import Mapping, Node, RefusedNode, Sequence, at, described, place
 from syncengine.document.reader import MAX_BYTES, read
 from syncengine.document.scalar_readers import texts
@@ -44,7 +44,7 @@ def settings_of(
     overlays = _overlays(root)
     if chosen is not None and chosen not in overlays:
         hint = f"; known are {', '.join(overlays)}" if overlays else "; the project file has no `environments:`"
-        findings.at("unknown-environment", None, None, f"there is no environment `{shown(chosen)}`{hint}")
+        findings.at("unknown-environment", None, None, f"there is no environment `{display(chosen)}`{hint}")
     if root is None or findings.found:
         return EnvironmentSettings(Overlay())
     _check_project(root, findings)
@@ -128,7 +128,7 @@ def _check_names(root: Node, where: tuple[str, str], what: str, known: Collectio
             findings.error(f"unknown-{what}", key, f"`{key.text}` is never called, so it cannot have a path: {why}")
         elif key.text not in known:
             hint = suggestion(key.text, sorted(known))
-            findings.error(f"unknown-{what}", key, f"there is no {what} `{shown(key.text)}`{hint}")
+            findings.error(f"unknown-{what}", key, f"there is no {what} `{display(key.text)}`{hint}")
 
 
 def variables_in(path: Path) -> dict[str, str]:

@@ -28,7 +28,7 @@ from syncengine.document.setting_types import (
     Span,
     UrlPath,
     or_off,
-    parsed,
+    parse_reader,
 )
 from syncengine.project.allowed_names import AllowedNames
 from syncengine.project.delivery_schema import PostedTimeSection, ServeSection, SourceSection
@@ -85,7 +85,7 @@ def approval(text: str) -> str | None:
 
 Approvals = Annotated[
     tuple[str, ...],
-    Reads(words(parsed(approval, "COUNT@HASH, as the plan prints it"))),
+    Reads(words(parse_reader(approval, "COUNT@HASH, as the plan prints it"))),
     JsonSchema({"type": "array", "items": {"type": "string", "pattern": f"^{APPROVAL.pattern}$"}}),
 ]
 _SHARE = r"(0?[0-9]{1,2}([.][0-9]+)?|100([.]0+)?)%"
@@ -97,7 +97,7 @@ _LIMIT_SCHEMA: dict[str, Any] = {
 }
 LimitText = Annotated[
     Limit,
-    Reads(parsed(limit, "a count like 20, or a share like 25% (0% to 100%)")),
+    Reads(parse_reader(limit, "a count like 20, or a share like 25% (0% to 100%)")),
     JsonSchema(_LIMIT_SCHEMA),
 ]
 Section = Annotated[Any, Reads(unexamined), JsonSchema({"type": "object"})]

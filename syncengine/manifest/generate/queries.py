@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from syncengine.document.diagnostics import Collector
-from syncengine.document.model_reader import shown
+from syncengine.document.model_reader import display
 from syncengine.document.nodes import Position, Scalar
 from syncengine.document.template_types import Written
 from syncengine.manifest.context import LoadContext
@@ -70,11 +70,11 @@ def _value(context: LoadContext, setting: Written) -> Any:
     compiled = Compiled(environment, ("var", "env"), findings)
     compiled.leaf(Scalar(setting.text, Position(setting.line - 1, setting.column - 1), '"'))
     if findings.found:
-        raise SourceTrouble(f"{shown(setting.text)}: {findings.found[0].message}")
+        raise SourceTrouble(f"{display(setting.text)}: {findings.found[0].message}")
     try:
         with context.allowance.spend() as deadline:
             environment.begin(deadline)
             value = compiled.leaves[0].value(variables_of(context))
         return value if isinstance(value, str | int | float | Decimal | None) else plain_text(value)
     except SURPRISES as error:
-        raise SourceTrouble(f"{shown(setting.text)}: the template failed: {trouble(error)}") from None
+        raise SourceTrouble(f"{display(setting.text)}: the template failed: {trouble(error)}") from None

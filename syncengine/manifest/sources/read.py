@@ -12,7 +12,7 @@ from typing import Any
 
 from syncengine.document.diagnostics import suggestion
 from syncengine.document.digest import sha256_of, sha256_of_parts
-from syncengine.document.model_reader import shown
+from syncengine.document.model_reader import display
 from syncengine.document.template_types import Written
 from syncengine.errors import Problems
 from syncengine.manifest.context import MAX_SOURCE_BYTES, LoadContext, OutsideProject
@@ -93,7 +93,7 @@ def inside(context: LoadContext, name: str, folder: Path) -> Path:
     try:
         return context.data(name, folder)
     except (OutsideProject, OSError, ValueError, RuntimeError) as error:
-        raise SourceTrouble(f"{shown(name)}: {error}") from None
+        raise SourceTrouble(f"{display(name)}: {error}") from None
 
 
 def content(path: Path, name: str) -> bytes:
@@ -101,12 +101,12 @@ def content(path: Path, name: str) -> bytes:
     try:
         if not path.is_file():
             what = "is a folder" if path.is_dir() else "there is no such file"
-            raise SourceTrouble(f"{shown(name)}: {what}")
+            raise SourceTrouble(f"{display(name)}: {what}")
         if path.stat().st_size > MAX_SOURCE_BYTES:
-            raise SourceTrouble(f"{shown(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
+            raise SourceTrouble(f"{display(name)}: the file is larger than {MAX_SOURCE_BYTES // 1024 // 1024} MB")
         return path.read_bytes()
     except OSError as error:
-        raise SourceTrouble(f"{shown(name)}: the file cannot be read: {error.strerror or error}") from None
+        raise SourceTrouble(f"{display(name)}: the file cannot be read: {error.strerror or error}") from None
 
 
 def _remembered(context: LoadContext, key: object, name: str, question: str, read: Any) -> Records:
@@ -171,9 +171,9 @@ def _named(context: LoadContext, setting: Written, kind: str) -> Any:
     if source is None:
         hint = suggestion(setting.text, sorted(context.sources))
         hint = hint or ("" if context.sources else "; the project file has no `sources:`")
-        raise SourceTrouble(f"there is no source `{shown(setting.text)}`{hint}")
+        raise SourceTrouble(f"there is no source `{display(setting.text)}`{hint}")
     if (section := getattr(source, kind)) is None:
-        raise SourceTrouble(f"the source `{shown(setting.text)}` is not of the kind `{kind}`")
+        raise SourceTrouble(f"the source `{display(setting.text)}` is not of the kind `{kind}`")
     return section
 
 
