@@ -61,13 +61,13 @@ clock = time.thread_time
 
 
 class Allowance:
-    """Seconds that all templates of a run may take together, besides SECONDS_A_ROW; what is `left` of them.
+    """Seconds that all templates of a run may take together, besides SECONDS_A_ROW; what is `remaining` of them.
 
     A copy for another process is the one that this process has for all of them.
     """
 
     def __init__(self, seconds: float = MAX_SECONDS, clock: Callable[[], float] = clock) -> None:
-        self.left = seconds
+        self.remaining = seconds
         self.clock = clock
 
     def __reduce__(self) -> tuple[Callable[[], Allowance], tuple[()]]:
@@ -76,7 +76,7 @@ class Allowance:
     @property
     def is_used_up(self) -> bool:
         """Whether a template was stopped, or would be, for what others have taken."""
-        return self.left <= 0
+        return self.remaining <= 0
 
     @contextmanager
     def spend(self, rows: int = 0) -> Iterator[float]:
@@ -88,9 +88,9 @@ class Allowance:
             raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all templates of a run share")
         start, for_rows = self.clock(), SECONDS_A_ROW * rows
         try:
-            yield start + self.left + for_rows
+            yield start + self.remaining + for_rows
         finally:
-            self.left = max(0.0, self.left - max(0.0, self.clock() - start - for_rows))
+            self.remaining = max(0.0, self.remaining - max(0.0, self.clock() - start - for_rows))
 
 
 @cache
@@ -130,15 +130,15 @@ class OutOfBounds(TooMuch):
     """Whatever comes after it would be too late as well."""
 
 
-def joined(chunks: Iterable[str], most: int, sentence: str) -> str:
+def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
     """All that is written; TooMuch as soon as it is more than that."""
-    found, size = [], 0
+    pieces, size = [], 0
     for chunk in chunks:
-        found.append(chunk)
+        pieces.append(chunk)
         size += len(chunk)
         if size > most:
             raise TooMuch(sentence)
-    return "".join(found)
+    return "".join(pieces)
 
 
 class Budget:
@@ -147,7 +147,7 @@ class Budget:
     def __init__(self, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps = 0
         self.characters = 0
-        self._made = 0
+        self._size = 0
         self._work = 0
         self._worked = 0
         self._look_at = CHECKED_EVERY
@@ -215,8 +215,8 @@ class Budget:
             size = len(value)
             if size > MAX_CAPTURED:
                 raise TooMuch(f"a value would be larger than {MAX_CAPTURED:,} characters or items")
-            self._made += size if kind is str else OF_AN_ITEM * size
-            if self._made > MAX_MADE:
+            self._size += size if kind is str else OF_AN_ITEM * size
+            if self._size > MAX_MADE:
                 raise TooMuch("the template makes too many large values")
             characters += size
         else:
@@ -267,10 +267,10 @@ def check_number(value: Any) -> None:
 
 def bounded_range(*bounds: int) -> range:
     """`range`, of no more than MAX_RANGE numbers."""
-    found = range(*bounds)
-    if found and (abs(found[-1] - found[0]) // abs(found.step)) >= MAX_RANGE:
+    numbers = range(*bounds)
+    if numbers and (abs(numbers[-1] - numbers[0]) // abs(numbers.step)) >= MAX_RANGE:
         raise TooMuch(f"a range has more than {MAX_RANGE:,} numbers")
-    return found
+    return numbers
 
 
 def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> None:

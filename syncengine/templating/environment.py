@@ -41,14 +41,14 @@ class SandboxedEnvironment(TemplateSandbox):
     }
 
     def __init__(self, loader: BaseLoader | None = None, clock: Callable[[], float] = clock) -> None:
-        self.written = self.steps = 0
+        self.size = self.steps = 0
         self._clock = clock
         self.begin(clock() + MAX_SECONDS)
         super().__init__(lambda: self.budget, FILTERS_OF_MANIFESTS, loader)
 
     def begin(self, deadline: float, rows: int = 0) -> None:
         """Set what all rows of a block may do together, or what a file may."""
-        self.deadline, self.most_steps, self.bound = deadline, steps_of(rows), size_of(rows)
+        self.deadline, self.most_steps, self.most_size = deadline, steps_of(rows), size_of(rows)
         self.budget = Budget(deadline, self._clock)
 
     def another(self) -> Budget:

@@ -61,7 +61,7 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def checked(value: Any) -> Any:
+def writable(value: Any) -> Any:
     """The value, if all that is in it can be written."""
     waiting = [value]
     while waiting:
@@ -90,10 +90,10 @@ def words(value: Any, separators: str | None = None) -> list[str]:
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
         raise FilterTrouble("`words` takes separators of one character or more, like `words(',;')`")
     if separators is None:
-        found = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
+        parts = (word.strip(_AROUND_WORDS) for word in text.split() if any(map(str.isalnum, word)))
     else:
-        found = (part.strip() for part in re.split(f"[{re.escape(separators)}]", text) if part.strip())
-    return list(dict.fromkeys(found))
+        parts = (part.strip() for part in re.split(f"[{re.escape(separators)}]", text) if part.strip())
+    return list(dict.fromkeys(parts))
 
 
 def split(value: Any, separator: str = ",") -> list[str]:
@@ -151,9 +151,9 @@ def utc(value: Any, read: str | None = None) -> str:
     """A date, or a time without an offset, as an instant in UTC: what timestamps of a manifest want. Empty stays so."""
     if value is None or value == "":
         return ""
-    found = _instant(value, read)
-    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    return found.isoformat().replace("+00:00", "Z")
+    instant = _instant(value, read)
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    return instant.isoformat().replace("+00:00", "Z")
 
 
 def as_json(value: Any) -> str:
@@ -182,13 +182,13 @@ def _json_name(key: Any) -> str:
 
 def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
     """The sum of numbers."""
-    found: Any = start
+    result: Any = start
     for item in value:
         number = item[attribute] if attribute is not None else item
         if not isinstance(number, int | float | Decimal):
             raise FilterTrouble("`sum` takes numbers")
-        found += number
-    return found
+        result += number
+    return result
 
 
 def indented(value: Any, width: int = 4, first: bool = False) -> str:

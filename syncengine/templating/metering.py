@@ -75,8 +75,8 @@ def filters_of(spent: Spent, table: FilterTable) -> dict[str, Filter]:
 
 def tests_of(spent: Spent) -> dict[str, Filter]:
     """Jinja2's tests; those that compare weigh both sides."""
-    known: dict[str, Any] = {**questions.TESTS}
-    return known | {name: _weighing(spent, known[name]) for name in (*QUESTIONS, "in")}
+    tests: dict[str, Any] = {**questions.TESTS}
+    return tests | {name: _weighing(spent, tests[name]) for name in (*QUESTIONS, "in")}
 
 
 def comparable(budget: Budget, value: Any) -> Any:
@@ -90,13 +90,13 @@ def _of_text(spent: Spent, filter: Filter) -> Filter:
     first = int(hasattr(filter, "jinja_pass_arg"))
 
     @wraps(filter)
-    def wrapped(*given: Any, **named: Any) -> Any:
-        budget, value = spent(), given[first]
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        budget, value = spent(), arguments[first]
         if type(value) is str:
-            return budget.took(filter(*given, **named), len(value))
+            return budget.took(filter(*arguments, **options), len(value))
         budget.weigh(value)
         check_number(value)
-        return budget.took(filter(*given, **named))
+        return budget.took(filter(*arguments, **options))
 
     return wrapped
 
@@ -105,11 +105,11 @@ def _of_items(spent: Spent, filter: Filter) -> Filter:
     first = int(hasattr(filter, "jinja_pass_arg"))
 
     @wraps(filter)
-    def wrapped(*given: Any, **named: Any) -> Any:
+    def wrapped(*arguments: Any, **options: Any) -> Any:
         budget = spent()
-        value = given[first] if len(given) > first else None
-        given = (*given[:first], _walked(budget, value), *given[first + 1 :])
-        return budget.took(filter(*given, **named))
+        value = arguments[first] if len(arguments) > first else None
+        arguments = (*arguments[:first], _walked(budget, value), *arguments[first + 1 :])
+        return budget.took(filter(*arguments, **options))
 
     return wrapped
 
@@ -133,18 +133,18 @@ def _comparing(spent: Spent, filter: Filter, number: int) -> Filter:
     first = int(hasattr(filter, "jinja_pass_arg"))
 
     @wraps(filter)
-    def wrapped(*given: Any, **named: Any) -> Any:
-        budget, value, options = spent(), given[first], given[first + 1 :]
+    def wrapped(*arguments: Any, **keywords: Any) -> Any:
+        budget, value, options = spent(), arguments[first], arguments[first + 1 :]
         walked = _walked(budget, value)
-        attribute = named.get("attribute", options[number] if 0 <= number < len(options) else None)
+        attribute = keywords.get("attribute", options[number] if 0 <= number < len(options) else None)
         items = walked if isinstance(walked, dict) else list(walked)
         if isinstance(items, dict) or attribute is None:
             budget.weigh(items)
         else:
-            keys_of = theirs.make_multi_attrgetter(given[0], attribute)
+            keys_of = theirs.make_multi_attrgetter(arguments[0], attribute)
             for item in items:
                 budget.weigh([key for key in keys_of(item) if not isinstance(key, Undefined)])
-        return budget.took(filter(*given[:first], items, *options, **named))
+        return budget.took(filter(*arguments[:first], items, *options, **keywords))
 
     return wrapped
 
@@ -188,7 +188,7 @@ def _replaced(value: Any, old: str, new: str, count: object = None) -> int:
     return len(text) + (text.count(old) if old else len(text) + 1) * len(new)
 
 
-def _formatted(value: Any, *given: Any, **named: Any) -> int:
+def _formatted(value: Any, *arguments: Any, **options: Any) -> int:
     """The widths and precisions that a format asks for; `*` and nested fields take them from the values."""
     text = str(value)
     return MAX_TEXT + 1 if re.search(r"%[^a-z]*\*|\{[^}]*\{", text) else sum(map(int, re.findall(r"\d+", text)))
@@ -213,10 +213,10 @@ _SIZES: Mapping[str, Callable[..., int]] = {
 """Of what Jinja2's own filters and methods of texts make, before they make it."""
 
 
-def check_method(budget: Budget, name: str, text: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+def check_method(budget: Budget, name: str, text: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
     """Refuse a method of a text whose result would not fit."""
     if name in _SIZES:
-        budget.fits(_SIZES[name](text, *given, **named))
+        budget.fits(_SIZES[name](text, *arguments, **options))
 
 
 def _sized(spent: Spent, name: str) -> Filter:
@@ -225,9 +225,9 @@ def _sized(spent: Spent, name: str) -> Filter:
     first = int(hasattr(filter, "jinja_pass_arg"))
 
     @wraps(filter)
-    def wrapped(*given: Any, **named: Any) -> Any:
-        spent().fits(_SIZES[name](*given[first:], **named))
-        return filter(*given, **named)
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        spent().fits(_SIZES[name](*arguments[first:], **options))
+        return filter(*arguments, **options)
 
     return wrapped
 

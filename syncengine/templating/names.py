@@ -49,41 +49,47 @@ def shape_of(kind: type[Any], names: Mapping[type[Any], Mapping[str, str]], titl
 
 def _hinted(hint: Any, names: Mapping[type[Any], Mapping[str, str]], title: str) -> Shape | None:
     if get_origin(hint) in (Union, types.UnionType):
-        return next((found for inner in get_args(hint) if (found := _hinted(inner, names, title))), None)
+        return next((shape for inner in get_args(hint) if (shape := _hinted(inner, names, title))), None)
     if get_origin(hint) is tuple:
         return Shape(title, item=_hinted(get_args(hint)[0], names, f"an item of {title}"))
     return shape_of(hint, names, title) if hint in names else None
 
 
-def unknown_names(tree: nodes.Template, known: Iterable[str]) -> list[Finding]:
+def unknown_names(tree: nodes.Template, names: Iterable[str]) -> list[Finding]:
     """Names that nothing gives a value to, with their lines and a suggestion."""
     from jinja2.meta import TrackingCodeGenerator
 
     looking = TrackingCodeGenerator(cast("Environment", tree.environment))
     looking.optimizer = None  # as `optimized=False`, which `find_undeclared_variables` does not ask for
     looking.visit(tree)
-    missing = looking.undeclared_identifiers - {*known, "range", "dict", "namespace"}
+    missing = looking.undeclared_identifiers - {*names, "range", "dict", "namespace"}
     places = {n.name: n.lineno for n in reversed(list(tree.find_all(nodes.Name))) if n.name in missing}
-    return [Finding(places.get(name, 1), f"`{name}` is undefined{suggestion(name, known)}") for name in sorted(missing)]
+    return [Finding(places.get(name, 1), f"`{name}` is undefined{suggestion(name, names)}") for name in sorted(missing)]
 
 
 def unknown_fields(template: nodes.Template, scope: Scope) -> list[Finding]:
     """Names that are neither in the scope nor made anywhere in the template, and fields that no shape has."""
-    made = {name.name for name in template.find_all(nodes.Name) if name.ctx != "load"}
-    made |= {part.target for part in template.find_all(nodes.Import)}
-    made |= {n if isinstance(n, str) else n[1] for part in template.find_all(nodes.FromImport) for n in part.names}
-    made |= {macro.name for macro in template.find_all(nodes.Macro)} | {"loop", "caller", "varargs", "kwargs", "self"}
-    shapes = {name: shape for name, shape in scope.items() if name not in made}
+    own = {name.name for name in template.find_all(nodes.Name) if name.ctx != "load"}
+    own |= {part.target for part in template.find_all(nodes.Import)}
+    own |= {n if isinstance(n, str) else n[1] for part in template.find_all(nodes.FromImport) for n in part.names}
+    own |= {macro.name for macro in template.find_all(nodes.Macro)} | {
+        "loop",
+        "caller",
+        "varargs",
+        "kwargs",
+        "self",
+    }
+    shapes = {name: shape for name, shape in scope.items() if name not in own}
     for loop in template.find_all(nodes.For):
         if isinstance(loop.target, nodes.Name) and loop.target.name not in scope:
             iterated = _shape(loop.iter, shapes)
             shapes[loop.target.name] = iterated.item if iterated else None
-    found = [
+    misspelt = [
         Finding(name.lineno, f"there is no variable `{name.name}`{suggestion(name.name, scope)}")
         for name in template.find_all(nodes.Name)
-        if name.ctx == "load" and name.name not in scope and name.name not in made
+        if name.ctx == "load" and name.name not in scope and name.name not in own
     ]
-    return sorted({*found, *_unknown_fields(template, shapes), *_unsafe(template)})
+    return sorted({*misspelt, *_unknown_fields(template, shapes), *_unsafe(template)})
 
 
 def variables_of(template: nodes.Template) -> set[str]:
@@ -111,8 +117,8 @@ def _is_unsafe(name: str) -> bool:
 
 def _attributes(call: nodes.Filter) -> Iterator[str]:
     """The names of attributes that a filter is given."""
-    given = [*call.args[: call.name in ATTRIBUTE_FIRST], *(k.value for k in call.kwargs if k.key == "attribute")]
-    yield from (arg.value for arg in given if isinstance(arg, nodes.Const) and isinstance(arg.value, str))
+    arguments = [*call.args[: call.name in ATTRIBUTE_FIRST], *(k.value for k in call.kwargs if k.key == "attribute")]
+    yield from (arg.value for arg in arguments if isinstance(arg, nodes.Const) and isinstance(arg.value, str))
 
 
 def _unknown_fields(template: nodes.Template, shapes: Scope) -> Iterator[Finding]:
@@ -131,8 +137,8 @@ def _accesses(template: nodes.Template) -> Iterator[nodes.Getattr | nodes.Getite
 def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:
     if isinstance(access, nodes.Getattr):
         return access.attr
-    given = access.arg
-    return given.value if isinstance(given, nodes.Const) and isinstance(given.value, str) else None
+    argument = access.arg
+    return argument.value if isinstance(argument, nodes.Const) and isinstance(argument.value, str) else None
 
 
 def _shape(node: nodes.Node, shapes: Scope) -> Shape | None:

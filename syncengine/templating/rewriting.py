@@ -71,8 +71,10 @@ def _is_constant(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Const)
 
 
-def filtered(node: nodes.Node, name: str, *given: nodes.Expr) -> nodes.Filter:
-    return nodes.Filter(cast("nodes.Expr", node), name, list(given), [], None, None, lineno=getattr(node, "lineno", 1))
+def filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(
+        cast("nodes.Expr", node), name, list(arguments), [], None, None, lineno=getattr(node, "lineno", 1)
+    )
 
 
 def is_internal(name: object) -> bool:

@@ -76,18 +76,18 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        for used in tree.find_all(nodes.Filter):
-            if is_internal(used.name):
-                raise TemplateSyntaxError(f"No filter named {used.name!r}.", used.lineno, name, filename)
+        for call in tree.find_all(nodes.Filter):
+            if is_internal(call.name):
+                raise TemplateSyntaxError(f"No filter named {call.name!r}.", call.lineno, name, filename)
         for rewriting in self.rewritings:
             tree = rewriting().visit(tree)
         return tree
 
-    def call_filter(self, name: str, *given: Any, **named: Any) -> Any:
+    def call_filter(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Of one that is named as the template runs, by `map`."""
         if is_internal(name):
             raise TemplateRuntimeError(f"No filter named {name!r}.")
-        return super().call_filter(name, *given, **named)
+        return super().call_filter(name, *arguments, **options)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         return self._attribute(obj, attribute)
@@ -105,31 +105,31 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         check_operation(self.spent(), operator, left, right)
-        found = super().call_binop(context, operator, left, right)
-        check_number(found)
-        return found
+        result = super().call_binop(context, operator, left, right)
+        check_number(result)
+        return result
 
-    def call(self, __context: Any, __obj: Any, *given: Any, **named: Any) -> Any:
+    def call(self, __context: Any, __obj: Any, *arguments: Any, **options: Any) -> Any:
         budget = self.spent()
         budget.step()
         owner = getattr(getattr(__obj, "__wrapped__", __obj), "__self__", None)
         if isinstance(owner, str):
-            given = tuple(list(budget.turns(v, 0)) if isinstance(v, Iterator) else v for v in given)
-            check_method(budget, __obj.__name__, owner, given, named)
+            arguments = tuple(list(budget.turns(v, 0)) if isinstance(v, Iterator) else v for v in arguments)
+            check_method(budget, __obj.__name__, owner, arguments, options)
         if not isinstance(__obj, Macro):
-            self._check_call(owner, given)
-        return budget.took(super().call(__context, __obj, *given, **named))
+            self._check_call(owner, arguments)
+        return budget.took(super().call(__context, __obj, *arguments, **options))
 
-    def _check_call(self, owner: Any, given: tuple[Any, ...]) -> None:
+    def _check_call(self, owner: Any, arguments: tuple[Any, ...]) -> None:
         """Of a method: it may compare what it is given with all that its owner holds."""
         budget = self.spent()
         if isinstance(owner, str):
             budget.works(len(owner))
-            if any(isinstance(text, str) and len(text) > self.max_sought for text in given):
+            if any(isinstance(text, str) and len(text) > self.max_sought for text in arguments):
                 raise TooMuch(f"the text to search for is longer than {self.max_sought:,} characters")
         elif isinstance(owner, list | tuple):
             budget.weigh(owner, is_written=False)
-        for value in given:
+        for value in arguments:
             comparable(budget, value)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any = None) -> bool:
@@ -163,8 +163,8 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
             return getattr(obj, name)
         if isinstance(obj, Namespace):
             return getattr(obj, name, self.undefined(obj=obj, name=name))
-        if isinstance(obj, TemplateModule) and isinstance(found := getattr(obj, name, None), Macro | str):
-            return found
+        if isinstance(obj, TemplateModule) and isinstance(value := getattr(obj, name, None), Macro | str):
+            return value
         if isinstance(obj, BlockReference) and name == "super":
             return obj.super
         return self.undefined(obj=obj, name=name)

@@ -40,6 +40,6 @@ def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
     match = _NO_SUCH.search(message)
     if match is None:
         return message
-    known = environment.filters if match[1] == "filter" else environment.tests
-    named = [name for name in known if name.isidentifier() and not name.startswith("_")]
-    return message + suggestion(match[2], named)
+    table = environment.filters if match[1] == "filter" else environment.tests
+    names = [name for name in table if name.isidentifier() and not name.startswith("_")]
+    return message + suggestion(match[2], names)

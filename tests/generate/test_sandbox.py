@@ -297,7 +297,7 @@ def test_the_deadline_holds_between_filters(value: str) -> None:
 def test_all_rows_of_a_block_have_one_bound_of_size() -> None:
     """Items of lists count, too; more rows may come to more."""
     environment, values, _ = compiled("{{ range(100000) | list }}")
-    environment.bound = size_of(10)
+    environment.most_size = size_of(10)
     with pytest.raises(OutOfBounds, match="together are larger than"):
         for _ in range(1000):
             values({"row": {}})
@@ -331,7 +331,7 @@ def test_waiting_takes_no_time_of_a_block() -> None:
     allowance = Allowance()
     with allowance.spend():
         time.sleep(0.5)
-    assert MAX_SECONDS - allowance.left < 0.4
+    assert MAX_SECONDS - allowance.remaining < 0.4
 
 
 FOR_EVERY_ROW = {

@@ -12,9 +12,9 @@ from jinja2.parser import Parser
 
 from syncengine.document.diagnostics import Collector
 from syncengine.document.nodes import Scalar, place
-from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, joined
+from syncengine.templating.budget import MAX_TEXT, Budget, OutOfBounds, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
-from syncengine.templating.filters import checked
+from syncengine.templating.filters import writable
 from syncengine.templating.names import unknown_names
 from syncengine.templating.rewriting import filtered
 from syncengine.templating.troubles import syntax_trouble, trouble
@@ -48,7 +48,7 @@ class Leaf:
             return value
         value = without_undefined(value)
         budget.weigh(value)
-        return checked(value)
+        return writable(value)
 
     def expression(self) -> nodes.Expr:
         """A new tree of it, as one expression."""
@@ -68,7 +68,7 @@ class Leaf:
             return lambda variables: function(variables)[0]
         template = self.environment.from_string(self.environment.parse(self.text))
         too_large = f"a value would be larger than {MAX_TEXT:,} characters"
-        return lambda variables: joined(template.generate(variables), MAX_TEXT, too_large)
+        return lambda variables: join_pieces(template.generate(variables), MAX_TEXT, too_large)
 
 
 def without_undefined(value: Any) -> Any:
@@ -193,10 +193,10 @@ class Compiled:
         def run(variables: Mapping[str, Any]) -> tuple[Any, ...]:
             environment.another()
             values = function(variables)
-            environment.written += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in values)
-            if environment.written > environment.bound:
+            environment.size += sum(len(v) if type(v) is str else _size(environment.budget, v) for v in values)
+            if environment.size > environment.most_size:
                 raise OutOfBounds(
-                    f"all rows of the block together are larger than {environment.bound // 1024 // 1024} MB"
+                    f"all rows of the block together are larger than {environment.most_size // 1024 // 1024} MB"
                 )
             return values
 

@@ -22,7 +22,7 @@ from syncengine.manifest.generate.source_map import Places, unmarked
 from syncengine.manifest.generate.source_map_marks import Marking, mark_all
 from syncengine.manifest.sources.read import content, variables_of
 from syncengine.manifest.sources.records import Records, SourceTrouble
-from syncengine.templating.budget import MAX_CHARACTERS, joined
+from syncengine.templating.budget import MAX_CHARACTERS, join_pieces
 from syncengine.templating.environment import SandboxedEnvironment
 from syncengine.templating.names import unknown_names
 from syncengine.templating.troubles import SURPRISES, syntax_trouble, trouble
@@ -129,7 +129,7 @@ def _rendered(data: bytes, name: str, context: LoadContext, findings: Collector)
         with context.allowance.spend() as deadline:
             environment.begin(deadline)
             pieces = template.root_render_func(template.new_context())
-            marked = joined(pieces, 2 * MAX_CHARACTERS, "the template writes too much")
+            marked = join_pieces(pieces, 2 * MAX_CHARACTERS, "the template writes too much")
     except (*SURPRISES, SourceTrouble, SyntaxError) as error:
         _tell(error, name, findings)
         return None
