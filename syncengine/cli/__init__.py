@@ -71,7 +71,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def _usage(error: click.ClickException) -> SyncengineError:
-    """Say how the command is called, and what is wrong, as every error is said."""
+    """Print the usage of the command and the error, like every other error."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return Usage("no command was given")
@@ -90,7 +90,7 @@ MACHINE_FORMATS = ("json", "github", "gitlab", "sarif")
 
 
 def _prepare_streams() -> None:
-    """A closed stream takes what is written to it, and one that knows few letters shows the others escaped."""
+    """Replace closed streams, and escape characters that a stream cannot encode."""
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):

@@ -1,4 +1,4 @@
-"""adopt: what exists on the service already, recorded without a request."""
+"""adopt: record resources that exist on the service, without a request."""
 
 from __future__ import annotations
 

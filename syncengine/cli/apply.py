@@ -91,7 +91,7 @@ def apply(
 
 
 class _Applying:
-    """One call of `apply`: what it asks, shows and tells."""
+    """One call of `apply`: its question, its progress and its output."""
 
     def __init__(self, options: Globals, auto_approve: bool, format: str, *, shows: bool) -> None:
         self._options = options
@@ -102,7 +102,7 @@ class _Applying:
         self.output = Output(options, options.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
-        """Do it; raises SyncengineError for what is refused before there is a project."""
+        """Plan and apply; raises SyncengineError for errors before there is a project."""
         project = self._options.project()
         self.output = Output(self._options, project.root)
         saved = _saved_plan(self._options, paths, chosen)
@@ -163,7 +163,7 @@ class _Applying:
 
 
 def _without_repeats(done: Applied) -> Applied:
-    """Leave out of the report for people what stands in the plan above it."""
+    """Leave out of the report for people the diagnostics of the plan above it."""
     diagnostics_of_plan = done.plan.diagnostics if done.plan is not None else ()
     report = replace(done.report, diagnostics=tuple(d for d in done.report.diagnostics if d not in diagnostics_of_plan))
     return replace(done, report=report)

@@ -1,4 +1,4 @@
-"""Completion in the shell: files, environments, and addresses of what is recorded or declared. Never an error."""
+"""Completion in the shell: files, environments, and addresses that are recorded or declared. Never an error."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def addresses(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def _options(ctx: click.Context) -> Mapping[str, Any]:
-    """What the contexts say so far, the innermost first."""
+    """The options that the contexts have so far, the innermost first."""
     values: dict[str, Any] = {}
     at: click.Context | None = ctx
     while at is not None:
@@ -66,7 +66,7 @@ def _options(ctx: click.Context) -> Mapping[str, Any]:
 
 
 def _recorded(project: Project, prefix: str) -> Iterator[str]:
-    """What a local state holds; a server is not asked at every key."""
+    """The addresses of a local state; a server is not asked at every key."""
     from syncengine.state.sqlite_reader import addresses_like
 
     with suppress(Exception):
@@ -75,7 +75,7 @@ def _recorded(project: Project, prefix: str) -> Iterator[str]:
 
 
 def _declared(project: Project, prefix: str) -> Iterator[str]:
-    """What small manifests ask for; large ones are in the state by now."""
+    """The addresses of small manifests; those of large ones are in the state by now."""
     from syncengine.manifest.desired import manifest_set
     from syncengine.plan.planner import WORTH_KEEPING
 
@@ -87,6 +87,6 @@ def _declared(project: Project, prefix: str) -> Iterator[str]:
 
 
 def _item(value: str) -> CompletionItem:
-    """A value as the shell takes it: bash puts it on the line as it is."""
+    """A value for the shell: bash puts it on the line unchanged."""
     is_bash = os.environ.get("_SYNCENGINE_COMPLETE", "").startswith("bash")
     return CompletionItem(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value) if is_bash else value)

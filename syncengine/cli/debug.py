@@ -1,4 +1,4 @@
-"""--debug: what requests to the service come to → lines on stderr."""
+"""--debug: requests to the service → lines on stderr."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Lines(logging.Handler):
 
 
 def trace_requests(*, as_json: bool) -> None:
-    """Have all requests of this process told; the libraries' own logs show headers, and stay unheard."""
+    """Trace all requests of this process; the libraries' own logs stay off, since they show headers."""
     TRACE.handlers[:] = [_Lines(as_json=as_json)]
     TRACE.setLevel(logging.DEBUG)
     TRACE.propagate = False

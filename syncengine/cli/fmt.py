@@ -62,7 +62,7 @@ def fmt(options: Globals, format: str, paths: Sequence[str], check: bool, diff: 
 
 
 def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diagnostic]]:
-    """The files that differ, and what is wrong with those that have no layout."""
+    """The files that differ, and the diagnostics of those that cannot be formatted."""
     from syncengine.document.diagnostics import Collector
     from syncengine.manifest.files import find
     from syncengine.tools.fmt.layout import laid_out
@@ -83,9 +83,9 @@ def _laid(options: Globals, paths: Sequence[str]) -> tuple[list[Laid], list[Diag
 
 
 def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], set[Path]]:
-    """The folder that names are relative to, what was asked for, and what holds secrets.
+    """The folder that names are relative to, the chosen paths, and the files with secrets.
 
-    With PATHS, a project file that is wrong is none.
+    With PATHS, errors in the project file are ignored.
     """
     if not paths:
         project = options.project()

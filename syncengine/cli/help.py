@@ -12,7 +12,7 @@ GLOBAL = "Global options"
 
 
 class Example(NamedTuple):
-    """A line to type, and what it does."""
+    """A line to type, and its purpose."""
 
     line: str
     says: str
@@ -68,7 +68,7 @@ COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 
 
 class Command(click.Command):
-    """A command whose help tells its own options first, then those that every command takes, then an example."""
+    """A command whose help lists its own options first, then the global ones, then an example."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_options(self, ctx, formatter)
@@ -88,7 +88,7 @@ class HelpfulGroup(Command, click.Group):
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is, what it does in a few words, and its name there if that is another one."""
+    """The module of a command, its summary, and its name there if it differs."""
 
     module: str
     help: str

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 INIT_FORMAT = "syncengine.init/v1"
 REPEATS = 10
-"""Names in several lines that are told of one by one."""
+"""Repeated names that are reported one by one."""
 SCHEMAS = ("manifest.schema.json", "project.schema.json")
-"""Those that editors check what people write with."""
+"""Schemas of the files that people write in editors."""
 
 
 @click.command(cls=Command)

@@ -1,4 +1,4 @@
-"""Options that every command takes, before or after its name, and what they come to."""
+"""Options that every command takes, before or after its name, and their values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Globals:
         return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})
 
     def over(self, others: Globals) -> Globals:
-        """These, and what they do not say from `others`."""
+        """These options, over those of `others`."""
         mine, theirs = self.values(), others.values()
         return Globals(**{**theirs, **mine})
 
@@ -158,7 +158,7 @@ def with_globals(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str, ...]:
-    """PATHS as the planner knows files: relative to the project's folder. A usage error for what is not there."""
+    """PATHS relative to the project's folder, as the planner knows files. A usage error for a missing path."""
     return tuple(_relative(path, folder, root) for path in paths)
 
 

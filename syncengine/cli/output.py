@@ -52,7 +52,7 @@ class Output:
         return "" if root == repository else root.relative_to(repository).as_posix()
 
     def _lines(self, file: str) -> Sequence[str] | None:
-        """The lines of a manifest; never the project file's, where a secret may stand (docs/planning.md 4.11)."""
+        """The lines of a manifest; never of the project file, which may contain a secret (docs/planning.md 4.11)."""
         if Path(file).name in (FILE_NAME, Path(self.options.config or FILE_NAME).name):
             return None
         try:

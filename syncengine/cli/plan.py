@@ -1,4 +1,4 @@
-"""plan: what would change; nothing is sent."""
+"""plan: show the changes; nothing is sent."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SELECTING = ("targets", "excludes", "reassert", "sweep", "no_delete")
 def request_of(
     command: str, project: Project, options: Globals, paths: Sequence[str], chosen: Mapping[str, Any], **more: Any
 ) -> PlanRequest:
-    """What the options ask of the engine. Usage errors for what contradicts itself."""
+    """The request that the options make. Usage errors for contradictions."""
     selected = relative_paths(paths, options.folder, project.root)
     _refuse_no_manifest(command, project, zip(paths, selected, strict=True))
     scope = Scope(
@@ -45,7 +45,7 @@ def request_of(
 
 
 def _refuse_no_manifest(command: str, project: Project, paths: Iterable[tuple[str, str]]) -> None:
-    """A usage error for what holds no manifest: that nothing was to be done there would be said of nothing."""
+    """Refuse a path without a manifest: it would select nothing, and the plan would look like one without changes."""
     paths = list(paths)
     if not paths:
         return

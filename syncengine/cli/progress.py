@@ -50,7 +50,7 @@ EVERY_SECONDS = 10.0
 
 
 class Progress:
-    """A bar a stage where there is a terminal, else lines; trouble is told everywhere. Use as a context manager.
+    """A bar a stage on a terminal, else lines; errors are always shown. Use as a context manager.
 
     `now` counts seconds, from any beginning.
     """

@@ -1,4 +1,4 @@
-"""render: what the manifests become."""
+"""render: print the manifests after templates and defaults."""
 
 from __future__ import annotations
 

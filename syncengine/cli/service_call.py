@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -> T:
-    """What `talk` comes to with a client of the project's service."""
+    """Return the result of `talk` with a client of the project's service."""
     from syncengine.cli.apply import serving
     from syncengine.cli.plan_options import announce
     from syncengine.connector.connection import client_of

@@ -122,7 +122,7 @@ def export_rows(options: Globals, out: str | None) -> int:
 
 
 def _refuse_under_way(store: State, seconds: float) -> None:
-    """Rows alone do not say what a call may still make of them: whoever imported them would not wait for it."""
+    """Refuse an export while an earlier call may still be executed: its rows would not show that."""
     if remaining := store.under_way(seconds):
         message = (
             f"an earlier call may still be executed, and no export can contain it: repeat in {math.ceil(remaining)} s;"
@@ -163,7 +163,7 @@ def import_rows(options: Globals, format: str, file: str, auto_approve: bool) ->
 
 
 def _refuse_other_team(store: State, team: str | None) -> None:
-    """What one team's service holds says nothing of another's (docs/planning.md 1.6)."""
+    """Refuse a file of another team: rows of one team's service are not true of another's (docs/planning.md 1.6)."""
     own = store.facts().team
     if None not in (own, team) and own != team:
         raise WrongTeam(f"the file belongs to team {team!r}, and the state to {own!r}")

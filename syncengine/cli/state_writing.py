@@ -26,9 +26,9 @@ def writing(project: Project, command: str) -> Iterator[State]:
 
 @contextmanager
 def named_run(store: State, command: str, environ: Mapping[str, str]) -> Iterator[dict[str, int]]:
-    """A run of the history, ended with the counts that are put into what is yielded; left by an exception: dead.
+    """A run of the history, ended with the counts in the yielded mapping; left without an end by an exception.
 
-    It applies no commit, so that it says nothing of which commit is the last applied one (docs/planning.md 1.7).
+    It applies no commit, so it does not change the last applied one (docs/planning.md 1.7).
     """
     around, holder = Runtime(environ), Holder.here(command, environ)
     counts: dict[str, int] = {}

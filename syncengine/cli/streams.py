@@ -1,4 +1,4 @@
-"""The two streams as they are written to: what a CI runner would take for a command of ours is written out."""
+"""Writing to the two streams: text that a CI runner would read as a command is escaped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUNNERS = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
 
 
 def is_read_by_runner() -> bool:
-    """Whether what is printed may be searched for commands."""
+    """Whether a CI runner may search the output for commands."""
     return any(os.environ.get(name, "").lower() not in ("", "0", "false") for name in RUNNERS)
 
 
@@ -60,5 +60,5 @@ class Lines:
 
 
 def discard_stdout() -> None:
-    """The reader went away, as `head` does: what is left in the buffer, and what comes, has no place to go."""
+    """Discard the rest of the output: its reader, such as `head`, has gone away."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""time inbox, show, preview, retry, redeliver: what is in the inbox; and the group that all `time` commands are in."""
+"""time inbox, show, preview, retry, redeliver: the inbox on the command line; and the group of all `time` commands."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def preview(options: Globals, format: str, source: str | None, sample: bool) -> 
 
 
 def _remembered_settings(project: Project) -> Mapping[str, Any]:
-    """Those of the last registration; none where the state cannot be had: a rehearsal goes on without."""
+    """The settings of the last registration; none without a state, since a preview goes on without them."""
     from syncengine.state.connector_settings import settings_in
     from syncengine.state.inbox import open_inbox
 
@@ -191,7 +191,7 @@ SELECTION_FORMAT = "syncengine.selection/v1"
 
 
 class Act(StrEnum):
-    """What was done with groups that were not delivered at once."""
+    """The result for groups that were not delivered at once."""
 
     SETTLED = "settled"
     REHEARSED = "rehearsed"
@@ -273,7 +273,7 @@ def _say_left_out(output: Output, reduced: int, conflicts: Sequence[str]) -> Non
 
 
 def _say_changes(options: Globals, changes: Sequence[ContentChange]) -> None:
-    """What was offered again, against what the sinks have."""
+    """Show the differences between the content that was offered again and the delivered one."""
     from syncengine.render.inbox import changes_lines
 
     output = Output(options, options.folder)
@@ -288,7 +288,7 @@ def _say(
     act: Act,
     changes: Mapping[str, Sequence[ContentChange]] = MappingProxyType({}),
 ) -> int:
-    """`changes`: by group, what a person settled; in the document only where there are any."""
+    """Show the selected groups. `changes`: by group, the differences that a person settled."""
     from syncengine.render.escape import visible
     from syncengine.render.inbox import changes_document, changes_lines
     from syncengine.render.words import count_of

@@ -1,4 +1,4 @@
-"""time audit: what the service lists as posted, against what the sinks took."""
+"""time audit: compare posted time that the service lists with the deliveries to sinks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""time list, register, unregister: what the service has of posted time, and how it comes."""
+"""time list, register, unregister: posted time of the service, and how it arrives."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def list_time(options: Globals, format: str, since: float | None, limit: int) ->
 
 
 def say_incomplete(options: Globals, result: Listing) -> None:
-    """What is missing in a listing."""
+    """Warn about groups that a listing lacks."""
     from syncengine.render.posted_time import incompleteness
 
     for message in incompleteness(result):

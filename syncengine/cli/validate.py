@@ -72,7 +72,7 @@ def _validated(project: Project) -> Valid:
 
 
 def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[Diagnostic]:
-    """What is found in `paths`; errors that are all elsewhere are told, since something keeps it from being valid."""
+    """The diagnostics in `paths`; if all errors are elsewhere, these too, since the project is not valid."""
     inside = [d for d in diagnostics if not paths or _is_in(d.file, paths)]
     if any(d.severity is Severity.ERROR for d in inside):
         return inside

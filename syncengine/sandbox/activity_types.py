@@ -54,9 +54,9 @@ def _updated(before: ActivityType, values: Json) -> ActivityType:
 
 
 def complete(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Deletes every activity type last created or updated before the session's start (docs/interface.md 3).
+    """Delete every activity type last created or updated before the session's start (docs/interface.md 3).
 
-    What was taken since then stays, within the session or not; nothing is left if nothing was taken.
+    Types that were uploaded since then stay, within the session or not; without any upload, none stays.
     """
     session = _closing(draft, request)
     for code, activity_type in draft.world.activity_types.items():
@@ -78,7 +78,7 @@ def expire(draft: Draft, session_id: str | None) -> None:
 
 
 def delete(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """What a person can do in the console, and no connector outside a sync session."""
+    """Delete one as a person can in the console, and a connector cannot outside a sync session."""
     code = required(read_fields(request.body, {"code": TEXT}), "code")
     activity_type = draft.activity_types.get(code)
     if activity_type is None or activity_type.deleted:

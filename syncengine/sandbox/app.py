@@ -57,9 +57,10 @@ def serve(
     *,
     ready: Callable[[RunningSandbox], None] = lambda running: None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then return. Port 0 takes a free one: `ready` is told which.
+    """Serve until SIGINT or SIGTERM, then return.
 
-    Raises SyncengineError when the address or the file cannot be had, LockHeld when another sandbox has the file.
+    Port 0 takes a free one, which `ready` is called with. Raises SyncengineError if the address or the file cannot be
+    used, LockHeld if another sandbox has the file.
     """
     with closing(Sandbox(data)) as sandbox, closing(_listening(host, port)) as listening:
         server = _Server(sandbox, api_key, log_level="error", on_ready=lambda: ready(_running(listening, api_key)))
@@ -118,12 +119,12 @@ class _Protocol(BoundedProtocol):
         self.app_state = {**self.app_state, WIRE: Wire(transport.write, transport.close, transport.abort)}
 
     def cut(self) -> None:
-        """No answer: what a service does that is gone."""
+        """End without an answer, as a service that has died."""
         self.transport.abort()
 
 
 class _Server(uvicorn.Server):
-    """Tells when it answers, ends delayed replies when it stops, and returns on a signal instead of dying of it."""
+    """A server that reports when it answers, ends delayed replies when it stops, and returns on a signal."""
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ class Callbacks:
         return seconds_until_due(self._sandbox) if calls else None
 
     async def _called(self, http: httpx.AsyncClient, call: Json) -> tuple[int | None, str]:
-        """Status and text of the receiver's answer, None when there was none, or what a fault makes of it."""
+        """The status and text of the receiver's answer, or of a fault instead; None without an answer."""
         fault = self._sandbox.faults.take(WEBHOOK_CALL) or _NO_FAULT
         await asyncio.sleep(fault.delay)
         answer = await self._sent(http, call) if fault.processes else (None, "the call was dropped")

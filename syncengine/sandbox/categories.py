@@ -73,7 +73,7 @@ def as_json(category: Category) -> Json:
 
 
 def delete_category(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Takes every tag that is still in it along (docs/service.md §1)."""
+    """Delete a category with every tag that is still in it (docs/service.md §1)."""
     external_id = required(read_fields(request.body, {"externalId": TEXT}), "externalId")
     id_ = draft.category_ids.get(external_id)
     if id_ is None:

@@ -17,7 +17,7 @@ MESSAGES = {
     "TARGET_PERMISSIONS_FAILURE": "The connector is not allowed to post time in the connected system.",
     "TARGET_SUBSCRIPTION_FAILURE": "The subscription of the connected system has a problem.",
 }
-"""Type of a failure → what is shown to users, unless the report says it itself."""
+"""Type of a failure → message to users, unless the report has its own."""
 
 CREDENTIALS_LAST = timedelta(hours=12)
 
@@ -49,12 +49,13 @@ def rescind(draft: Draft, _request: RuleRequest) -> RuleAnswer:
 
 
 def message(health: Mapping[str, Any] | None) -> str | None:
-    """What a user who posts time is told; None: all is well."""
+    """The message to a user who posts time; None if there is no failure."""
     return None if health is None else health.get("userErrorMessage") or MESSAGES[health["errorType"]]
 
 
 def register(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Credentials are new each time, and are not kept: nothing of the interface takes them (docs/interface.md 5.4)."""
+    """Register a connector. Its credentials are new each time and are not kept, since the interface has no use for them
+    (docs/interface.md 5.4)."""
     before = draft.connection.connector or {"serviceId": request.new_id()}
     values = read_fields(request.body, _REGISTRATION)
     connector = {"serviceId": before["serviceId"], **values, "registered": request.now}

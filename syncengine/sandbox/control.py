@@ -102,7 +102,7 @@ _SETTINGS = {
 
 
 def _choose(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Only what is named changes; `tagLimit: null` lifts the limit."""
+    """Change the settings that are named; `tagLimit: null` removes the limit."""
     values = read_fields(request.body, _SETTINGS)
     if unknown := sorted(request.body.keys() - _SETTINGS.keys()):
         raise ApiError(400, f"unknown: {', '.join(unknown)}")
@@ -119,7 +119,7 @@ _DELETIONS: dict[str, tuple[Rule, dict[str, str]]] = {
     "activity-type": (activity_types.delete, {"name": "code"}),
     "keyword": (RULES["deleteKeyword"], {"tag": "tagName", "name": "keyword"}),
 }
-"""What a person may delete: kind → the rule, and which field of its body each field of the request becomes."""
+"""Deletions by hand: kind → the rule, and the field of its body for each field of the request."""
 
 
 def _delete(sandbox: Sandbox, request: ControlRequest) -> RuleAnswer:

@@ -1,4 +1,4 @@
-"""Faults that a test asks for: what they are, which request meets which, and what is answered instead. No I/O."""
+"""Faults that a test requests: their effects, the requests that meet them, and their answers. No I/O."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from syncengine.sandbox.world import Json
 from syncengine.service.operations import OPERATIONS
 
 ANY_OPERATION = "*"
-"""Whatever the connector asks for."""
+"""Any operation of the interface."""
 
 WEBHOOK_CALL = "webhookCall"
-"""What the sandbox itself asks for: a call of the registered webhook."""
+"""The sandbox's own request: a call of the registered webhook."""
 
 
 CUT, HOLD = "cut", "hold"
@@ -64,13 +64,13 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What happens to a request.
+    """An effect on a request.
 
-    `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, the world
-    untouched unless `apply`. `drop`: the connection is cut, before or after the request is processed. `item_errors`:
-    these items fail and the others are applied. `delay`: seconds between what is done and its answer. `late`: the
-    request is executed later, and `body` and `headers` go with the status that is answered at once. `transfer`: how
-    the answer travels, whichever it is.
+    `times` None: for ever. The first `after` requests are spared. `status` or `body`: answered instead, without a
+    change of the world unless `apply`. `drop`: the connection is cut, before or after the request is processed.
+    `item_errors`: these items fail and the others are applied. `delay`: seconds between the change and its answer.
+    `late`: the request is executed later, and `body` and `headers` are sent with the immediate answer. `transfer`: how
+    any answer travels.
     """
 
     operation: str
@@ -99,7 +99,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What goes out. `status` None: nothing, the connection is cut. A text `body` is sent as it is."""
+    """A reply. `status` None: the connection is cut without one. A text `body` is sent unchanged."""
 
     status: int | None
     body: Any = None

@@ -1,4 +1,4 @@
-"""One sandbox: its world and where that is kept, the faults in force, late calls, and the log of what it was asked."""
+"""One sandbox: its world and storage, the faults in force, late calls, and the log of requests."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Sandbox:
     def do(
         self, rule: Rule, body: Json, failing: Mapping[int, str] = _NONE, query: Mapping[str, str] = _NO_QUERY
     ) -> RuleAnswer:
-        """Let the rule decide, and write down what changes before anybody hears of it."""
+        """Apply a rule, and store its changes before anybody sees them."""
         # No two requests are of one instant: what came before a session's start is told from what came after it.
         self._last = max(self._clock(), self._last + 1)
         answer, changes = decide(self.world, rule, RuleRequest(body, self._last, self._new_id, failing, query))

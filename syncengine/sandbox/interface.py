@@ -37,7 +37,7 @@ PATHS = _by_path(OPERATIONS.values())
 
 
 class _Call(NamedTuple):
-    """A request that has come whole; `receive` tells when its client leaves."""
+    """A complete request; `receive` reports when its client leaves."""
 
     body: Any
     query: Mapping[str, str]
@@ -93,7 +93,7 @@ class Interface:
         )
 
     def _admitted(self, request: Request, path: str) -> Operation:
-        """The key comes before anything else: without it not even paths are told apart."""
+        """Check the key before anything else: without it, not even paths are distinguished."""
         key = request.headers.get("x-api-key", "").encode()
         if not compare_digest(key, self._api_key):
             raise ApiError(401, "the x-api-key header is missing or wrong")

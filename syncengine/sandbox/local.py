@@ -28,7 +28,7 @@ def from_this_machine(request: Request) -> None:
 def endpoint(
     answer: Callable[[Request], Awaitable[Response]], refusal: Callable[[ApiError], Response]
 ) -> Callable[[Request], Awaitable[Response]]:
-    """`answer` for this machine alone; what is refused there or here is told by `refusal`."""
+    """An endpoint for this machine only; `refusal` answers others, and errors of `answer`."""
 
     async def answered(request: Request) -> Response:
         try:

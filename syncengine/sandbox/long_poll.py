@@ -45,11 +45,11 @@ class Hold:
         self._sandbox, self._bell, self._stopping = sandbox, bell, stopping
 
     async def until_posted_time(self, receive: Receive, seconds: float) -> bool:
-        """Whether the client is still there. One that has left takes no group with it."""
+        """Whether the client is still there. A client that has left takes no group."""
         return await self._until(asyncio.ensure_future(self._posted_time()), receive, seconds)
 
     async def until_answered(self, answers: asyncio.Queue[RuleAnswer | None], receive: Receive) -> RuleAnswer | None:
-        """The answer, None if it is of no use: its client has left, or the sandbox stops, or drops the call."""
+        """The answer; None if its client has left, the sandbox stops, or it drops the call."""
         answer = asyncio.ensure_future(answers.get())
         await self._until(answer, receive)
         return answer.result() if answer.done() and not answer.cancelled() else None

@@ -55,12 +55,12 @@ def unregister_webhook(draft: Draft, _request: RuleRequest) -> RuleAnswer:
 
 
 def _of_the_team(draft: Draft, connection: Connection) -> Connection:
-    """With the registration and the health that are in force, whatever the mechanism."""
+    """A connection that keeps the registration and the health in force."""
     return replace(connection, health=draft.connection.health, connector=draft.connection.connector)
 
 
 def no_webhook(draft: Draft) -> None:
-    """What only a fetch client may ask for (docs/service.md §1)."""
+    """Refuse operations of a fetch client while there is a webhook (docs/service.md §1)."""
     if draft.connection.mechanism == WEBHOOK:
         raise ApiError(409, "the team has a webhook: unsubscribe it before posted time is fetched")
 

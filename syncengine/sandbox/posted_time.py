@@ -26,14 +26,14 @@ _UPDATE = {
 
 
 def listen(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """What a fetch does before it waits."""
+    """Begin a fetch, before it waits."""
     _fetch_limit(request)
     register_fetch_implicitly(draft)
     return RuleAnswer(200, [])
 
 
 def collect(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """What a fetch does when it has waited: none, when the fetch client was unregistered meanwhile."""
+    """End a fetch after its wait: no groups, if the fetch client was unregistered meanwhile."""
     limit = _fetch_limit(request)
     ready = sorted(due(draft.world, request.now), key=lambda posted: posted.number)[:limit]
     if draft.connection.mechanism != FETCH:
@@ -94,7 +94,7 @@ def next_due(world: World) -> int | None:
 
 
 def offered(posted: PostedTime, now: int, seconds: float) -> PostedTime:
-    """Offered now, and again after `seconds` unless its outcome is told."""
+    """The group as offered now, to be offered again after `seconds` unless its outcome arrives."""
     return replace(posted, state="offered", due=now + int(seconds * 1000), offers=(*posted.offers, now))
 
 
@@ -105,5 +105,5 @@ def acknowledged(posted: PostedTime, update: StatusUpdate, chosen: SandboxSettin
 
 
 def as_json(posted: PostedTime) -> Json:
-    """The group as it goes out: its stored status is PENDING until it is a success (docs/interface.md 2.5)."""
+    """The group as it is sent: its stored status is PENDING until it is a success (docs/interface.md 2.5)."""
     return {**posted.group, "status": "SUCCESS" if posted.state == "success" else "PENDING"}

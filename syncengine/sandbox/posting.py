@@ -1,4 +1,4 @@
-"""Posting time as a user does: what was said of it, and the world → whole time groups (docs/interface.md 2.5). Pure."""
+"""Posting time as a user does: a partial group, and the world → whole time groups (docs/interface.md 2.5). Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USER: Json = {
     "businessRole": "Associate",
     "experienceWeightingPercent": 100,
 }
-"""Who posts, where nothing else is said."""
+"""The user who posts by default."""
 
 _SHAPES = {
     "groupId": TEXT,
@@ -45,9 +45,9 @@ _SHAPES = {
     "user": OBJECT,
     "activityType": FieldType("a code or an object", lambda value: isinstance(value, (str, dict))),
 }
-"""What a whole group is made from. Everything else is sent as it was posted.
+"""Fields from which a whole group is made. Other fields are sent as they were posted.
 
-`matchKeywords`: without a tag, the group gets those whose keywords stand in its rows.
+`matchKeywords`: without a tag, the group gets those whose keywords occur in its rows.
 """
 
 LONG_AGO = 10**9
@@ -58,9 +58,9 @@ DURATION = 3600
 
 
 def post(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """One group, or `groups` that a user posts in one operation, so that they share a submission time.
+    """Post one group, or `groups` that a user posts in one operation, so that they share a submission time.
 
-    A group that is there already is posted again: the connector is offered it anew, whatever became of it before.
+    An existing group is posted again: the connector is offered it anew, whatever its status.
     """
     groups = request.body.get("groups", [request.body])
     if not isinstance(groups, list):
@@ -108,7 +108,7 @@ def _posted(draft: Draft, item: Any, number: int, request: RuleRequest) -> Poste
 
 
 def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
-    """A whole group: what is not said is filled in, and what is said to be null is left out of it.
+    """A whole group: missing fields are filled in, and null fields are left out.
 
     Inside tags, rows and users a null stays, as a service sends one for an empty title (docs/service.md §2).
     """
@@ -141,7 +141,7 @@ def composed(draft: Draft, item: Any, request: RuleRequest) -> Json:
 
 
 _NOT_SENT = {"tag", "matchKeywords", "status", "callerKey"}
-"""Ours, or said when the group goes out."""
+"""Fields of the sandbox, or set when the group is sent."""
 
 
 def _names(draft: Draft, values: Json, rows: list[Json]) -> list[str]:
@@ -180,7 +180,8 @@ def _seconds(row: Mapping[str, Any]) -> int:
 
 
 def _tag(draft: Draft, item: Any) -> Json:
-    """With what the service knows of it: the external id is sent when time is posted (docs/interface.md 2.1)."""
+    """A tag with the fields that the service has of it: the external id is sent when time is posted (docs/interface.md
+    2.1)."""
     if not isinstance(item, dict):
         raise ApiError(400, "tags: an object is expected")
     tag = draft.tags.get(str(item.get("name")))
@@ -207,10 +208,10 @@ def _instant(now: int) -> datetime:
 
 
 def matching(tags: Iterable[Tag], rows: Iterable[Json]) -> list[str]:
-    """Names of the tags whose keywords stand in a row's activity or its description (docs/interface.md 2.1), sorted.
+    """Names of the tags whose keywords occur in a row's activity or its description (docs/interface.md 2.1), sorted.
 
-    Where the interface leaves it open, more is found rather than less: upper and lower case are alike, and a keyword
-    may be a part of a word, as the lints of manifests assume when they warn of one that catches others' time.
+    Where the interface leaves it open, more is matched rather than less: case is ignored, and a keyword may be a part
+    of a word, as the lints of manifests assume.
     """
     texts = [_folded(row[name]) for row in rows for name in ("activity", "description") if isinstance(row[name], str)]
     return sorted(tag.name for tag in tags if any(_is_in(word, texts) for word in tag.keywords))

@@ -28,7 +28,7 @@ class Cut(Response):
 
 
 async def body_of(request: Request) -> bytes:
-    """The whole body; ApiError when it is too large, which is said at its end, for nobody listens before."""
+    """The whole body; ApiError if it is too large, raised at its end, since no client listens before."""
     body, size = bytearray(), 0
     async for chunk in request.stream():
         size += len(chunk)
@@ -56,7 +56,7 @@ def response(reply: HttpReply) -> Response:
 
 
 def _content(body: Any) -> tuple[bytes, str | None]:
-    """Text goes out as it is: a gateway's page, or JSON cut short."""
+    """Text is sent unchanged: a gateway's page, or JSON that is cut."""
     if body is None:
         return b"", None
     if isinstance(body, str):

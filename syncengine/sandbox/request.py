@@ -1,4 +1,4 @@
-"""A request as the rules see it, and the reading of its body: what has the wrong shape is refused. Pure."""
+"""A request as the rules see it, and reading its body: fields of the wrong type are refused. Pure."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class RuleRequest:
 
 
 class RuleAnswer(NamedTuple):
-    """`status` below 400: what the draft holds has happened."""
+    """An answer. With a `status` below 400, the changes of the draft are made."""
 
     status: int
     body: Any
 
 
 class FieldType(NamedTuple):
-    """What a field must be, in words and as a test. Null always passes: it means "not given"."""
+    """The type of a field, in words and as a test. Null always passes: it means "not given"."""
 
     words: str
     fits: Callable[[Any], bool]

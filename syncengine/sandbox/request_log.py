@@ -1,4 +1,4 @@
-"""What the interface was asked, in order. Of headers only who asks is kept, a webhook's key is not shown: no key is."""
+"""The requests to the interface, in order, without keys: of headers only the user agent is kept."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BODY_BYTES = 32_000_000
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """What became of a call that is executed late: when it is `due` and was `executed`, and its own `status` then."""
+    """The state of a late call: when it is `due` and was `executed`, and its own `status`."""
 
     due: int | None
     executed: int | None = None

@@ -1,4 +1,4 @@
-"""The table of rules: operation id → what the service does when it is asked for it. Data, and one pure function."""
+"""The table of rules: operation id → the service's behaviour. Data, and one pure function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RULES: dict[str, Rule] = {
 
 
 def decide(world: World, rule: Rule, request: RuleRequest) -> tuple[RuleAnswer, Changes]:
-    """The answer and what it changes; a refusal changes nothing. The world itself is left alone."""
+    """The answer and its changes; a refusal changes nothing. The world itself is not changed."""
     draft = Draft(world)
     try:
         answer = rule(draft, request)

@@ -52,7 +52,7 @@ def _session(session: SyncSession) -> Json:
 
 
 def posted_time(posted: PostedTime) -> Json:
-    """`status` and what belongs to it is the last that was told; `updates` is all of it."""
+    """A group. `status` and its fields are from the last update; `told` has all updates."""
     updates = [{to_camel(name): value for name, value in asdict(each).items()} for each in posted.told]
     last = updates[-1] if updates else {}
     return {
@@ -69,7 +69,8 @@ def posted_time(posted: PostedTime) -> Json:
 
 
 def connection(row: Connection) -> Json:
-    """The key of the webhook is only said to be there. `healthMessage` is what a user who posts is shown."""
+    """The connection. Of the webhook's key, only its presence is shown. `healthMessage` is the message to a user who
+    posts."""
     return {
         "mechanism": row.mechanism,
         "callbackUrl": row.callback_url,
@@ -82,7 +83,7 @@ def connection(row: Connection) -> Json:
 
 
 SETTING_NAMES = {to_camel(field.name): field.name for field in fields(SandboxSettings)}
-"""What a setting is called in JSON, and here."""
+"""Names of settings in JSON, and here."""
 
 
 def settings(chosen: SandboxSettings) -> Json:

@@ -1,7 +1,7 @@
-"""Where the sandbox keeps its world: one SQLite file, or nothing but memory. World ↔ rows of JSON.
+"""The storage of the sandbox's world: one SQLite file, or only memory. World ↔ rows of JSON.
 
-Changes are on disk before their answer goes out. A killed process loses nothing of that: what SQLite has handed to
-the operating system survives it, so no commit waits for the disk.
+Changes are stored before their answer is sent. A killed process loses none of them: SQLite has handed them to the
+operating system, so no commit waits for the disk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from syncengine.sandbox.world import (
 )
 
 VERSION = 3
-"""1 had no posted time and no connection, 2 the open sessions of activity types. What they had is read as it is."""
+"""Version 1 had no posted time and no connection, 2 the open sessions of activity types. Their rows are read unchanged.
+"""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS held ("table" TEXT, key TEXT, row TEXT NOT NULL, PRIMARY KEY ("table", key)) WITHOUT ROWID
@@ -72,7 +73,7 @@ class Storage:
         return world
 
     def write(self, changes: Changes) -> None:
-        """All of it or nothing, and only what was touched."""
+        """Write all changed rows, or none."""
         rows = [(table, key, row) for table, rows in changes.items() for key, row in rows.items()]
         if not rows:
             return

@@ -35,7 +35,7 @@ FIELDS = {
     "modifiedTimestamp": INTEGER,
     "closedTimestamp": INTEGER,
 }
-"""What a tag holds besides its name, keywords and metadata."""
+"""The fields of a tag besides its name, keywords and metadata."""
 
 DEFAULTS: Json = {"path": "/", "visibility": "PUBLIC"}
 
@@ -86,7 +86,7 @@ def _fields(before: Tag, values: Json) -> Json:
 
 
 def _keywords(name: str, values: Json) -> frozenset[str]:
-    """What is added: excluding the name leaves a name that is already a keyword where it is (docs/interface.md 2.1)."""
+    """The new keywords; excluding the name does not remove one that is already there (docs/interface.md 2.1)."""
     keywords = frozenset(values.get("additionalKeywords", ()))
     return keywords if values.get("excludeTagNameKeyword") else keywords | {name}
 

@@ -32,7 +32,7 @@ class Wire:
 
 
 def travelling(answer: Response, transfer: Transfer) -> Response:
-    """The answer as it is to travel; the same one where nothing is said of it."""
+    """The answer with its way of travelling; unchanged by default."""
     if transfer == Transfer():
         return answer
     chunks = filled(bytes(answer.body), transfer.size)
@@ -47,7 +47,7 @@ def travelling(answer: Response, transfer: Transfer) -> Response:
 
 
 def filled(body: bytes, size: int) -> Iterator[bytes]:
-    """The body, and blanks up to `size`: JSON stays what it means, and memory what it was."""
+    """The body, and blanks up to `size`: JSON keeps its meaning, and little memory is used."""
     yield body
     for start in range(len(body), size, CHUNK):
         yield b" " * min(CHUNK, size - start)

@@ -1,4 +1,4 @@
-"""The service's rules for the calls of a webhook: which is next, what its answer means (docs/service.md §2). Pure."""
+"""The service's rules for webhook calls: the next one, and the meaning of its answer (docs/service.md §2). Pure."""
 
 from __future__ import annotations
 

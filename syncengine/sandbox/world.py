@@ -1,4 +1,4 @@
-"""What the service holds, and a draft of what one request changes of it. Plain values; pure."""
+"""The data of the service, and a draft with the changes of one request. Plain values; pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CONNECTION = "connection"
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """`fields` holds what is set, by the interface's names; a cleared field is absent."""
+    """A tag. `fields` has the values that are set, by the interface's names; a cleared field is absent."""
 
     name: str
     fields: Mapping[str, Any]
@@ -84,7 +84,7 @@ class SandboxSettings:
 
 @dataclass(frozen=True, slots=True)
 class StatusUpdate:
-    """What the connector said of a group, in a status update or (`http`) as the answer of its webhook."""
+    """A status from the connector, in a status update or (`http`) as the answer of its webhook."""
 
     at: int
     status: str
@@ -95,11 +95,12 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True)
 class PostedTime:
-    """A time group. `group` is what was posted, by the interface's names; `number` the order of posting.
+    """A time group.
 
-    `recorded`: somebody fetched, or had a webhook, when it was posted (docs/interface.md 3). `state` is posted,
-    offered, success, failed or retrying; `due` the instant from which it is offered, None when it is offered no more;
-    `offers` the instants at which it was, `calls` how often the webhook was tried since it was posted.
+    `group` is the posted content, by the interface's names; `number` the order of posting. `recorded`: somebody
+    fetched, or had a webhook, when it was posted (docs/interface.md 3). `state` is posted, offered, success, failed or
+    retrying; `due` the instant from which it is offered, None when it is offered no more; `offers` the instants at
+    which it was, `calls` the number of webhook calls since it was posted.
     """
 
     id: str
@@ -134,7 +135,7 @@ class Connection:
 
     @property
     def key_is_lost(self) -> bool:
-        """The sandbox was restarted: without its key the webhook would refuse what it is called with."""
+        """Whether the sandbox was restarted: the webhook would refuse calls without its key."""
         return self.keyed and self.caller_key is None
 
 
@@ -186,7 +187,7 @@ class World:
 
 
 class DraftTable(Generic[R]):
-    """One table as a request sees it: its own changes over what is held."""
+    """One table as a request sees it: its own changes over the stored rows."""
 
     def __init__(self, stored: Mapping[str, R]) -> None:
         self.stored = stored
@@ -207,7 +208,7 @@ class DraftTable(Generic[R]):
 
 
 class Draft:
-    """What one request makes of the world. Thrown away, it has not happened: that is how a batch is refused whole."""
+    """The changes of one request to the world. A refused batch is thrown away as a whole."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -233,7 +234,7 @@ class Draft:
         self.connections.put(CONNECTION, connection)
 
     def changes(self) -> Changes:
-        """What was touched; the indexes follow from it."""
+        """The changed rows; the indexes follow from them."""
         tables: dict[str, Mapping[str, Row | None]] = {
             "tags": self.tags.changes,
             "categories": self.categories.changes,

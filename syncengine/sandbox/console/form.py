@@ -1,4 +1,4 @@
-"""The form that posts time: fields as a browser sends them → what is posted, or what is wrong with it. Pure."""
+"""The form that posts time: fields from a browser → posted time, or problems. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EMPTY: Mapping[str, str] = {
 
 
 class Filled(NamedTuple):
-    """`body` is what is posted when there are no `problems` (field → sentence)."""
+    """The result of a form: `body` is posted if there are no `problems` (field → sentence)."""
 
     body: Json
     problems: dict[str, str]
@@ -95,7 +95,7 @@ def user(name: str) -> Json:
 
 
 def rows(activities: str, seconds: int) -> list[Json]:
-    """A row for each line, or one: the time is divided among them, and what is left over goes to the first."""
+    """A row for each line, or one: the time is divided among them, and the remainder is added to the first."""
     lines = [line.strip() for line in activities.splitlines() if line.strip()]
     count = max(1, len(lines))
     shares = [seconds // count + (seconds % count if number == 0 else 0) for number in range(count)]

@@ -1,4 +1,4 @@
-"""What the console shows: the world and the newest requests → plain values for the templates. Pure."""
+"""The content of the console: the world and the newest requests → plain values for the templates. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def live(world: World, requests: Iterable[Json], find: str = "") -> Json:
 
 
 def choices(world: World) -> Json:
-    """What the form offers: names of tags, and the activity types that users may choose (docs/interface.md 2.3)."""
+    """The choices of the form: names of tags, and the activity types that users may choose (docs/interface.md 2.3)."""
     types = (activity_type for _, activity_type in sorted(world.activity_types.items()))
     return {
         "tag_names": nsmallest(ROWS, world.tags),
@@ -110,7 +110,7 @@ def _request_row(request: Json) -> Json:
 
 
 def _lateness(late: Json | None) -> str | None:
-    """Whether a call that is executed late has been, and what it came to then."""
+    """Whether a late call has been executed, and its result."""
     if late is None:
         return None
     return "not executed yet" if late["executed"] is None else f"executed late: {late['status']}"
@@ -132,7 +132,7 @@ def instant(milliseconds: int) -> str:
 
 
 def duration(seconds: Any) -> str:
-    """`2h 46m 40s`, without what is nought."""
+    """`2h 46m 40s`, without zeros."""
     if not isinstance(seconds, int) or seconds < 0:
         return "" if seconds is None else str(seconds)
     parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s"))
