@@ -1,4 +1,4 @@
-"""This machine's own clock: it goes on by itself, whatever the wall clock is set to."""
+"""The monotonic clock of this machine, whatever its wall clock is set to."""
 
 from __future__ import annotations
 

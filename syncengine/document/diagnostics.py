@@ -20,7 +20,7 @@ SUGGESTIONS = 25
 
 
 class Invalid(Enum):
-    """What a reader returns instead of a value once it has reported why there is none."""
+    """The result of a reader that has reported why there is no value."""
 
     INVALID = 0
 
@@ -30,9 +30,9 @@ INVALID = Invalid.INVALID
 
 @dataclass(slots=True)
 class Collector:
-    """Everything found in one file so far. `file` is relative to the project's folder.
+    """The diagnostics of one file so far. `file` is relative to the project's folder.
 
-    `line_of` tells the line that a message names besides its place: another one where the text was made by a template.
+    `line_of` maps a line to the one that messages name, if a template wrote the text.
     """
 
     file: str
@@ -56,7 +56,7 @@ class Collector:
         data: Row | None = None,
         more: int = 0,
     ) -> None:
-        """`data` is the row that it is about, beside so many more; the message names it."""
+        """Report a problem. `data` is its row, and `more` rows have it too; the message names them."""
         message = with_row(message, data, more)
         self.found.append(
             Diagnostic(
@@ -73,7 +73,7 @@ class Collector:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """By file, line and column; what has no file comes first."""
+    """By file, line and column; diagnostics without a file come first."""
     return sorted(diagnostics, key=lambda d: (d.file or "", d.line or 0, d.column or 0))
 
 

@@ -41,15 +41,15 @@ class GrowingSha256:
 
 
 def sha256_of_file(file: FileIO | BytesIO) -> str:
-    """Return the digest of what is left to read."""
+    """Return the digest of the rest of a file."""
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sha256_of_values(values: Any) -> str:
-    """Return the digest of plain values, whatever the order of their keys."""
+    """Return the digest of plain values, independent of the order of their keys."""
     return sha256_of(msgspec.json.encode(values, order="deterministic"))
 
 
 def short_digest(content: str, size: int) -> bytes:
-    """Return `size` bytes, for what is kept by the million."""
+    """Return `size` bytes, for digests that are kept by the million."""
     return hashlib.blake2b(content.encode(), digest_size=size).digest()

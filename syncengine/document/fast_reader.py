@@ -2,11 +2,12 @@
 
 Boring is a subset of YAML in which nothing needs judgement: sections at the left margin, their items as block mappings
 in a constant indentation, values of one kind each. An item is matched by one regular expression that is compiled for
-the order of its keys; nearly all items of a file share one. Whatever does not match makes the answer None for the
-whole file, and `reader`, which alone decides what YAML means and alone reports errors, reads it then. So this may leave
-out anything, and must never read anything differently.
+the order of its keys; nearly all items of a file share one.
 
-Repetitions are possessive and every alternative is told by its first characters: time is linear in the text.
+Any text that does not match makes the result None for the whole file, and `reader` reads it then, which alone decides
+the meaning of YAML and reports errors. So this may leave out anything, and must never read anything differently.
+
+Repetitions are possessive and alternatives differ in their first characters: time is linear in the text.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Slice(NamedTuple):
     line: int
 
     def in_place(self) -> str:
-        """The slice after so many empty lines that its marks are those of the file."""
+        """The slice after as many empty lines as make its marks those of the file."""
         return "\n" * (self.line - 1) + self.text
 
 
@@ -88,9 +89,9 @@ class Plain(NamedTuple):
 
 
 def read(text: str, sections: Sections) -> Plain | None:
-    """Everything that the file declares; None if there is anything in it that is not certain.
+    """Read all items of the file; None if anything in it is uncertain.
 
-    `text` is what `text.decoded` gives: without control characters and foreign ends of lines, save tabs and returns.
+    `text` comes from `text.decoded`: without control characters and foreign ends of lines, except tabs and returns.
     """
     if "\t" in text or "\r" in text or ("\\u" in text and _SURROGATE.search(text)):
         return None
@@ -102,7 +103,7 @@ def read(text: str, sections: Sections) -> Plain | None:
 
 
 def _read(text: str, sections: Sections) -> Plain | None:
-    """The same of text whose every line stands between two line feeds."""
+    """Read text in which every line is between two line feeds."""
     reading = _Reading(text, sections)
     try:
         reading.run()
@@ -123,9 +124,9 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """How the items of a section stand: what is before the first key of each, and the indentation of the others.
+    """The layout of a section's items: the text before the first key of each, and the indentation of the others.
 
-    `between` are the lines that may stand anywhere, and `double` is a double-quoted scalar, both as this file has them.
+    `between` are the lines that may be anywhere, and `double` is a double-quoted scalar, both as in this file.
     """
 
     fields: Mapping[str, Field]
@@ -142,9 +143,9 @@ class _Grid:
         return _compiled(f"{self.dash}{first}{optional}(?=\n)(?!{line}[^ ])")
 
     def _value(self, shape: PlainShape) -> str:
-        """What may follow the `:` of a field: one group. Flow lists and maps are looked at when they are taken apart.
+        """The expression of a field's value after its `:`, as one group.
 
-        The second form of those is for texts with a bracket.
+        Flow lists and maps are checked when they are taken apart. The second form of those is for texts with a bracket.
         """
         if shape is PlainShape.TEXT:
             return f" ++({scalar(self.indent, self.double)})"
@@ -153,7 +154,7 @@ class _Grid:
         return rf"( ++{{[^}}]*+}}(?=\n)| ++{{[^\n]*+(?<=}})|{self._blocks(f'{KEY}: ++', '  ', '    ')})"
 
     def _blocks(self, entry: str, *further: str) -> str:
-        """Entries one below the other, so much further in; `entry` is what stands before each scalar."""
+        """Entries one below the other at this indentation; `entry` is the text before each scalar."""
         indents = [self.indent + more for more in further]
         return "|".join(f"(?:{self.between}\n{indent}{entry}{scalar(indent, self.double)})++" for indent in indents)
 
@@ -169,7 +170,7 @@ Take = Callable[[str], Any]
 
 
 def _take(field: Field) -> Take | None:
-    """None for what `_values` does by itself."""
+    """A converter of a field's text; None where `_values` needs none."""
     convert = field.convert
     if convert is None:
         return _TAKES[field.shape]
@@ -232,7 +233,7 @@ def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | 
 
 
 class _Reading:
-    """What has been read up to `pos`, the line feed before line `line`."""
+    """The reader, at `pos`, the line feed before line `line`."""
 
     __slots__ = ("between", "defaults", "double", "items", "line", "met", "pos", "sections", "text")
 
@@ -280,7 +281,7 @@ class _Reading:
             self._items(section)
 
     def _items(self, section: str) -> None:
-        """Up to what is no item; whether that may stand there, is for `run` to say."""
+        """Read items up to the first text that is none; `run` decides whether that is allowed."""
         self._skip()
         grid = self._grid(self.sections[section])
         text, layouts, column = self.text, _Layouts(grid), len(grid.indent) + 1
@@ -302,7 +303,7 @@ class _Reading:
             pos = end
 
     def _grid(self, fields: Mapping[str, Field]) -> _Grid:
-        """As the first item of a section stands, all must."""
+        """The layout of the first item, which all others must have."""
         first = _FIRST_ITEM.match(self.text, self.pos)
         if first is None:
             raise NotPlain

@@ -1,6 +1,6 @@
 """A value as it is written in a boring file → text, list or map; pure.
 
-What the expressions of `fast_reader` have matched is taken apart here; whatever is not certain raises `NotPlain`.
+Matches of `fast_reader` are taken apart here; `NotPlain` if anything is uncertain.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _FLOW_ITEMS = re.compile(f" *+({_IN_FLOW}|{_QUOTED}){_FLOW_END}", re.DOTALL)
 _FLOW_PAIRS = re.compile(
     rf""" *+("[^"]*+"|'[^']*+'|[^:]++): ++(?:"([^"]*+)"|({_IN_FLOW}|{_SINGLE})){_FLOW_END}""", re.DOTALL
 )
-"""Items one after the other; what does not fit is in the last group of the last. Keys are looked at by `_name`."""
+"""Consecutive items; text that does not fit is in the last group of the last. `_name` checks keys."""
 _BLOCK_PAIRS = re.compile(r"""\n *+("[^"]*+"|'[^']*+'|[^:#\n]++): ++("[^"]*+"|'(?:[^']|'')*+'|[^\n]++)""")
-"""Less strict, for what is known to be a block."""
+"""A less strict form, for text that is known to be a block."""
 _A_KEY = re.compile(KEY)
 BETWEEN = r"(?:\n(?: *+\#[^\n]*+)?(?=\n))"
 """A line that is empty or a comment, so that there is a `#` or two line feeds side by side."""
@@ -41,12 +41,12 @@ SKIPPED = re.compile(BETWEEN + "++")
 
 
 def scalar(indent: str, double: str = DOUBLE_UNESCAPED) -> str:
-    """A scalar whose further lines, if any, stand deeper than `indent`; those of quoted ones: see `_folded`."""
+    """A scalar whose further lines, if any, are indented deeper than `indent`; those of quoted ones: see `_folded`."""
     return rf"(?:{_FIRST}{_REST}(?:\n{indent} ++(?![#:]){_REST})*+|{double}|{_SINGLE})"
 
 
 def text_of(token: str) -> str:
-    """What a scalar says."""
+    """The text of a scalar."""
     if token[0] == '"':
         token = token[1:-1]
     elif token[0] == "'":

@@ -1,4 +1,4 @@
-"""The base of the models of files, and what a field's annotation says of its JSON Schema. Data only.
+"""The base of the models of files, and the JSON Schema in a field's annotation. Data only.
 
 Models are msgspec structs, since every command begins with some of them; `schema` makes pydantic models of them, and
 those make the JSON Schemas.
@@ -14,10 +14,10 @@ from msgspec import Struct
 
 
 class Model(Struct, frozen=True, rename="camel"):
-    """What all models of files share: names as in the file are camelCase, and nothing else is known.
+    """The base of all models of files: names in the file are camelCase, and there are no others.
 
-    Fields are given by keyword and not validated: readers have done that. `beyond_fields` is what the JSON Schema says
-    of the mapping as a whole, `schema_name` what it calls the model, where that is not its own name.
+    Fields are given by keyword and not validated: readers have done that. `beyond_fields` is the part of the JSON
+    Schema for the mapping as a whole, `schema_name` the name of the schema, if it differs.
     """
 
     schema_name: ClassVar[str] = ""
@@ -30,7 +30,7 @@ def names_of(model: type[Model]) -> dict[str, str]:
 
 
 def constructed(model: type[Model], values: Mapping[str, Any]) -> Any:
-    """An instance of values by their names in the file; what a file has no name for is none."""
+    """An instance from values by their names in the file; missing ones are None."""
     names = names_of(model)
     return model(**{names[name]: value for name, value in values.items()})
 

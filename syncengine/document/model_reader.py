@@ -1,7 +1,7 @@
 """models → tables of readers, by which mappings are read field by field; pure.
 
-The models stay the only place where a field's name, type and description stand: the tables come from them, and so do
-the JSON Schemas. Validation is not a library's, since an error needs its line and 100,000 tags need the time.
+A field's name, type and description are only in its model: the tables and the JSON Schemas come from there. Validation
+is our own, since an error needs its line and 100,000 tags need the time.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
 
 
 def fields_by_type(model: type[Model]) -> dict[str, tuple[Any, Callable[[str], Reader] | None]]:
-    """Each field's name in the file, with its bare type and what makes its reader, if it says that."""
+    """Each field's name in the file, with its bare type and the factory of its reader, if its annotation has one."""
     bare = {info.encode_name: _bare(info.type) for info in fields(model)}
     return {name: (annotation, reads.make if reads else None) for name, (annotation, reads) in bare.items()}
 
@@ -118,7 +118,7 @@ def _reader(name: str, annotation: Any) -> Reader:
 
 
 def _bare(annotation: Any, metadata: AnySequence[Any] = ()) -> tuple[Any, Reads | None]:
-    """A type without what is said about it and without its `None`, and how it is read if that is said."""
+    """A type without annotations and `None`, and its reader, if an annotation has one."""
     for reads in metadata:
         if isinstance(reads, Reads):
             return annotation, reads

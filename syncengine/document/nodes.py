@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 PLAIN_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-"""What YAML 1.2's core schema reads as null when it is not quoted."""
+"""Texts that YAML 1.2's core schema reads as null without quotes."""
 
 
 class Mark(Protocol):
@@ -21,7 +21,7 @@ class Mark(Protocol):
 
 
 class Position(NamedTuple):
-    """The mark of what libyaml has not read."""
+    """A mark, for text that libyaml has not read."""
 
     line: int = 0
     column: int = 0
@@ -73,13 +73,13 @@ Node = Scalar | Sequence | Mapping | RefusedNode
 
 
 def place(node: Node) -> tuple[int, int]:
-    """Line and column, from 1. A mapping stands where its first key stands (docs/manifests.md)."""
+    """Line and column, from 1. A mapping is at its first key (docs/manifests.md)."""
     mark = node.keys[0].mark if isinstance(node, Mapping) and node.keys else node.mark
     return mark.line + 1, mark.column + 1
 
 
 def at(node: Node | None, *names: str) -> Node | None:
-    """What stands under these names, one in the other."""
+    """The node under these names, one in the other."""
     for name in names:
         node = node.get(name) if isinstance(node, Mapping) else None
     return node
@@ -109,7 +109,7 @@ def _nodes(root: Node) -> Iterator[Node]:
 
 
 def described(node: Node) -> str:
-    """What was found, for a sentence: `the text "x"`, `a list`, `a mapping`."""
+    """A description for a sentence: `the text "x"`, `a list`, `a mapping`."""
     match node:
         case Scalar():
             return "nothing" if node.is_null else f"the text {quoted(node.text)}"

@@ -1,8 +1,8 @@
-"""text of one file → documents as light node trees, with every structural problem found; pure.
+"""text of one file → documents as light node trees, with every structural problem; pure.
 
-This is what YAML means here: libyaml's events, YAML 1.2 without merge keys, tags or surprises. Which scalar is a
-number or a flag is not decided here but by the type of the field that takes it (`values`). Nothing recurses, and
-depth and expanded aliases are bounded, so that hostile input costs no more than friendly input.
+This decides the meaning of YAML: libyaml's events, YAML 1.2 without merge keys, tags or surprises. Whether a scalar is
+a number or a flag is not decided here but by the type of its field (`scalar_readers`). Nothing recurses, and depth and
+expanded aliases are bounded, so that hostile input costs no more than friendly input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from syncengine.document.text import Repaired, decoded, lines_of, repaired
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
 MAX_EXPANDED = 200_000
-"""Nodes that all aliases of a file may stand for together."""
+"""The most nodes of all expanded aliases of a file."""
 
 Event = Any
 """One of `yaml.events`. Their stubs allow for marks that are missing, and libyaml's never are."""
@@ -52,7 +52,7 @@ class Documents:
 
 
 def read(data: bytes, findings: Collector) -> Documents:
-    """Everything that the file says; what is wrong with it goes to the findings.
+    """Read the documents of a file; problems go to the findings.
 
     `cut` are plain scalars that end at a ` #` which looks like text, not like a comment (docs/planning.md 2.9).
     """
@@ -87,12 +87,12 @@ class _Hopeless(Exception):
 
 
 _Open = tuple[list[Node], Event, int]
-"""A list or mapping whose end has not come yet: the items of what it stands in, its event, the nodes before it."""
+"""An unfinished list or mapping: the items of its parent, its event, the number of nodes before it."""
 
 
 @dataclass(slots=True)
 class _Anchored:
-    """What an anchor names, and how many nodes an alias to it stands for; no node while it is still open."""
+    """The node of an anchor, and its number of nodes; no node while it is still open."""
 
     node: Node | None
     size: int = 1
@@ -132,7 +132,7 @@ class _Building:
         return event.start_mark if event is not None and event.flow_style else None
 
     def _events(self) -> None:
-        """Plain scalars, nearly all events, take the short way; the rest goes through the table."""
+        """Read the events: plain scalars, nearly all of them, directly; the others by the table."""
         next_event: Callable[[], Event] = self.parser.get_event
         scalar_event: Any = events.ScalarEvent
         simple = not self.source.originals

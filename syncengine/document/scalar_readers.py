@@ -1,6 +1,6 @@
-"""Node → value, as the type of a field asks: the leaf readers. Pure.
+"""Node → value, by the type of a field: the leaf readers. Pure.
 
-A reader returns INVALID after it has reported what is wrong; strings stay strings (docs/manifests.md).
+A reader returns INVALID after it has reported a problem; strings stay strings (docs/manifests.md).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def refused(node: Node, findings: Collector, name: str, expected: str, empty: st
 
 
 def called(name: str) -> str:
-    """A field in code marks; what has them, or is described in words, as it is."""
+    """A field in code marks; a description, or a name with marks, is unchanged."""
     return name if " " in name or name.startswith("`") else f"`{name}`"
 
 
@@ -96,7 +96,7 @@ def is_web_link(text: str) -> bool:
 def tested(
     make: Callable[[str], Reader], passes: Callable[[Any], object], code: str, words: str | Callable[[Any], str]
 ) -> Callable[[str], Reader]:
-    """What `make` reads, if it passes; `words` say behind the field's name what is wrong with a value that does not."""
+    """The value of `make`, if it passes; `words` follow the field's name in the message about one that does not."""
 
     def of(name: str) -> Reader:
         value_of = make(name)

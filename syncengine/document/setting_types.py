@@ -1,6 +1,6 @@
-"""Node → value for settings: secrets and where they stand, URLs, durations, paths; and the types of models. Pure.
+"""Node → value for settings: secrets and their places, URLs, durations, paths; and the types of models. Pure.
 
-What the models of the project file share. Nothing here echoes a value that might be a secret.
+These are shared by the models of the project file. Nothing here repeats a value that might be a secret.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from syncengine.document.text import either_case
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where a secret stands: an environment variable or a file, never the secret."""
+    """The place of a secret: an environment variable or a file, never the secret."""
 
     env: str | None = None
     file: str | None = None
@@ -34,7 +34,7 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_PARAMETER = re.compile(r"[?&;](?:password|passwd|pwd|token|api_?key)=", re.IGNORECASE)
 _SECRET_NAMES = "|".join(map(either_case, ("password", "passwd", "pwd", "token", "api_?key")))
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
-"""What urlsplit drops or passes over, and no request can carry."""
+"""Characters that urlsplit drops or ignores, and no request can contain."""
 _DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 USE_REFERENCE = "write {env: NAME} or {file: PATH} instead"
@@ -72,7 +72,7 @@ def has_password(text: str) -> bool:
 
 
 def base_url_trouble(text: str) -> str | None:
-    """What is wrong with a base URL, without repeating it."""
+    """The problem of a base URL, without repeating it."""
     if _BLANK.search(text):
         return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)
@@ -86,7 +86,7 @@ def base_url_trouble(text: str) -> str | None:
 
 
 def web_url_trouble(text: str) -> str | None:
-    """What is wrong with the URL of an HTTP service, without repeating it."""
+    """The problem of the URL of an HTTP service, without repeating it."""
     if _BLANK.search(text):
         return "must not contain blanks, line breaks or control characters"
     parts = split_url(text)

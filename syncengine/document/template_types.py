@@ -37,7 +37,7 @@ from syncengine.document.setting_types import (
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Text that a later station reads, and where it stands in the project file."""
+    """Text that is compiled later, with its place in the project file."""
 
     text: str
     line: int
@@ -55,7 +55,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 def with_place(make: Callable[[str], Reader]) -> Callable[[str], Reader]:
-    """The text that another reader reads, and where it stands."""
+    """The text of another reader, with its place."""
 
     def placed(name: str) -> Reader:
         text = make(name)
@@ -74,7 +74,7 @@ text_with_place = with_place(tested(prose, says_something, "empty-value", "must 
 
 
 def json_template(name: str) -> Reader:
-    """Any JSON whose texts are templates: plain numbers, true, false and null are what they look like."""
+    """Any JSON whose texts are templates: plain numbers, true, false and null keep their types."""
 
     def read(node: Node, findings: Collector) -> Any:
         match node:
@@ -121,7 +121,7 @@ def parameters(name: str) -> Reader:
 
 
 def headers(name: str) -> Reader:
-    """Header names to templates or references; what looks like a credential must be a reference."""
+    """Header names to templates or references; values that look like credentials must be references."""
     template = text_with_place(f"a header of {name}")
 
     def one(key: Scalar, node: Node, findings: Collector) -> Any:
@@ -153,7 +153,7 @@ def statuses(name: str) -> Reader:
 plain_name = with_place(
     tested(identity, _SINK_NAME.fullmatch, "bad-value", "must be letters, digits, `-`, `_` or `.`, at most 63")
 )
-"""A name that can stand in a header (Idempotency-Key) and in a table of receipts."""
+"""A name that is valid in a header (Idempotency-Key) and in a table of receipts."""
 
 
 def one_of(model: type[Model], title: str, kinds: tuple[str, ...]) -> Callable[[str], Reader]:
@@ -191,7 +191,7 @@ def one_of_schema(*kinds: str) -> dict[str, Any]:
 
 
 def at_most_one(*kinds: str) -> dict[str, Any]:
-    """JSON Schema of a mapping in which no two of `kinds` are given; the later is what is wrong."""
+    """The JSON Schema of a mapping with at most one of `kinds`; the error is at the later one."""
     sentence = f"Only one of {_listed(kinds)} is possible."
     later = {kind: dict.fromkeys(kinds[at + 1 :], False) for at, kind in enumerate(kinds[:-1])}
     return {"dependentSchemas": {kind: {"properties": no, "description": sentence} for kind, no in later.items()}}

@@ -1,7 +1,7 @@
 """bytes → text that YAML may be read from, or one finding with its place. Pure.
 
-Whatever libyaml would stumble over or count differently from an editor is refused here: bytes that are not UTF-8,
-control characters, and the separators (NEL, LS, PS) that YAML 1.1 takes for ends of lines and YAML 1.2 does not.
+Text that libyaml rejects, or counts differently from an editor, is refused here: bytes that are not UTF-8, control
+characters, and the separators (NEL, LS, PS) that end lines in YAML 1.1 and not in YAML 1.2.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import NamedTuple
 from syncengine.document.diagnostics import Collector
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""What no name or single line of text may hold."""
+"""Characters that no name or single line of text may contain."""
 CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """The same for text of several lines, where tabs and line feeds are meant."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
-"""What text of ASCII alone is made of."""
+"""Characters of ASCII text."""
 LINE_END = re.compile("\r\n|\r|\n")
 """As libyaml and editors see it."""
 LONGEST_FOLDED = 1_000
-"""Characters: accents in a row are sorted when Unicode forms are compared, which takes the square of their number."""
+"""Characters, since sorting accents to compare Unicode forms takes the square of their number."""
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -99,14 +99,14 @@ class Repaired(NamedTuple):
     originals: dict[str, str]
 
     def undone(self, text: str) -> str:
-        """What a scalar that is not double-quoted said before the repair: there, a backslash is a backslash."""
+        """The original text of a scalar that is not double-quoted: there, a backslash is a backslash."""
         if not self.originals:
             return text
         return _REPAIRED.sub(lambda m: self.originals.get(m.group(), m.group()), text)
 
 
 def repaired(text: str) -> Repaired:
-    r"""JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is left alone."""
+    """JSON's `\ud83d\ude00` as `\U0001f600`, which libyaml understands; text that has both kinds is unchanged."""
     if "\\u" not in text or not re.search(r"\\u[dD][89abAB]", text) or _REPAIRED.search(text):
         return Repaired(text, {})
     originals: dict[str, str] = {}

@@ -73,7 +73,7 @@ _STARTERS = {
 
 
 def report(error: MarkedYAMLError, text: str, innermost: Mark | None, findings: Collector) -> None:
-    """One diagnostic for a syntax error; `innermost` is where the innermost open `[` or `{` stands."""
+    """One diagnostic for a syntax error; `innermost` is the place of the innermost open `[` or `{`."""
     mark, message = _judged(error, text, innermost)
     findings.at("yaml-syntax", mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, message)
 

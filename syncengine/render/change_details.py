@@ -1,4 +1,4 @@
-"""One change → what a person reads about it: labelled details made of marked pieces of text; pure."""
+"""One change → its details for people: labelled pieces of text; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MANY_VALUES = 8
 
 
 class SpanMark(StrEnum):
-    """What a piece of a detail is. HTML uses the values as class names."""
+    """The kind of a piece of text. HTML uses the values as class names."""
 
     OLD = "old"
     NEW = "new"
@@ -53,7 +53,7 @@ BRIEF_FIELDS = {
     Kind.ACTIVITY_TYPE: ("label", "description"),
     Kind.TAG: ("category", "tagCategoryId", "visibility", "description"),
 }
-"""What a created resource is told by, besides its name and keywords."""
+"""Fields that describe a created resource, besides its name and keywords."""
 
 _BARE = frozenset({"visibility", "category"})
 
@@ -63,7 +63,7 @@ def remark(text: str) -> ChangeDetail:
 
 
 def field_detail(change: FieldChange) -> ChangeDetail:
-    """`description: "old" → "new"`, of lists what came and went."""
+    """`description: "old" → "new"`; of lists, the added and removed items."""
     both = (change.before, change.after)
     spans = _list_spans(*both) if any(isinstance(value, tuple) for value in both) else _value_spans(change)
     remark = REMARKS[change.effect]
@@ -118,7 +118,7 @@ def values(texts: Sequence[str]) -> str:
 
 
 def created_details(change: Change, *, verbose: bool) -> Details:
-    """What a new resource is: in brief what people know it by and who sees it, else every field."""
+    """The details of a new resource: in brief its best-known fields and who sees it, else every field."""
     brief = BRIEF_FIELDS[change.key.kind]
     fields = change.fields if verbose else sorted(_brief(change, brief), key=lambda f: brief.index(f.name))
     keywords = [keyword for keyword in change.keywords_added if keyword != change.key.name]
@@ -144,7 +144,7 @@ def _shortened(change: FieldChange, verbose: bool) -> Value | None:
 
 
 def metadata_details(change: Change) -> Details:
-    """All that happens to the metadata of one resource, in one place: what comes, what changes, what goes."""
+    """The metadata of one resource: added, changed and deleted entries, in one place."""
     before = change.metadata_before
     new = [_pair(name, value) for name, value in change.metadata_set.items() if name not in before]
     different = [(name, before[name], value) for name, value in change.metadata_set.items() if name in before]
@@ -186,7 +186,7 @@ def _some(label: str, spans: tuple[Span, ...]) -> Details:
 
 
 def keywords_added(change: Change) -> Details:
-    """Where none is deleted: else these stand beside them."""
+    """Added keywords, where none is deleted: else they are shown beside those."""
     return () if change.keywords_deleted else _some("keywords", came_and_went(change.keywords_added, ()))
 
 
@@ -197,12 +197,12 @@ def keywords_deleted(change: Change) -> Details:
 
 
 def metadata_deleted(change: Change) -> Details:
-    """With what comes in its place."""
+    """Deleted metadata, with the entries in their place."""
     return metadata_details(change) if change.metadata_deleted else ()
 
 
 def opening(change: Change) -> Details:
-    """PRIVATE → PUBLIC: what was for some becomes readable for everybody."""
+    """PRIVATE → PUBLIC: everybody can read it from then on."""
     return tuple(field_detail(f) for f in change.fields if is_opening(f))
 
 
@@ -215,12 +215,12 @@ def is_opening(field: FieldChange) -> bool:
 
 
 def takes(change: Change) -> bool:
-    """Whether an update takes anything away or opens it: that part is shown ahead of the rest."""
+    """Whether an update removes something or makes it public: that part is shown before the rest."""
     return bool(change.keywords_deleted or change.metadata_deleted or opening(change) or cleared(change))
 
 
 def updated(change: Change) -> Details:
-    """What an update does besides taking away; empty when it does nothing else."""
+    """The details of an update besides its removals; empty if it has no others."""
     rest = (f for f in change.fields if not (is_opening(f) or f.clears))
     return (
         *former_name(change),
@@ -231,7 +231,7 @@ def updated(change: Change) -> Details:
 
 
 def removed_details(change: Change) -> Details:
-    """What goes along with a resource that leaves."""
+    """The details of a resource that is removed."""
     if change.action is Action.RETIRE:
         return (*keywords_deleted(change), *reason(change))
     return reason(change)

@@ -15,7 +15,7 @@ _INDENT = "    "
 
 
 def diagnostics_text(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """Every diagnostic in the given order, and how many there are of several."""
+    """Every diagnostic in the given order, and their number if there are several."""
     if not diagnostics:
         return "No problems found.\n"
     counts = ("", f"{tally(diagnostics)}.") if len(diagnostics) > 1 else ()
@@ -49,7 +49,7 @@ def where(diagnostic: Diagnostic) -> str:
 
 
 def message(diagnostic: Diagnostic) -> str:
-    """The words, and the address where neither they nor a place say what is meant."""
+    """The message, and the address if neither the message nor a place names the resource."""
     if diagnostic.file or not diagnostic.address or diagnostic.address in diagnostic.message:
         return diagnostic.message
     return f"{diagnostic.address}: {diagnostic.message}"
@@ -75,5 +75,5 @@ def _source_line(diagnostic: Diagnostic, look: Look) -> str | None:
 
 
 def _nearest(before: str, room: int) -> str:
-    """What stands before the caret, from the left end cut so that the caret stays on the page."""
+    """The text before the caret, cut on the left so that the caret stays visible."""
     return before if cells(before) <= room else cut(before[::-1], room)[::-1]

@@ -13,9 +13,9 @@ LONGEST = 60
 """Letters of a value that is shown among others."""
 _CONTEXT = 12
 _MARKED = re.compile(r"##(?=[A-Za-z]*\[)")
-"""`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners wherever they stand in a line."""
+"""`##[error]`, `##vso[…]`, `##teamcity[…]`: commands of CI runners anywhere in a line."""
 _LEADING = re.compile(r"^((?:[^\S\n]|\x1b\[[0-9;]*m)*:):", re.M)
-"""`::error::`, a command where nothing but blanks stands before it."""
+"""`::error::`, a command at the beginning of a line, after blanks at most."""
 
 
 def visible(text: str) -> str:
@@ -30,9 +30,9 @@ def _visible_letter(letter: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """The text with whatever a CI runner takes for a command in its log written out.
+    """The text with commands of CI runners escaped.
 
-    The escapes are those of JSON, so that a document that is printed stays the same document.
+    The escapes are those of JSON, so that a printed document stays the same document.
     """
     if "##" in text:
         text = _MARKED.sub(r"#\\u0023", text)
@@ -51,7 +51,7 @@ def quoted(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns the text takes on a terminal."""
+    """The number of columns that the text takes on a terminal."""
     return len(text) if text.isascii() else sum(map(_letter_cells, text))
 
 
@@ -97,7 +97,7 @@ def _words(text: str, width: int) -> Iterator[str]:
 
 
 def excerpts(before: str, after: str) -> tuple[str, str]:
-    """Two texts, or where one is long the parts that differ with a little of what stands around them."""
+    """Two texts; of long ones the parts that differ, with a little of their context."""
     if max(len(before), len(after)) <= LONGEST:
         return before, after
     head = _shared(before, after)

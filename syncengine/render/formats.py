@@ -143,7 +143,7 @@ class MetadataChange(OpenModel, frozen=True):
 
 
 class ChangeItem(OpenModel, frozen=True, omit_defaults=True):
-    """What differs for one resource."""
+    """The changes of one resource."""
 
     address: Annotated[Address, "The resource that changes."]
     kind: Annotated[str, one_of(Kind.TAG, Kind.CATEGORY, Kind.ACTIVITY_TYPE), "The kind of the resource."]
@@ -205,7 +205,7 @@ class ErrorItem(OpenModel, frozen=True):
 
 
 class ResultItem(OpenModel, frozen=True):
-    """What became of one change."""
+    """The outcome of one change."""
 
     address: Annotated[Address, "The resource."]
     action: Annotated[str, "The planned action: `create`, `update`, `delete`, `retire` or `forget`."]

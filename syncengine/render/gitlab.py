@@ -28,7 +28,7 @@ def diagnostics_gitlab(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) ->
 
 
 def fingerprints(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
-    """What makes each finding the same in the next run: not its line nor its place in a batch, which both move."""
+    """An id of each finding that is the same in the next run: without its line and its place in a batch, which move."""
     counts: Counter[tuple[str | None, ...]] = Counter()
     for diagnostic in diagnostics:
         identity = (diagnostic.code, diagnostic.file, diagnostic.address or diagnostic.message)

@@ -25,7 +25,7 @@ WHOLE = 2_000
 """Changes up to which a page shows each by itself; a browser chokes on many more."""
 
 MEMBERS = 1_000
-"""Names listed behind one folded row."""
+"""The most names behind one folded row."""
 
 ELEMENTS = {SpanMark.OLD: "del", SpanMark.NEW: "ins"}
 
@@ -60,7 +60,7 @@ def plan_html(plan: Plan, look: Look = PLAIN) -> str:
 
 
 def trouble_html(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """What keeps a plan from being made, in its place."""
+    """The errors that prevented a plan, in its place."""
     body = chain(["<header><h1>No plan</h1></header>"], _diagnostics(diagnostics))
     return _PAGE.format(title=f"No plan: {_said(tally(diagnostics))}", style=STYLESHEET, body="\n".join(body))
 
@@ -77,7 +77,7 @@ def _said(text: str) -> str:
 
 
 def _tagged(tag: str, css: str, inner: str) -> str:
-    """An element around what is HTML already."""
+    """An element around HTML."""
     return f'<{tag} class="{css}">{inner}</{tag}>'
 
 

@@ -78,7 +78,7 @@ def _sink_item(delivery: Delivered, entry: InboxEntry) -> SinkItem:
 
 
 def entries_text(entries: Sequence[InboxEntry]) -> str:
-    """A line for each group, and one for what is wrong with it."""
+    """A line for each group, and one for its problem."""
     if not entries:
         return "No group waits, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
@@ -95,7 +95,7 @@ def _entry_lines(entry: InboxEntry, room: int) -> str:
 
 
 def _why(entry: InboxEntry) -> str | None:
-    """What whoever posted was told, and why it is so for whoever runs this."""
+    """The message to the user who posted, and the note for the operator."""
     if entry.note and entry.message and entry.state is not GroupState.CONFLICT:
         return f"{entry.message} [{entry.note}]"
     return entry.note or entry.message
@@ -171,7 +171,7 @@ EVENT_WORDS: Mapping[EventKind, str] = {
     EventKind.ASKED: "requested again",
     EventKind.SETTLED: "settled by hand",
 }
-"""Kinds of events, as the story tells them."""
+"""Kinds of events in the words of a story."""
 
 
 def _event_line(event: Event, entry: InboxEntry) -> str:
@@ -191,12 +191,12 @@ def _detail(event: Event) -> str | None:
 
 
 def changes_document(changes: Sequence[ContentChange]) -> Sequence[Document]:
-    """What differs between two contents, for machines."""
+    """The differences between two contents, for machines."""
     return [{"field": one.field, "before": one.before, "after": one.after} for one in changes]
 
 
 def changes_lines(changes: Sequence[ContentChange]) -> Iterator[str]:
-    """What differs between two contents, in lines of 80 columns; JSON has all of it."""
+    """The differences between two contents, in lines of 80 columns; JSON has all of each."""
     for change in changes[:_MOST_CHANGES]:
         before, after = excerpts(_content_value(change.before), _content_value(change.after))
         first, *rest = wrapped(f"{change.field}: {before} → {after}", _WIDTH - 6)
@@ -218,7 +218,7 @@ def _content_value(value: object) -> str:
 
 
 def preview_text(document: Document) -> str:
-    """What would be delivered, for people: the narrative as it is, the rest as names and values."""
+    """A preview for people: the narrative unchanged, the rest as names and values."""
     lines = [f"{visible(str(document['groupId']))}: {document['outcome']}"]
     if document["message"]:
         lines.append(f"  {visible(str(document['message']))}")

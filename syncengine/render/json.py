@@ -87,7 +87,7 @@ def _change(change: Change) -> formats.ChangeItem:
 
 
 SHOWN = Shown(plan_document, _change)
-"""How a saved plan is shown beside what is executed of it."""
+"""The renderer of a saved plan's document beside its execution."""
 
 
 def _field(field: FieldChange) -> formats.FieldChangeItem:

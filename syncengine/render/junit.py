@@ -35,7 +35,7 @@ _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def _change(result: Result) -> Element:
-    """A test case of its file, named by what was to be done to which resource."""
+    """A test case of the file, named by the action and the resource."""
     file = result.source.file if result.source else result.key.kind.value
     case = Element("testcase", _attributes(classname=file, name=f"{result.action.word} {result.key}"))
     if result.outcome in ELEMENTS:

@@ -86,7 +86,7 @@ def _value(value: Any) -> str:
 
 
 def _escaped(character: str) -> str:
-    """As YAML writes what nobody can see; JSON's two halves of a character are none there."""
+    """Escape invisible characters for YAML, where JSON's surrogate pairs are no characters."""
     if character.isprintable():
         return character
     code = ord(character)

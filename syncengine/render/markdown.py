@@ -1,6 +1,6 @@
-"""Plan → Markdown for a pull-request comment: no text in it can break out of its place, ping people or grow too long.
+"""Plan → Markdown for a pull-request comment: its texts cannot break out, mention people or grow too long. Pure.
 
-Pure. Names, values and messages stand in code spans, where neither markup, HTML nor mentions have a meaning.
+Names, values and messages are in code spans, where markup, HTML and mentions have no effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIMIT = 60_000
 """Characters of a comment; the hosts refuse longer ones (65,536 on GitHub)."""
 
 OPEN_ROWS = 12
-"""Rows of a section that stand open; more are behind a summary."""
+"""Rows of a section that are not folded; more are behind a summary."""
 
 _LONGEST_CODE = 500
 _RESERVE = 200
@@ -58,13 +58,13 @@ def plan_markdown(plan: Plan, look: Look = PLAIN) -> str:
 
 
 def trouble_markdown(diagnostics: Sequence[Diagnostic], look: Look = PLAIN) -> str:
-    """What keeps a plan from being made, in its place."""
+    """The errors that prevented a plan, in its place."""
     lines = (f"- {_diagnostic(diagnostic)}" for diagnostic in diagnostics)
     return within((MarkdownBlock(f"### No plan: {tally(diagnostics)}.\n", lines),), LIMIT)
 
 
 def within(blocks: Iterable[MarkdownBlock], limit: int) -> str:
-    """The blocks in at most `limit` characters; what had to be left out is counted in the last line."""
+    """The blocks in at most `limit` characters; the last line counts those that are left out."""
     room, dropped = limit - _RESERVE, 0
     pages: list[str] = []
     for block in blocks:
@@ -96,9 +96,9 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """A sentence with no markup, no HTML, and no mention or reference that a host would act on.
+    """A sentence without markup, HTML, mentions or references.
 
-    Approvals in it stand in code spans, since they are copied.
+    Approvals in it are in code spans, since they are copied.
     """
     return "".join(code(part) if n % 2 else _plain(part) for n, part in enumerate(_COPIED.split(text)))
 
@@ -115,7 +115,7 @@ def _opening(plan: Plan, sections: Iterable[Section]) -> Iterator[str]:
 
 
 def _table(summary: Summary) -> Iterator[str]:
-    """The counts of what is done, side by side."""
+    """The counts of actions, side by side."""
     cells = [(word.removeprefix("to "), getattr(summary, action.word)) for action, word in TO_DO.items()]
     cells += [("tags by cascade", summary.cascaded_tags), ("unchanged", summary.unchanged)]
     cells += [("requests", summary.requests)]
@@ -151,7 +151,7 @@ def _diagnostic(diagnostic: Diagnostic) -> str:
 
 
 def folding(title: str, lines: list[str]) -> MarkdownBlock:
-    """Open when it is short, else behind its title."""
+    """A section that is open if it is short, else folded behind its title."""
     if len(lines) <= OPEN_ROWS:
         return MarkdownBlock(f"#### {prose(title)}\n", lines)
     return MarkdownBlock(f"<details><summary><b>{escape(title)}</b></summary>\n", lines, "</details>")

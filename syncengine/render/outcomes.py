@@ -1,4 +1,4 @@
-"""Report → findings and sentences: what became of the changes, in words that every rendering shares; pure."""
+"""Report → findings and sentences: the outcome of the changes, in words that every rendering shares; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.resource import found_at
 
 
 class OutcomeWords(NamedTuple):
-    """What an outcome that is not `applied` is called, and what is said where no words came with it."""
+    """The code of an outcome other than `applied`, and its message where the service sent none."""
 
     code: str
     severity: Severity
@@ -54,7 +54,7 @@ def findings(report: Report) -> tuple[Diagnostic, ...]:
 
 
 def not_applied(report: Report) -> Iterator[Result]:
-    """What a person must be told of one by one. A run that never began has one reason, which it tells itself."""
+    """The results to report one by one. A run that never began has one reason, which its report names."""
     for outcome in TROUBLES:
         if report.began or outcome is not Outcome.SKIPPED:
             yield from (result for result in report.results if result.outcome is outcome)
@@ -68,7 +68,7 @@ def finding(result: Result) -> Diagnostic:
 
 
 def alike(report: Report) -> list[list[Result]]:
-    """What was not applied, with the same error together."""
+    """Failed changes, grouped by their error."""
     groups: dict[object, list[Result]] = defaultdict(list)
     for result in not_applied(report):
         groups[result.outcome, words(result), result.error and result.error.operation].append(result)
@@ -76,7 +76,7 @@ def alike(report: Report) -> list[list[Result]]:
 
 
 def shared(group: Sequence[Result]) -> Diagnostic:
-    """One diagnostic for changes with the same error; their places are told beside it."""
+    """One diagnostic for changes with the same error; their places are listed beside it."""
     trouble = TROUBLES[group[0].outcome]
     operation = replace(group[0].error, index=None) if group[0].error else None
     message = f"{count_of(len(group), 'change')}: {words(group[0])}{sent_as(operation)}"
@@ -124,7 +124,7 @@ def _untroubled(status: RunStatus, count: int) -> str:
 
 
 def session_sentence(session: Session) -> str:
-    """What became of the sync session, or nothing where none was open."""
+    """The outcome of the sync session; nothing without one."""
     if session.id is None and session.outcome == "none":
         return ""
     name = visible(session.id) if session.id else "of this run"
@@ -133,7 +133,7 @@ def session_sentence(session: Session) -> str:
 
 
 def next_step(report: Report) -> str:
-    """What to do now, or nothing where everything is done."""
+    """The next step; nothing if everything is done."""
     totals = report.totals
     if not report.began or not (
         totals.failed or totals.unknown or totals.skipped or report.status is RunStatus.INCOMPLETE

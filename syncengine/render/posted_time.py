@@ -1,4 +1,4 @@
-"""What the service lists, and how it agrees with the sinks → documents and text; pure."""
+"""Posted time that the service lists, and its comparison with the sinks → documents and text; pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _line(group: Mapping[str, Any]) -> str:
 
 
 def incompleteness(listing: Listing) -> Iterator[str]:
-    """What is missing in a listing, in sentences."""
+    """Sentences about groups that a listing lacks."""
     if listing.unreadable:
         yield f"{count_of(listing.unreadable, 'item')} of the list cannot be read as a group"
     for instant in listing.hidden:

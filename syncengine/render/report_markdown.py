@@ -13,7 +13,7 @@ from syncengine.render.words import count_of, number, place
 
 
 def report_markdown(report: Report, look: Look = PLAIN) -> str:
-    """Headline and counts, what was not applied, the sync session, diagnostics, and the next step."""
+    """Headline and counts, failed changes, the sync session, diagnostics, and the next step."""
     return within(
         (
             MarkdownBlock(f"### {prose(headline(report))}\n", _opening(report)),
@@ -25,7 +25,7 @@ def report_markdown(report: Report, look: Look = PLAIN) -> str:
 
 
 def _opening(report: Report) -> Iterator[str]:
-    """The counts, and what is said of the run as a whole."""
+    """The counts, and the diagnostics of the run as a whole."""
     totals = report.totals
     yield "| applied | failed | skipped | unknown | requests | retries |"
     yield "|" + " ---: |" * 6

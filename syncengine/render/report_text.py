@@ -13,10 +13,10 @@ from syncengine.render.text import join_blocks, paragraph
 from syncengine.render.words import count_of, number, place
 
 ALONE = 3
-"""Changes with one and the same error that are still told one by one."""
+"""The most changes with the same error that are listed one by one."""
 
 GROUPS = 100
-"""Different errors told, unless everything is asked for."""
+"""The most different errors, unless all are requested."""
 
 _TONES = {
     RunStatus.COMPLETE: Tone.CREATE,

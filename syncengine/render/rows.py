@@ -1,4 +1,4 @@
-"""Rows and sections: what every rendering of a plan for people is made of; and folding many rows into few. Pure."""
+"""Rows and sections, from which every rendering of a plan for people is made; and folding many rows into few. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SAME = FEW + 1
 """From here on, rows that say the same are one."""
 
 MANY = 20
-"""Above this, a section's rows are folded by what they have in common."""
+"""The number of rows above which a section is folded."""
 
 MOST = 200
 """Rows of a section, at most."""
 
 
 class Fold(IntEnum):
-    """How much is folded: nothing; what says the same; and long lists too."""
+    """The amount of folding: none; equal details; and long lists too."""
 
     NOTHING = 0
     SAME = 1
@@ -43,9 +43,9 @@ class Member(NamedTuple):
 
 
 class SectionRow(Struct, frozen=True, gc=False):
-    """One line of a section: one resource, or several under a `label` that says how many and which.
+    """One line of a section: one resource, or several under a `label` with their number and kind.
 
-    `theme` is what a row is folded by when there are many: a phrase that follows a count; without one it is the file.
+    `theme` is a phrase after a count, by which rows are folded when there are many; without one it is the file.
     `differing`: the members' own details are not shown, at most one as an example.
     """
 
@@ -76,7 +76,7 @@ class SectionRow(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, what it means in plain words, and its rows."""
+    """A heading, its meaning in plain words, and its rows."""
 
     title: str
     tone: Tone
@@ -85,7 +85,7 @@ class Section:
 
 
 def folded(rows: Sequence[SectionRow], noun: str, fold: Fold, *, same: bool) -> tuple[SectionRow, ...]:
-    """Fewer rows that stand for the same resources, in the order of their first; `same` details may make one row."""
+    """Fewer rows for the same resources, in the order of their first; `same` details may make one row."""
     if same and fold >= Fold.SAME:
         rows = _together(
             rows, lambda row: row.details, lambda group: replace(_joined(group, noun), details=group[0].details)
@@ -105,13 +105,13 @@ def _together(
 
 
 def _theme(row: SectionRow) -> tuple[str, str, str]:
-    """Rows that already stand for several keep to themselves; those without a theme go by their file."""
+    """The theme of a row: folded rows keep to themselves; those without a theme go by their file."""
     source = row.members[0].source
     return row.label, row.theme, source.file if source and not row.theme else ""
 
 
 def _themed(group: list[SectionRow], noun: str) -> SectionRow:
-    """Rows whose details differ, told by what they have in common, with the first as an example."""
+    """Rows with different details, described by their theme, with the first as an example."""
     row = replace(_joined(group, noun, f" {group[0].theme}".rstrip()), differing=True)
     return replace(row, details=(_example(group[0]),)) if group[0].details else row
 

@@ -39,7 +39,7 @@ def _run(diagnostics: Sequence[Diagnostic], look: Look) -> Document:
 
 
 def _rule(code: str) -> Document:
-    """What a warning suspects; an error's own message says more than its code."""
+    """The meaning of a warning's code; an error's own message says more."""
     return {"id": code, "shortDescription": {"text": LINTS.get(code, code.replace("-", " "))}}
 
 
@@ -56,7 +56,7 @@ def _result(diagnostic: Diagnostic, rule: int, fingerprint: str, look: Look) -> 
 
 
 def _row(data: Row, look: Look) -> Document:
-    """Where the data stands. The name of a database or a service is no file, but nothing else has a place for it."""
+    """The place of a data row. A database or a service is not a file, but there is no other place for its name."""
     at = {"uri": quote(in_repository(data.file, look))}
     message = {"text": visible(f"data row {data.file}:{data.row}")}
     return {

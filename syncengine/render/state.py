@@ -51,7 +51,7 @@ def _place(source: Source | None) -> Document | None:
 
 
 def rows_text(rows: Sequence[Recorded], width: int) -> str:
-    """A line for each row: address, what is special about it, place."""
+    """A line for each row: address, special state, place."""
     if not rows:
         return "Nothing is recorded.\n"
     lines = [_row_line(row, min(60, max(len(visible(str(r.key))) for r in rows))) for row in rows]
@@ -110,7 +110,7 @@ def _detail_document(detail: Detail) -> Document:
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """What happened to one resource, the newest first, as runs are told; `entries` are the oldest first, as in JSON."""
+    """The history of one resource, newest first, as runs are listed; `entries` are oldest first, as in JSON."""
     if not entries:
         return "No history is recorded.\n"
     return "".join(line + "\n" for entry in reversed(entries) for line in _entry_lines(entry))

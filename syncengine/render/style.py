@@ -1,4 +1,4 @@
-"""How a rendering shall look: the terminal's width and abilities, as a value. The one table of styles stands here."""
+"""The look of a rendering: the terminal's width and abilities, as a value; and the one table of styles."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SourceLines = Callable[[str], Sequence[str] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What a renderer is told about the place where its text will be read.
+    """The properties of the place where a text is read.
 
-    `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder as seen
-    from the repository's root, for formats whose readers expect paths from there.
+    `lines` gives the source lines that carets point into; None: no carets. `prefix` is the project's folder relative to
+    the repository's root, for formats whose readers expect paths from there.
     """
 
     width: int = 80
@@ -30,7 +30,7 @@ PLAIN = Look()
 
 
 class Tone(StrEnum):
-    """What a piece of text means for its reader. HTML uses the values as class names."""
+    """The meaning of a piece of text for its reader. HTML uses the values as class names."""
 
     HEADING = "heading"
     REMOVE = "remove"

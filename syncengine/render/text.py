@@ -31,7 +31,7 @@ _GAP = "  "
 
 
 def plan_text(plan: Plan, look: Look = PLAIN) -> str:
-    """The summary first, then what removes, what comes, what changes, notes, the gate and diagnostics."""
+    """Summary, removals, additions, updates, notes, the gate and diagnostics, in this order."""
     sections = sections_of(plan, Fold.NOTHING if look.verbose else Fold.LONG)
     first = [d for d in plan.diagnostics if d.code in SAID_FIRST]
     blocks = (
@@ -91,7 +91,7 @@ class _Prepared:
     indent: str
 
     def head(self, room: int) -> str:
-        """The row in one line if it fits in the room, else what must be there: the name."""
+        """The row in one line if it fits, else its name only."""
         return self.inline if cells(self.inline) <= room else self.name
 
     def lines(self, head: str, column: int, look: Look) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Plan → what people are told about it: sections and rows, most dangerous first; pure.
+"""Plan → its view for people: sections and rows, most dangerous first; pure.
 
-Every rendering for people is made from this view, so that they say the same in the same order. All texts in it are
-safe to show (`escape.py`).
+Every rendering for people is made from this view, so that all show the same in the same order. All texts in it are safe
+to show (`escape.py`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sections_of(plan: Plan, fold: Fold) -> tuple[Section, ...]:
 
 
 def is_abridged(sections: Iterable[Section]) -> bool:
-    """Whether some rows stand for resources whose own details are not shown."""
+    """Whether some rows leave out details of their resources."""
     return any(row.differing for section in sections for row in section.rows)
 
 
@@ -59,7 +59,7 @@ def scope(plan: Plan) -> str:
 
 
 def _bucketed(changes: Sequence[Change]) -> Buckets:
-    """By kind and action. Cascaded tags are told with their category."""
+    """Changes by kind and action, without tags that are deleted with their category."""
     buckets: dict[tuple[Kind, Action], list[Change]] = defaultdict(list)
     for change in changes:
         if not change.cascade:
@@ -76,9 +76,9 @@ def _row(change: Change, details: Details, theme: str = "", depth: int = 0) -> S
 
 
 class Topic(NamedTuple):
-    """A section: which changes, how it is headed (`{}` is the count and noun), and what it says of each.
+    """A section: its changes, its heading (`{}` is the count and noun), and the details of each.
 
-    `details` answers None for a change that this topic has nothing to say of.
+    `details` returns None for a change that does not belong to the topic.
     """
 
     kind: Kind
@@ -90,7 +90,7 @@ class Topic(NamedTuple):
 
 
 def _taking(aspect: Callable[[Change], Details]) -> Callable[[Change], Details | None]:
-    """One thing that an update takes away, for the changes that do."""
+    """One kind of removal in updates, for the changes that have it."""
 
     def details(change: Change) -> Details | None:
         return (*aspects, *change_details.reason(change)) if (aspects := aspect(change)) else None
@@ -99,7 +99,7 @@ def _taking(aspect: Callable[[Change], Details]) -> Callable[[Change], Details |
 
 
 def _remaining(change: Change) -> Details | None:
-    """What is left of an update once its taking parts are told; a change that only takes needs no second row."""
+    """The rest of an update without its removals; a change of only removals needs no second row."""
     rest = change_details.updated(change)
     if not rest and change_details.takes(change):
         return None
@@ -169,7 +169,7 @@ def _many_created(changes: Sequence[Change]) -> Iterator[SectionRow]:
 
 
 def _theme(change: Change, details: Details) -> str:
-    """What a change is folded by: an update by what differs, others by their category; without one, by their file."""
+    """The theme of a change: of an update its differing fields, of others their category; without one, their file."""
     if change.action is Action.UPDATE:
         return f"({', '.join(d.label for d in details if d.label) or 'sent again'})"
     if category := next((f.after for f in change.fields if f.name == "category"), None):
@@ -187,7 +187,7 @@ FIRST_SWEEP = "It is the first sync session of this state: approving it means th
 
 
 def _sweep(plan: Plan, deletes: Sequence[Change], fold: Fold) -> Iterator[Section]:
-    """Deleting activity types is a destructive act on the whole team, and stands by itself (docs/planning.md 3.1)."""
+    """The section of a sweep: deleting activity types affects the whole team (docs/planning.md 3.1)."""
     if not (plan.sweep or deletes):
         return
     rows = [_row(change, change_details.reason(change), _theme(change, ())) for change in deletes]

@@ -52,21 +52,21 @@ def count_of(count: int, noun: str) -> str:
 
 
 def comma_list(texts: Sequence[str], most: int = FEW) -> str:
-    """The first few and how many more there are; one alone is not worth hiding."""
+    """The first few texts, and the number of the others, if they are at least two."""
     if len(texts) <= most + 1:
         return ", ".join(texts)
     return f"{', '.join(texts[:most])} … and {number(len(texts) - most)} more"
 
 
 def place(source: Source | None) -> str:
-    """`manifests/acme.yaml:12`, with the data row behind it where the resource was generated."""
+    """`manifests/acme.yaml:12`, with the data row of a generated resource."""
     if source is None:
         return ""
     return file_name(str(source))
 
 
 def summary_of(summary: Summary) -> str:
-    """The plan in one line. What is not there is not said, save what stays as it is."""
+    """The plan in one line, without zeros except for unchanged resources."""
     does = [f"{number(count)} {word}" for action, word in TO_DO.items() if (count := getattr(summary, action.word))]
     return f"{', '.join(does) or 'no changes'}; {number(summary.unchanged)} unchanged; {requests(summary.requests)}"
 

@@ -13,21 +13,22 @@ from typing import Any
 MAX_STEPS = 5_000_000
 """Turns of loops and calls, all together, of one file."""
 STEPS_OF_BLOCK = 20_000_000
-"""What all rows of a block may take together, besides STEPS_A_ROW for each of them on average."""
+"""The most steps of all rows of a block, besides STEPS_A_ROW for each of them on average."""
 STEPS_A_ROW = 500
 MAX_SECONDS = 30.0
-"""Of the processor, for all templates of a run: a machine that is busy or waits refuses nothing that another takes."""
+"""Processor seconds of all templates of a run: a busy machine refuses nothing that another accepts."""
 SECONDS_A_ROW = 0.001
-"""What a block may take besides, for each of its rows on average: ten times what an honest one takes."""
+"""Additional seconds of a block for each of its rows on average: ten times those of an honest one."""
 MAX_CHARACTERS = 64 * 1024 * 1024
-"""What one file may write."""
+"""The most characters that one file may write."""
 MAX_OF_BLOCK = 32 * 1024 * 1024
-"""What all rows of a block may come to, besides CHARACTERS_A_ROW for each of them on average; in memory it is more."""
+"""The most characters of all rows of a block, besides CHARACTERS_A_ROW for each of them on average; memory takes more.
+"""
 CHARACTERS_A_ROW = 2000
 MAX_TEXT = 1_000_000
 """Characters or items of any one value."""
 MAX_CAPTURED = 10 * MAX_TEXT
-"""The same of what stands in `{% set %}` and `{% filter %}`: it may be most of a file."""
+"""The same for text in `{% set %}` and `{% filter %}`, which may be most of a file."""
 MAX_RANGE = 100_000
 MAX_BITS = 4096
 MAX_EXPONENT = 1000
@@ -37,7 +38,7 @@ MAX_DEPTH = 200
 MAX_SOUGHT = 1000
 """Characters of a text that is looked for in another one."""
 MAX_MADE = 2 * MAX_CHARACTERS
-"""Characters that filters, methods and slices of one file may come to; an item counts as OF_AN_ITEM of them."""
+"""The most characters that filters, methods and slices of one file may make; an item counts as OF_AN_ITEM of them."""
 OF_AN_ITEM = 16
 _TEXTS = frozenset({str})
 CHECKED_EVERY = 256
@@ -49,21 +50,21 @@ PARTS_OF_A_STEP = 8
 MAX_MEMORY = 700_000_000
 """Bytes that the rows of a live source may take: a million of ten columns of text do not, one of five does."""
 OF_A_ROW = 104
-"""Bytes of a record, besides its mapping and values: where it stands, and its number."""
+"""Bytes of a record besides its mapping and values: its place and its number."""
 WORK_OF_A_STEP = 20
 """Characters that are gone through in the time of a turn of a loop."""
 STEPS_OF_A_FILTER = 4
-"""What an item costs that goes through a filter, compared with a turn of a loop."""
+"""The cost of an item in a filter, compared with a loop iteration."""
 
 
 clock = time.thread_time
-"""What deadlines are told by, if nothing else is said."""
+"""The clock of deadlines by default."""
 
 
 class Allowance:
-    """Seconds that all templates of a run may take together, besides SECONDS_A_ROW; what is `remaining` of them.
+    """Seconds that all templates of a run share, besides SECONDS_A_ROW; `remaining` is the rest of them.
 
-    A copy for another process is the one that this process has for all of them.
+    A copy in another process is the allowance of that process.
     """
 
     def __init__(self, seconds: float = MAX_SECONDS, clock: Callable[[], float] = clock) -> None:
@@ -75,14 +76,14 @@ class Allowance:
 
     @property
     def is_used_up(self) -> bool:
-        """Whether a template was stopped, or would be, for what others have taken."""
+        """Whether templates have used all of it."""
         return self.remaining <= 0
 
     @contextmanager
     def spend(self, rows: int = 0) -> Iterator[float]:
-        """Give the time when a block of so many rows must be done; what it took is then taken off.
+        """Return the deadline of a block with this number of rows; its time is then subtracted.
 
-        OutOfBounds where nothing is left.
+        OutOfBounds if nothing remains.
         """
         if self.is_used_up:
             raise OutOfBounds(f"other templates have used up the {MAX_SECONDS:g} s that all templates of a run share")
@@ -100,17 +101,17 @@ def allowance_of_process() -> Allowance:
 
 
 def steps_of(rows: int) -> int:
-    """Steps that a block with so many rows may take."""
+    """The most steps of a block with this number of rows."""
     return STEPS_OF_BLOCK + STEPS_A_ROW * rows
 
 
 def size_of(rows: int) -> int:
-    """Characters that a block with so many rows may come to."""
+    """The most characters of a block with this number of rows."""
     return MAX_OF_BLOCK + CHARACTERS_A_ROW * rows
 
 
 def memory_of(row: Any) -> int:
-    """Bytes that a row takes once it is a record, with all that is in it."""
+    """Bytes of a row as a record, with all its values."""
     size, waiting = OF_A_ROW, [row]
     while waiting:
         part = waiting.pop()
@@ -127,7 +128,7 @@ class TooMuch(Exception):
 
 
 class OutOfBounds(TooMuch):
-    """Whatever comes after it would be too late as well."""
+    """A limit that all later templates would exceed as well."""
 
 
 def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
@@ -142,7 +143,7 @@ def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
 
 
 class Budget:
-    """What is left of it for one file, or one row of a block, until a time that `clock` tells."""
+    """The limits of one file, or of one row of a block, until a deadline of `clock`."""
 
     def __init__(self, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.steps = 0
@@ -160,7 +161,7 @@ class Budget:
         return self.steps + (self._worked + self._work) // WORK_OF_A_STEP
 
     def walk(self, steps: int) -> None:
-        """So many steps at once."""
+        """Count steps at once."""
         self.steps += steps - 1
         self.step()
 
@@ -188,7 +189,7 @@ class Budget:
             yield item
 
     def turns(self, items: Iterable[Any], characters: int) -> Iterator[Any]:
-        """The items, each of them a step that writes so many characters of constant text."""
+        """The items, each of them a step that writes this number of characters of constant text."""
         for item in items:
             self.step()
             self.wrote(characters)
@@ -202,14 +203,14 @@ class Budget:
         self.works(max(size, 0))
 
     def works(self, characters: int) -> None:
-        """One call, which goes through so many characters."""
+        """Count one call that goes through this number of characters."""
         self._work += characters + OF_A_CALL
         if self._work > CHECKED_EACH:
             self._worked, self._work = self._worked + self._work, 0
             self.is_in_time()
 
     def took(self, value: Any, characters: int = 0) -> Any:
-        """The value, which a filter, a method or a slice has made of so many characters."""
+        """Return the value that a filter, a method or a slice made, counting its size."""
         kind = type(value)
         if kind is str or kind is list or kind is tuple or kind is dict:
             size = len(value)
@@ -258,7 +259,7 @@ class Budget:
 
 
 def check_number(value: Any) -> None:
-    """Refuse a number that takes long to write or to reckon with."""
+    """Refuse a number that takes long to write or to calculate with."""
     if isinstance(value, int):
         _bits(value.bit_length())
     elif isinstance(value, Decimal) and value.is_finite() and abs(value.adjusted()) > MAX_EXPONENT:
@@ -274,7 +275,7 @@ def bounded_range(*bounds: int) -> range:
 
 
 def check_operation(budget: Budget, operator: str, left: Any, right: Any) -> None:
-    """Refuse what would come to more than fits: the operands tell."""
+    """Refuse an operation whose operands show that its result would be too large."""
     budget.step()
     sized = [v for v in (left, right) if isinstance(v, str | list | tuple | bytes)]
     if operator == "+" and len(sized) == 2:

@@ -1,7 +1,7 @@
 """Templates and expressions of posted time → compiled, in a sandbox with a budget for each value.
 
-Whatever a group holds and whatever a template says, the delivery of all others goes on, and a stop is heard. What a
-group lacks is none, all the way down; all filters of Jinja2 and public attributes of plain values are there.
+Whatever a group contains and a template does, other groups are delivered, and a stop is noticed. Missing fields of a
+group are none, at any depth; all filters of Jinja2 and public attributes of plain values are allowed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """A budget for what is rendered in this block."""
+    """A budget for the templates that are rendered in this block."""
     before = _budget.set(Budget(clocks.monotonic() + SECONDS))
     try:
         yield
@@ -60,12 +60,12 @@ def limited() -> Iterator[None]:
 
 
 def spent() -> Budget:
-    """What is left, in this thread."""
+    """The budget of this thread."""
     return _budget.get() or Budget(clocks.monotonic() + SECONDS)
 
 
 def deliverable(value: Any) -> Any:
-    """A value as it can be delivered: what is made item by item is a list; FilterTrouble for what is no value."""
+    """A value for delivery: generated items become a list; FilterTrouble for a function and the like."""
     if type(value) is str:
         spent().wrote(len(value))
         return value
@@ -89,7 +89,7 @@ def _is_of_driver(value: Any) -> bool:
 
 
 class DeliverySandbox(TemplateSandbox):
-    """Fields by the interface's names; what is none has every field, and it is none."""
+    """A sandbox with fields by the interface's names; none has every field, which is none."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         **{type(value): _public(value) for value in _VALUES},

@@ -26,7 +26,7 @@ _TIME = frozenset(
 
 
 class SandboxedEnvironment(TemplateSandbox):
-    """One for each file; `budget` is what the file has left."""
+    """The environment of one file; `budget` is the file's."""
 
     attributes: ClassVar[Mapping[type, frozenset[str]]] = {
         str: _TEXT,
@@ -47,12 +47,12 @@ class SandboxedEnvironment(TemplateSandbox):
         super().__init__(lambda: self.budget, FILTERS_OF_MANIFESTS, loader)
 
     def begin(self, deadline: float, rows: int = 0) -> None:
-        """Set what all rows of a block may do together, or what a file may."""
+        """Set the limits of all rows of a block, or of a file."""
         self.deadline, self.most_steps, self.most_size = deadline, steps_of(rows), size_of(rows)
         self.budget = Budget(deadline, self._clock)
 
     def another(self) -> Budget:
-        """The budget of what comes next in a block; OutOfBounds where all before have left nothing of the block's."""
+        """The budget of the next value of a block; OutOfBounds if the block has used up its own."""
         self.steps += self.budget.spent
         budget = self.budget = Budget(self.deadline, self._clock)
         if self.steps > self.most_steps:

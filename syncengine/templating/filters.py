@@ -1,4 +1,4 @@
-"""What templates can do with texts, lists, numbers and dates, besides what Jinja2 gives them; pure."""
+"""Filters of templates for texts, lists, numbers and dates, besides those of Jinja2; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DATE_FORMAT = re.compile(r"(?:[^%]|%[aAbBdHIjmMpSUwWyYzZfGVu%]){0,100}")
 
 
 class FilterTrouble(ValueError):
-    """A filter was given what it cannot use."""
+    """An argument that a filter cannot use."""
 
 
 def plain_text(value: Any) -> str:
@@ -85,7 +85,7 @@ _AROUND_WORDS = ",;:.!?()[]{}<>\"'`´‘’‚“”„«»‹›…"
 
 
 def words(value: Any, separators: str | None = None) -> list[str]:
-    """The words of a text, without marks around them; or what stands between any of the separators. Each once."""
+    """The words of a text, without punctuation around them; or its parts between any of the separators. Each once."""
     text = plain_text(value)
     if separators is not None and not 0 < len(separators) <= MAX_SOUGHT:
         raise FilterTrouble("`words` takes separators of one character or more, like `words(',;')`")
@@ -111,7 +111,7 @@ def as_ascii(value: Any) -> str:
 
 
 def _without_accents(text: str) -> str:
-    """Piece by piece: accents in a row would be sorted, which takes the square of their number, and then dropped."""
+    """Remove accents piece by piece: a long run of them would be sorted first, which takes quadratic time."""
     pieces = (text[at : at + ACCENTS_AT_ONCE] for at in range(0, len(text), ACCENTS_AT_ONCE))
     return "".join(unicodedata.normalize("NFKD", piece).encode("ascii", "ignore").decode() for piece in pieces)
 
@@ -148,7 +148,7 @@ def as_date(value: Any, format: str = "%Y-%m-%d", read: str | None = None) -> st
 
 
 def utc(value: Any, read: str | None = None) -> str:
-    """A date, or a time without an offset, as an instant in UTC: what timestamps of a manifest want. Empty stays so."""
+    """A date, or a time without an offset, as an instant in UTC, for timestamps of a manifest. Empty stays empty."""
     if value is None or value == "":
         return ""
     instant = _instant(value, read)
@@ -157,7 +157,7 @@ def utc(value: Any, read: str | None = None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A value as JSON; numbers have all their digits, what JSON does not know is text, and lines end with LF."""
+    """A value as JSON; numbers have all their digits, unknown types are text, and lines end with LF."""
     match value:
         case str():
             return json.dumps(with_line_feeds(value))
@@ -192,7 +192,7 @@ def total(value: Iterable[Any], attribute: Any = None, start: int = 0) -> Any:
 
 
 def indented(value: Any, width: int = 4, first: bool = False) -> str:
-    """Blanks before each line of a text; before the first of them, too, if that is said."""
+    """Indent each line of a text; the first of them too, if `first` is set."""
     text = plain_text(value)
     if not 0 <= width <= 100 or len(text) * (width + 1) > MAX_TEXT * 10:
         raise TooMuch("`indent` takes at most 100 blanks")
@@ -207,7 +207,7 @@ def trimmed(value: Any, characters: str | None = None) -> str:
 
 
 def rounded(value: Any, precision: int = 0, method: str = "common") -> Any:
-    """A number with so many digits behind the point, as Jinja2 rounds it."""
+    """A number with this many decimal places, rounded as Jinja2 does."""
     if not -MAX_PRECISION <= precision <= MAX_PRECISION:
         raise TooMuch(f"`round` takes at most {MAX_PRECISION} digits")
     if isinstance(value, str):

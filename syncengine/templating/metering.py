@@ -1,4 +1,4 @@
-"""All filters of templates, each under the budget of what is rendered: what goes in, what comes out, how long."""
+"""All filters of templates, each under the current budget: the size of arguments and results, and time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Spent = Callable[[], Budget]
 
 
 class FilterTable(NamedTuple):
-    """The filters of one kind of templates besides those that all have, by how they are counted.
+    """The filters of one kind of templates besides the common ones, by how they are counted.
 
-    `of_text`: they see all of a value; a list is gone through with all that is in it. `of_items`: they take items, or
-    one number, and do not look into them. `others` count by themselves, or make nothing new.
+    `of_text`: they see all of a value; a list is weighed with all its parts. `of_items`: they take items, or one
+    number, and do not look into them. `others` count by themselves, or make nothing new.
     """
 
     of_text: Mapping[str, Filter]
@@ -56,7 +56,7 @@ OF_A_TEXT: Mapping[str, Filter] = {
 }
 """Of manifests."""
 OF_ANYTHING: Mapping[str, Filter] = {name: theirs.FILTERS[name] for name in ("d", "default")}
-"""They take what is not there as well, and make nothing new."""
+"""Filters that accept missing values too, and make nothing new."""
 COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "unique": 1}
 """They compare items, or an attribute of them, which is the argument of this number; letters are made small before."""
 QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le")
@@ -80,7 +80,7 @@ def tests_of(spent: Spent) -> dict[str, Filter]:
 
 
 def comparable(budget: Budget, value: Any) -> Any:
-    """The value; whatever has parts is weighed before it is compared."""
+    """Return the value; its parts are weighed before it is compared."""
     if type(value) is not str and type(value) is not int:
         budget.weigh(value, is_written=False)
     return value
@@ -159,7 +159,7 @@ def _weighing(spent: Spent, test: Filter) -> Filter:
 
 
 def _of_several_texts(spent: Spent) -> dict[str, Filter]:
-    """What texts become together is weighed before it is made."""
+    """A filter whose result is weighed before it joins several texts."""
 
     def replace(value: Any, old: str, new: str) -> str:
         budget = spent()
@@ -210,7 +210,7 @@ _SIZES: Mapping[str, Callable[..., int]] = {
     "batch": lambda value, linecount, fill_with=None: linecount,
     "slice": lambda value, slices, fill_with=None: slices,
 }
-"""Of what Jinja2's own filters and methods of texts make, before they make it."""
+"""The size of results of Jinja2's own filters and of methods of texts, before they are made."""
 
 
 def check_method(budget: Budget, name: str, text: str, arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
@@ -220,7 +220,7 @@ def check_method(budget: Budget, name: str, text: str, arguments: tuple[Any, ...
 
 
 def _sized(spent: Spent, name: str) -> Filter:
-    """Jinja2's own filter, for what fits."""
+    """Jinja2's own filter, for arguments within the limits."""
     filter = theirs.FILTERS[name]
     first = int(hasattr(filter, "jinja_pass_arg"))
 

@@ -1,7 +1,7 @@
-"""A parsed template → the names in it that cannot be there: variables, and fields of what is known. Pure.
+"""A parsed template → the names in it that cannot exist: variables, and fields of known shapes. Pure.
 
-Everything that a group of posted time may hold has a shape, so that `tag.nmae` is an error at start, not with the first
-group; of a row or a variable of manifests only the name is known.
+All fields of a group of posted time are known, so that `tag.nmae` is an error at start, not with the first group; of a
+row or a variable of manifests only the name is known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ONE_ITEM = frozenset({"first", "last", "min", "max", "random"})
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a value has: fields by name (None: whichever), or items. `title` is how a message calls it."""
+    """The shape of a value: fields by name (None: any), or items. `title` is its name in messages."""
 
     title: str
     fields: Mapping[str, Shape | None] | None = None
@@ -31,7 +31,7 @@ class Shape:
 
 
 class Finding(NamedTuple):
-    """A line of the template, from 1, and what is wrong there."""
+    """A line of the template, from 1, and its problem."""
 
     line: int
     message: str
@@ -142,7 +142,7 @@ def _name(access: nodes.Getattr | nodes.Getitem) -> str | None:
 
 
 def _shape(node: nodes.Node, shapes: Scope) -> Shape | None:
-    """What is known of an expression's value."""
+    """The shape of an expression's value."""
     match node:
         case nodes.Name():
             return shapes.get(node.name)

@@ -78,5 +78,6 @@ def filtered(node: nodes.Node, name: str, *arguments: nodes.Expr) -> nodes.Filte
 
 
 def is_internal(name: object) -> bool:
-    """Whether a filter is one of ours that only rewriting and marks put into a template: they trust what is given."""
+    """Whether a filter is one of ours that only rewriting and marks add to a template: such filters trust their
+    arguments."""
     return isinstance(name, str) and name.startswith("_")

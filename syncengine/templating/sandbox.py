@@ -1,8 +1,8 @@
-"""Templates and expressions → compiled, in a sandbox of names that are allowed and work that is bounded.
+"""Templates and expressions → compiled, in a sandbox of allowed names and limited work.
 
-Everything here is an allow list: attributes by type, filters, functions. What is not in it is undefined; so there is
-nothing to escape to (`__class__`, a format string, a loader). Manifests and posted time have one each, with their own
-lists and ways to write a value; what work costs is counted by a `Budget`.
+Everything here is an allow list: attributes by type, filters, functions. All else is undefined, so there is nothing to
+escape to (`__class__`, a format string, a loader). Manifests and posted time have one each, with their own lists and
+ways to write a value; a `Budget` counts the cost of work.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LOOP = frozenset(
 
 
 class TemplateSandbox(ImmutableSandboxedEnvironment):
-    """`spent` gives the budget of what is rendered now."""
+    """The sandbox of templates. `spent` returns the current budget."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     attributes: ClassVar[Mapping[type, frozenset[str]]]
-    """What can be reached, by type; of subclasses too."""
+    """Attributes that templates can use, by type; of subclasses too."""
     rewritings: ClassVar[tuple[type[NodeTransformer], ...]] = (Bounded,)
     max_sought: ClassVar[int] = MAX_SOUGHT
 
@@ -59,7 +59,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
 
     @abstractmethod
     def finalized(self, value: Any) -> Any:
-        """What is written of a value."""
+        """The written form of a value."""
 
     @abstractmethod
     def text(self, value: Any) -> str:
@@ -121,7 +121,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return budget.took(super().call(__context, __obj, *arguments, **options))
 
     def _check_call(self, owner: Any, arguments: tuple[Any, ...]) -> None:
-        """Of a method: it may compare what it is given with all that its owner holds."""
+        """Count a method's comparisons of its arguments with all items of its owner."""
         budget = self.spent()
         if isinstance(owner, str):
             budget.works(len(owner))
@@ -137,7 +137,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return attr in next((kinds[kind] for kind in type(obj).__mro__ if kind in kinds), ())
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Whatever can be named may be called: attributes are allowed one by one."""
+        """Every value with an allowed name may be called: attributes are allowed one by one."""
         return True
 
     def _attribute(self, obj: Any, name: str) -> Any:

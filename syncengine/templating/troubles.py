@@ -14,14 +14,14 @@ SURPRISES = (
     *(TemplateError, TooMuch, ArithmeticError, TypeError, ValueError, LookupError, AttributeError),
     *(RecursionError, MemoryError, AssertionError, re.error),
 )
-"""What a template can end in; of SyntaxError when it is compiled."""
+"""Errors of a running template; SyntaxError if it is compiled then."""
 _IN_WORDS = (TemplateError, TooMuch, FilterTrouble, RecursionError, MemoryError)
 """Of these, the text is meant for people."""
 _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
 
 
 def trouble(error: BaseException) -> str:
-    """What a template ended in, for a sentence."""
+    """The error of a template, for a sentence."""
     if isinstance(error, RecursionError):
         return "it is nested too deeply, or calls itself without end"
     if isinstance(error, MemoryError):
@@ -30,12 +30,12 @@ def trouble(error: BaseException) -> str:
 
 
 def named_trouble(error: BaseException) -> str:
-    """The same with the name of Python for it, where its text alone says little."""
+    """The same with Python's name of the error, where its text alone says little."""
     return trouble(error) if isinstance(error, _IN_WORDS) else f"{type(error).__name__}: {trouble(error)}"
 
 
 def syntax_trouble(error: TemplateSyntaxError, environment: Environment) -> str:
-    """What is wrong with a template, and the filter or test that was meant."""
+    """The syntax error of a template, and the filter or test that was probably meant."""
     message = f"the template is not valid: {(error.message or '').rstrip('.')}"
     match = _NO_SUCH.search(message)
     if match is None:

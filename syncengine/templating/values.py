@@ -1,4 +1,4 @@
-"""Names that templates look up, each with the sentence that is said where one is missing. Pure."""
+"""Names that templates look up, each with a message for a missing one. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_template(text: str) -> bool:
 
 
 class Record(dict[str, Any]):
-    """The values of a row by their names; `row` is where they stand."""
+    """The values of a row by their names; `row` is its place."""
 
     __slots__ = ("row",)
 
@@ -33,7 +33,7 @@ class Record(dict[str, Any]):
 
 
 def undivided(names: Collection[str]) -> str:
-    """What is behind "one column", where the whole first line was taken for its name."""
+    """A hint where a whole first line was read as the name of one column."""
     only = next(iter(names)) if len(names) == 1 else ""
     mark = next((mark for mark in ";\t|," if mark in only), None)
     return f", {quoted(only)}: is its `delimiter` {quoted(mark)}?" if mark else ""

@@ -49,7 +49,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _typed(annotation: Any) -> Any:
-    """A type with pydantic models in place of models of files, and what is said of it in pydantic's words."""
+    """A type with pydantic models in place of models of files, and its annotations in pydantic's form."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return pydantic_model(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)
@@ -64,7 +64,7 @@ def _typed(annotation: Any) -> Any:
 
 
 def _said(about: Any) -> Any:
-    """What a field's annotation says, if it is for schemas that pydantic makes; a text is a description."""
+    """The annotation of a field for pydantic's schemas; a text is a description."""
     if isinstance(about, str):
         return Field(description=about)
     if not isinstance(about, Meta):

@@ -1,6 +1,6 @@
-"""What machines read of posted time: the models of `time … --format json`. More may always be added.
+"""The formats of posted time for machines: the models of `time … --format json`. More fields may be added.
 
-Inbox, group and audit are written by their models; the rest are described by theirs.
+Inbox, group and audit are written by their models; the others are only described by theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EventKind = Literal[
 
 
 class SinkItem(Format):
-    """What one sink did with one revision of a group, or with one of its tags."""
+    """The delivery of one revision of a group, or of one of its tags, to a sink."""
 
     sink: str
     key: str = Field(
@@ -62,7 +62,7 @@ class GroupItem(Format):
 
 
 class InboxFormat(Format):
-    """`time inbox --format json`, and `time retry` and `time redeliver` of what they delivered at once."""
+    """`time inbox --format json`, and the immediate deliveries of `time retry` and `time redeliver`."""
 
     model_config = ConfigDict(title="syncengine inbox")
     format: Literal["syncengine.inbox/v1"]
@@ -157,7 +157,7 @@ class UnpostedItem(Format):
 
 
 class OtherItem(Format):
-    """Listed as something else than SUCCESS, with what is known of it here."""
+    """A group that is listed with another status than SUCCESS, with its state in the inbox."""
 
     group_id: str
     status: str | None
@@ -191,7 +191,7 @@ class PulledItem(Format):
 
 
 class AcknowledgedItem(Format):
-    """A status that the service accepted, also of what was fetched before."""
+    """A status that the service accepted, also for groups that were fetched before."""
 
     group_id: str
     status: Answer
