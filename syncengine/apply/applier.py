@@ -42,7 +42,8 @@ async def perform(run: ApplyRun, plan: Plan) -> None:
 
 
 def _write_records(run: ApplyRun, plan: Plan) -> None:
-    run.ledger.record(plan.records)
+    run.members_renamed = [record for record in plan.records if record.former is not None]
+    run.ledger.record([record for record in plan.records if record.former is None])
     for change in plan.changes:
         if change.action is Action.FORGET or (change.action is Action.RETIRE and not change.keywords_deleted):
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))

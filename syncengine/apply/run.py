@@ -151,6 +151,7 @@ class ApplyRun:
     `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
     answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
     `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
+    `members_renamed`: records of the members of categories whose rename is not intended yet.
     `patience` is for calls that may still be executed.
     """
 
@@ -173,6 +174,7 @@ class ApplyRun:
     resends: Counter[str] = field(default_factory=Counter)
     repairs: dict[Key, Item] = field(default_factory=dict)
     strays: dict[Key, Item] = field(default_factory=dict)
+    members_renamed: list[Effect] = field(default_factory=list)
     unproven: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[Operation, str, Item, str]] = field(default_factory=list)
     refused_ids: set[str] = field(default_factory=set)
@@ -189,12 +191,20 @@ class ApplyRun:
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
         """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
-        self.journal.intend(
-            [
-                Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
-                for call, items in parts
-            ]
-        )
+        intents = [
+            Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
+            for call, items in parts
+        ]
+        with self.ledger.together():
+            self.journal.intend(intents)
+            # Not before: until the rename is intended, no row says that both names are one category.
+            if self.members_renamed:
+                self._record_members({leave.former for intent in intents for leave in intent.leaves})
+
+    def _record_members(self, renamed: set[Key | None]) -> None:
+        """Write that the members of categories are in them by their new names."""
+        self.ledger.record([record for record in self.members_renamed if record.former in renamed])
+        self.members_renamed = [record for record in self.members_renamed if record.former not in renamed]
 
     def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
         """The server's ids of the categories that a call names."""

@@ -240,7 +240,7 @@ def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers
         return [(Step.TAG_DELETES, Item(leaves=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
     cascade = tuple(cascade)
     leaves = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
-    needs = (*movers, *(member.row.key for member in cascade if member.own_way is not None))
+    needs = (*dict.fromkeys(movers), *(member.row.key for member in cascade if member.own_way is not None))
     return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=needs))]
 
 

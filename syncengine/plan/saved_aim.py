@@ -7,7 +7,7 @@ no call could make of these rows, or would do unseen, is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -54,10 +54,12 @@ class _Reading:
     aim: Aim = field(default_factory=Aim)
     records: dict[Key, Effect] = field(init=False)
     taken_over: dict[Key, Key] = field(init=False)
+    _changed: frozenset[Key] = field(init=False)
     _deleted: frozenset[Key] = field(init=False)
 
     def __post_init__(self) -> None:
         changes = self.plan.changes
+        self._changed = frozenset(change.key for change in changes)
         items = (*self.plan.wholes.values(), *(item for call in self.plan.calls() for item in call.items))
         if not all(item.leaves for item in items) or not all(stage.calls for stage in self.plan.stages):
             raise inconsistent("a call changes nothing")
@@ -102,11 +104,10 @@ class _Reading:
                 yield key
             yield change.key
         yield from staying
-        changed = {change.key for change in self.plan.changes}
         yield from (
             key
             for key, leave in self.records.items()
-            if key not in changed and leave.status not in (Status.RELEASED, Status.RETIRED)
+            if key not in self._changed and leave.status not in (Status.RELEASED, Status.RETIRED)
         )
 
     def _unsent(self, key: Key) -> Resource:
@@ -143,25 +144,31 @@ class _Reading:
         way = RemovalKind.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
         # The new name may be as it should be already, and a second former name stands in no change.
         new = needed if needed in self.aim.wanted or needed in self.rows else None
-        if new in self.aim.wanted and new not in self.taken_over.values():
-            raise inconsistent(f"{new} takes the place of {change.key}, which is not shown")
+        self._refuse_hidden_rename(change.key, new)
         by = change.cascade or self.taken_over.get(change.key, new)
         return PlannedRemoval(replace(row, source=change.source), way, change.reason, by)
+
+    def _refuse_hidden_rename(self, old: Key, new: Key | None) -> None:
+        """Only a new name that is as it should be has no change that shows the rename."""
+        if new in self._changed and new not in self.aim.renames:
+            raise inconsistent(f"{new} takes the place of {old}, which is not shown")
 
     def _read_cascades(self) -> None:
         """What goes with the categories that are deleted, and what must have left them before."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
-        needs = {item.key: frozenset(item.needs) for item in deletes}
+        needs = {item.key: item.needs for item in deletes}
         unsure = {(i.key, leave.key): leave.unsure for i in deletes for leave in i.leaves if leave.unsure is not None}
         ids = Counter(row.server_id for row in going.values() if row.server_id)
         for key, members in members_of(self.rows, going).items():
             self.aim.movers[key] = []
             is_twin = ids[going[key].server_id or ""] > 1
+            needed = frozenset(needs.get(key, ()))
             for member in members:
                 may_stay = member.doubtful or is_twin or (key, member.key) in unsure
-                way = self._way_out(member.key, needs.get(key, frozenset()), unsure.get((key, member.key)))
+                way = self._way_out(member.key, needed, unsure.get((key, member.key)))
                 self._read_member(key, member, way if may_stay else None, may_stay=may_stay)
+            self._read_hidden_movers(key, needs.get(key, ()))
         for change in self.plan.changes:
             gone = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
             if gone is not None and all(leaving.row.key != change.key for leaving in gone):
@@ -188,6 +195,17 @@ class _Reading:
         self.aim.cascades.setdefault(category, []).append(taken)
         if key in self.taken_over:
             self.aim.movers[category].append(self.taken_over[key])
+
+    def _read_hidden_movers(self, category: Key, needs: Sequence[Key]) -> None:
+        """New names of members that no change shows: one that is as it should be, or that has another former name."""
+        own = {leaving.row.key for leaving in self.aim.cascades.get(category, ()) if leaving.own_way is not None}
+        movers = [key for key in needs if key not in own]
+        shown = {*self.aim.movers[category]}
+        for key in movers:
+            if key not in shown:
+                self._refuse_hidden_rename(category, key)
+        if shown <= {*movers}:
+            self.aim.movers[category] = movers
 
     # --- what stays as it is
 
