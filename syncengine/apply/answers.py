@@ -69,18 +69,18 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
 
 def _item_errors(data: object) -> dict[int, str] | None:
     """{index: words} of an answer's `errors`; empty when there is none, None when it is not what it should be."""
-    listed = data.get("errors") if isinstance(data, dict) else None
-    if listed is None:
+    entries = data.get("errors") if isinstance(data, dict) else None
+    if entries is None:
         return {}
-    if not isinstance(listed, list):
+    if not isinstance(entries, list):
         return None
-    found: dict[int, str] = {}
-    for error in listed:
+    messages: dict[int, str] = {}
+    for error in entries:
         index = error.get("index") if isinstance(error, dict) else None
         if not isinstance(index, int) or isinstance(index, bool):
             return None
-        found[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
-    return found
+        messages[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
+    return messages
 
 
 def _words(answer: Answer) -> str:

@@ -56,7 +56,7 @@ class Ledger(Protocol):
     def session_opened(self, session: str) -> None: ...
     def session_closed(self, session: str) -> None: ...
     def set_facts(self, *, owns_activity_types: bool) -> None: ...
-    def outstanding(self, bound: float) -> list[Outstanding]: ...
+    def outstanding(self, window: float) -> list[Outstanding]: ...
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
@@ -109,18 +109,18 @@ class Journal:
 
     def flush(self) -> None:
         """Write everything now."""
-        settled, self._settled = self._settled, []
-        failed, self._failed = self._failed, []
+        settlements, self._settled = self._settled, []
+        failures, self._failed = self._failed, []
         ended, self._ended = self._ended, []
-        if not (settled or failed or ended):
+        if not (settlements or failures or ended):
             return
         now = self._seconds()
         lingering = {call: now - self._given_up.pop(call) for call in ended if call in self._given_up}
         with self._ledger.together():
-            if settled:
-                self._ledger.settle(settled)
-            if failed:
-                self._ledger.fail(failed)
+            if settlements:
+                self._ledger.settle(settlements)
+            if failures:
+                self._ledger.fail(failures)
             if ended:
                 self._ledger.end_attempts([call for call in ended if call not in lingering], lingering)
 
@@ -209,8 +209,8 @@ class ApplyRun:
     def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
         """The server's ids of the categories that a call names."""
         if operation is UPSERT_TAGS:
-            named = {category for item in items if (category := category_of(item.leaves[0]))}
-            return {name: self.category_ids[name] for name in named if name in self.category_ids}
+            names = {category for item in items if (category := category_of(item.leaves[0]))}
+            return {name: self.category_ids[name] for name in names if name in self.category_ids}
         if operation not in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
             return {}
         ids = {item.key.name: self.category_id(item) or self.former_ids.get(item.key.name) for item in items}
@@ -242,7 +242,7 @@ class ApplyRun:
 
     # What became of items. A failed item keeps its row and its doubt (docs/planning.md 1.2).
 
-    def applied(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
+    def acknowledge(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Acknowledged."""
         self.journal.settle(call, items, server_ids)
         for leave in leaves_of(items):

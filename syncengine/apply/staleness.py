@@ -24,10 +24,10 @@ def mismatches(plan: Plan, rows: Mapping[Key, Recorded], groups: Iterable[Record
     if it sweeps, members of the categories that it deletes. What this plan wrote itself, in a run that was
     interrupted, fits.
     """
-    changed = [
+    different = [
         Mismatch(key, "it changed since the plan was made")
         for key, expected in plan.prior.items()
         if digest(row := rows.get(key)) != expected and not (row is not None and row.plan == plan.id)
     ]
     unknown = [Mismatch(row.key, "the plan does not know it") for row in groups if row.key not in plan.prior]
-    return changed + unknown
+    return different + unknown

@@ -52,7 +52,7 @@ def _change(removal: RemovalLine) -> Change:
     key, detail = removal.key, removal.detail
     before, after = detail.status or (None, None)
     action = ACTIONS.get(after, Action.UPDATE) if before and after else Action.UPDATE
-    if action is not Action.UPDATE or not removal.sent:
+    if action is not Action.UPDATE or not removal.is_sent:
         return Change(key=key, action=action, source=None)
     return Change(
         key=key,

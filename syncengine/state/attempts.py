@@ -55,31 +55,35 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
     connection.execute(foreign.values(clock=clock.name, since=now))
 
 
-def expire(connection: sa.Connection, clock: Clock, bound: float) -> None:
+def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
     """Drop what can land no more."""
-    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - bound)
+    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - window)
     connection.execute(sa.delete(ATTEMPTS).where(over))
 
 
-def outstanding(connection: sa.Connection, clock: Clock, bound: float) -> list[Outstanding]:
+def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
     """What may still be executed within `bound` seconds; calls without a date may be for all of it."""
     now = clock.read(connection)
     query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
-    rows = [(row, _left(row, clock, now, bound)) for row in connection.execute(query)]
-    return [Outstanding(row.run, row.call, _DECODER.decode(row.content), left) for row, left in rows if left > 0]
+    rows = [(row, _left(row, clock, now, window)) for row in connection.execute(query)]
+    return [
+        Outstanding(row.run, row.call, _DECODER.decode(row.content), remaining)
+        for row, remaining in rows
+        if remaining > 0
+    ]
 
 
-def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, bound: float) -> float:
+def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: float) -> float:
     dated = row.since is not None and row.clock == clock.name
-    return bound - (now - row.since) if dated else bound
+    return window - (now - row.since) if dated else window
 
 
-def in_question(connection: sa.Connection, clock: Clock, bound: float, keys: Iterable[Key]) -> dict[Key, float]:
+def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
     """Those of `keys` that a late call may still touch, with the seconds until none can."""
-    wanted = set(keys)
-    found: dict[Key, float] = {}
-    for late in outstanding(connection, clock, bound):
+    requested = set(keys)
+    seconds: dict[Key, float] = {}
+    for late in outstanding(connection, clock, window):
         for leave in late.attempt.leaves:
-            if leave.key in wanted:
-                found[leave.key] = max(found.get(leave.key, 0.0), late.left)
-    return found
+            if leave.key in requested:
+                seconds[leave.key] = max(seconds.get(leave.key, 0.0), late.remaining)
+    return seconds

@@ -109,12 +109,12 @@ FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ i
 
 
 def diagnose(error: Exception) -> StateTrouble:
-    known = BY_FAULT.get(faults.fault_of(error))
-    return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
+    trouble_of_fault = BY_FAULT.get(faults.fault_of(error))
+    return trouble_of_fault or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 
 
 @contextmanager
-def told(state: str) -> Iterator[None]:
+def as_state_errors(state: str) -> Iterator[None]:
     """Turn whatever the database or the disk raises inside into one of ours."""
     try:
         yield

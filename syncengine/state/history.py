@@ -93,8 +93,8 @@ def refused_run(connection: sa.Connection, run: Run) -> None:
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    known = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
-    values = {"ended": now, "outcome": outcome, "counts": to_json({**known, "counts": dict(counts)})}
+    existing = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
+    values = {"ended": now, "outcome": outcome, "counts": to_json({**existing, "counts": dict(counts)})}
     connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
 
 
@@ -145,8 +145,8 @@ def _run(row: sa.Row[Any]) -> Run:
 
 
 def plan_ended(connection: sa.Connection, plan: str) -> bool:
-    used = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
-    return connection.execute(sa.select(RUNS.c.id).where(used).limit(1)).first() is not None
+    ended = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
+    return connection.execute(sa.select(RUNS.c.id).where(ended).limit(1)).first() is not None
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:

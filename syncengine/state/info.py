@@ -41,8 +41,8 @@ def facts_of(values: Sequence[Any]) -> Facts:
     """Facts of what stands in those columns; SQLite has no truth values of its own."""
     lineage, base_url, team, owns, commit, generation, sources = values
     texts, rows = (lineage, base_url, team, commit, generation), json.loads(sources or "{}")
-    counted = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
-    if not (counted and all(isinstance(text, str | None) for text in texts)):
+    are_counts = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
+    if not (are_counts and all(isinstance(text, str | None) for text in texts)):
         raise ValueError("what the state says of itself is damaged")
     return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
 

@@ -104,27 +104,27 @@ class Stamp:
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
     """Before sending: rows gain what the calls add, and every key of the calls is open."""
     rows, last = fetch_chained(connection, _intended_keys(entries))
-    changed: dict[Key, Values] = {}
+    values_of: dict[Key, Values] = {}
     parts = []
     for entry in entries:
         lines = []
         for leave in entry.leaves:
             key, before = leave.key, rows.get(leave.key)
             rows[key] = after = _renamed(intended(before, leave), leave, rows)
-            changed[key] = values = stamp.signed(after)
+            values_of[key] = values = stamp.signed(after)
             ended = settled(after, leave) if _takes(leave, after) else after
             body = values[-1] if before is None and ended is after else None
             lines.append(_line(leave.source, last.get(key), before, ended, body))
         parts.append(Part(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
-    _write(connection, stamp, INTENDED, changed, parts)
+    _write(connection, stamp, INTENDED, values_of, parts)
     _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
     """After a 2xx: rows lose what the calls removed, and what was acknowledged is open no more."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
-    known = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
-    rows = dict(known)
+    before = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
+    rows = dict(before)
     for entry in entries:
         for leave in entry.leaves:
             if leave.key in confirmed:
@@ -132,7 +132,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             # A row that somebody forgot meanwhile is nevertheless held by the service.
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
-    _rewrite(connection, stamp, known, rows)
+    _rewrite(connection, stamp, before, rows)
     ends = [End(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
     _end(connection, stamp, SETTLED, ends)
 
@@ -147,24 +147,24 @@ def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]
 def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
     """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
     rows, last = fetch_chained(connection, (leave.key for leave in leaves))
-    changed: dict[Key, Values] = {}
+    values_of: dict[Key, Values] = {}
     keys, lines = [], []
     for leave in leaves:
         if before := rows.get(leave.key):
             rows[leave.key] = after = _recorded(before, leave)
-            changed[leave.key] = stamp.signed(after)
+            values_of[leave.key] = stamp.signed(after)
             keys.append(str(leave.key))
             lines.append(_line(leave.source, last[leave.key], before, after))
-    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows, as `adopt` and `state import` bring them."""
     rows, last = fetch_chained(connection, (row.key for row in recorded))
-    changed = {row.key: stamp.signed(row) for row in recorded}
+    values_of = {row.key: stamp.signed(row) for row in recorded}
     lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
     keys = [str(row.key) for row in recorded]
-    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -269,12 +269,12 @@ def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, t
     return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
-def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
+def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows) -> None:
     """Write what changed; rows that were only confirmed, as nearly all are, without their bodies."""
     confirmed: dict[tuple[bool, bool], list[Key]] = defaultdict(list)
     others: list[Recorded] = []
     for key, row in rows.items():
-        before = known.get(key)
+        before = recorded.get(key)
         if before is None or SUBSTANCE(before) != SUBSTANCE(row):
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
@@ -308,21 +308,23 @@ def _takes_or_gives(leave: Effect) -> bool:
 def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
     """Confirm the rows of these keys without reading them; those that were what such a row is."""
     values = {"doubtful": False, "confirmed": True, "run": stamp.run, "plan": stamp.plan}
-    found: set[Key] = set()
+    confirmed: set[Key] = set()
     for kind, names in by_kind(keys):
-        named = among(connection, ROWS.c.name, names)
-        row = sa.and_(ROWS.c.kind == kind.value, named, ROWS.c.former.is_(None), STAYS)
+        has_name = among(connection, ROWS.c.name, names)
+        row = sa.and_(ROWS.c.kind == kind.value, has_name, ROWS.c.former.is_(None), STAYS)
         if connection.execute(sa.update(ROWS).where(row).values(**values)).rowcount == len(names):
-            found.update(Key(kind, name) for name in names)
+            confirmed.update(Key(kind, name) for name in names)
         else:
-            found.update(Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars())
-    return found
+            confirmed.update(
+                Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars()
+            )
+    return confirmed
 
 
-def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> None:
+def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) -> None:
     """Write what is open of each call, from addresses."""
     names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for call, addresses in opened.items():
+    for call, addresses in addresses_of.items():
         for address in addresses:
             kind, _, name = address.partition("/")
             names[call, kind][name] = None
@@ -336,14 +338,14 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]
     if not ends:
         return
     calls = among(connection, OPEN.c.call, [end.call for end in ends])
-    opened: dict[str, set[str]] = defaultdict(set)
+    addresses_of: dict[str, set[str]] = defaultdict(set)
     for call, kind, names in connection.execute(sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names).where(calls)):
-        opened[call].update(f"{kind}/{name}" for name in orjson.loads(names))
+        addresses_of[call].update(f"{kind}/{name}" for name in orjson.loads(names))
     parts = []
     for end in ends:
-        was_open = end.call in opened and bool(opened[end.call])
-        opened[end.call].difference_update(end.keys)
-        parts.append(End(end.call, (), end.message) if was_open and not opened[end.call] else end)
+        was_open = end.call in addresses_of and bool(addresses_of[end.call])
+        addresses_of[end.call].difference_update(end.keys)
+        parts.append(End(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
     connection.execute(sa.delete(OPEN).where(calls))
-    _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
+    _open(connection, {call: addresses for call, addresses in addresses_of.items() if addresses})
     _append(connection, stamp, verb, packed_lines.pack_ends(parts))

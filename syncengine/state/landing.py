@@ -34,12 +34,12 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Outstanding(NamedTuple):
-    """An attempt that may be executed for `left` more seconds."""
+    """An attempt that may be executed for `remaining` more seconds."""
 
     run: str
     call: str
     attempt: Attempt
-    left: float
+    remaining: float
 
 
 def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Effect]) -> dict[Key, Recorded | None]:
@@ -126,8 +126,8 @@ class Questions:
 
     def of(self, leaves: Iterable[Effect], now: float) -> Question | None:
         """The question that is open longest, of all that these leaves bring about; None where there is none."""
-        found = [question for leave in leaves for question in self._about(leave) if question.until > now]
-        return max(found, key=lambda question: question.until, default=None)
+        questions = [question for leave in leaves for question in self._about(leave) if question.until > now]
+        return max(questions, key=lambda question: question.until, default=None)
 
     def _about(self, leave: Effect) -> Iterable[Question]:
         for late in self._by_key.get(leave.key, ()):
@@ -151,9 +151,9 @@ class Questions:
         """Whether a late upsert names a category by an id that it has no more."""
         if not late.leave.whole:
             return False
-        named = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
-        sent = late.attempt.ids.get(str(named))
-        return sent is not None and self._id_of(str(named)) not in (None, sent)
+        category = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
+        sent_id = late.attempt.ids.get(str(category))
+        return sent_id is not None and self._id_of(str(category)) not in (None, sent_id)
 
 
 _ANY_CODE = Effect(key=Key(Kind.ACTIVITY_TYPE, ""))

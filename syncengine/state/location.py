@@ -16,18 +16,18 @@ from syncengine.project.references import BESIDE
 def refuse_no_state(path: Path) -> None:
     """SyncengineError for what is there and can be no state: a lost link, a pipe, an empty file, a file under Git."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         if path.is_symlink():
             raise _unfit(path, "is a link to a file that is not there") from None
         return
     except OSError:
         return  # whoever opens it says why
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise _unfit(path, "is no regular file")
-    if found.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
+    if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
         raise _unfit(path, "is an empty file, which no state ever is: restore it, or remove it to begin a new state")
     _refuse_committed(path)
 
