@@ -62,10 +62,10 @@ def intended(row: Recorded | None, leave: Effect) -> Recorded:
 
 
 def _added(body: Body, leave: Effect) -> Body:
-    known = set(body.keywords)
+    existing = set(body.keywords)
     return Body(
         fields={**body.fields, **leave.fields},
-        keywords=body.keywords + tuple(k for k in leave.keywords if k not in known),
+        keywords=body.keywords + tuple(k for k in leave.keywords if k not in existing),
         metadata={**body.metadata, **leave.metadata},
     )
 

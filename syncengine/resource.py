@@ -95,8 +95,8 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
     """What a tag's fields say of its category: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
-    named, by_id = fields.get("category"), fields.get("tagCategoryId")
-    references = (f"category/{named}",) if named else ()
+    name, by_id = fields.get("category"), fields.get("tagCategoryId")
+    references = (f"category/{name}",) if name else ()
     return (*references, f"id/{by_id}") if by_id else references
 
 

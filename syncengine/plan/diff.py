@@ -9,7 +9,7 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, standing
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
 from syncengine.resource import IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.wire import UNCLEARABLE
 
@@ -142,10 +142,10 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)
     unchanged = 0
-    for key, resource in aim.wanted.items():
-        row = standing(key, recorded, aim.renames)
-        change, record, said = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
-        notes += said
+    for key, resource in aim.desired.items():
+        row = row_to_compare(key, recorded, aim.renames)
+        change, record, remarks = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
+        notes += remarks
         if change is not None:
             differences.append(Difference(same(change), row or recorded.get(key), resource))
         else:
@@ -195,15 +195,15 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
 def _change(
     row: Recorded | None, resource: Resource, formers: Sequence[Key], fields: Iterable[FieldChange]
 ) -> Change | None:
-    wanted, held = resource.body, row.body if row else None
-    gained = wanted.keywords if held is None else _without(wanted.keywords, held.keywords)
-    lost = () if held is None else _without(held.keywords, wanted.keywords)
-    metadata = {n: v for n, v in wanted.metadata.items() if held is None or held.metadata.get(n) != v}
-    unnamed = () if held is None else tuple(n for n in held.metadata if n not in wanted.metadata)
-    sent = any(f.effect is FieldEffect.APPLIES for f in fields)
+    desired, before = resource.body, row.body if row else None
+    gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
+    dropped = () if before is None else _without(before.keywords, desired.keywords)
+    metadata = {n: v for n, v in desired.metadata.items() if before is None or before.metadata.get(n) != v}
+    unnamed = () if before is None else tuple(n for n in before.metadata if n not in desired.metadata)
+    is_sent = any(f.effect is FieldEffect.APPLIES for f in fields)
     renames_category = bool(formers) and resource.key.kind is Kind.CATEGORY
     doubtful = row is not None and (row.doubtful or not row.confirmed)
-    if not (row is None or doubtful or sent or gained or lost or metadata or unnamed or renames_category):
+    if not (row is None or doubtful or is_sent or gained or dropped or metadata or unnamed or renames_category):
         return None
     return Change(
         key=resource.key,
@@ -211,10 +211,12 @@ def _change(
         source=resource.source,
         fields=tuple(fields),
         keywords_added=gained,
-        keywords_deleted=lost,
+        keywords_deleted=dropped,
         metadata_set=metadata,
         metadata_deleted=unnamed,
-        metadata_before={n: held.metadata[n] for n in (*metadata, *unnamed) if n in held.metadata} if held else {},
+        metadata_before={n: before.metadata[n] for n in (*metadata, *unnamed) if n in before.metadata}
+        if before
+        else {},
         reason=_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None,
         previously=formers[0].name if formers else None,
     )
@@ -227,8 +229,8 @@ def _reason(row: Recorded) -> str:
 
 
 def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    known = set(others)
-    return tuple(k for k in keywords if k not in known)
+    excluded = set(others)
+    return tuple(k for k in keywords if k not in excluded)
 
 
 # --- fields
@@ -239,7 +241,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
     if row is None:
         return _first_fields(resource.key.kind, resource.body.fields), []
     before, after = row.body.fields, resource.body.fields
-    shown: list[FieldChange] = []
+    visible: list[FieldChange] = []
     unsaid: list[FieldChange] = []
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name), after.get(name)
@@ -247,8 +249,8 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
             continue
         replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
         change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
-        (unsaid if _means_the_same(resource.key.kind, change) else shown).append(change)
-    return shown, unsaid
+        (unsaid if _means_the_same(resource.key.kind, change) else visible).append(change)
+    return visible, unsaid
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
@@ -334,7 +336,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Eff
     renamed = {
         formers[0].name: new.name
         for new, formers in aim.renames.items()
-        if new.kind is Kind.CATEGORY and new in aim.wanted
+        if new.kind is Kind.CATEGORY and new in aim.desired
     }
     if not renamed:
         return

@@ -54,8 +54,8 @@ def parts_of(plan: Plan) -> Iterator[Part]:
     yield from (Part(changes=some) for some in _some(_changes(plan)))
     yield from (Part(wholes=some) for some in _some(plan.wholes.values()))
     yield from (Part(records=some) for some in _some(plan.records))
-    changed = {change.key for change in plan.changes}
-    others = ((key, digest) for key, digest in plan.prior.items() if key not in changed)
+    keys = {change.key for change in plan.changes}
+    others = ((key, digest) for key, digest in plan.prior.items() if key not in keys)
     yield from (Part(prior=some) for some in _some(others))
 
 
@@ -70,9 +70,9 @@ def restored(head: Plan, parts: Iterable[Part]) -> Plan:
     for part in parts:
         if part.step is not None and part.call is not None:
             calls.append((part.step, part.call))
-        for written, digest in part.changes:
+        for change, digest in part.changes:
             upserts = upserts or _Upserts(calls)
-            changes.append(written or upserts.change())
+            changes.append(change or upserts.change())
             upserts.leave(changes[-1].key)
             if digest is not None:
                 prior[changes[-1].key] = ABSENT if digest == ABSENT else digest  # not one for each

@@ -23,10 +23,10 @@ class Template(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """What each row was made by; more than one template where that is uncertain. `lost` are by none of today's."""
+    """What each row was made by; more than one template where that is uncertain. `orphans` are by none of today's."""
 
     by: Mapping[Key, frozenset[Template]]
-    lost: frozenset[Key]
+    orphans: frozenset[Key]
 
 
 TEXT_TEMPLATE = ".j2"
@@ -43,21 +43,21 @@ def template_of(source: Source | None) -> Template | None:
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
     """Of the rows that templates made."""
-    made = [(row, template) for row in rows if (template := template_of(row.source))]
-    wanted = (row.key for row, _ in made if row.key in desired)
-    now = {key: found for key in wanted if (found := template_of(desired[key].source))}
+    pairs = [(row, template) for row in rows if (template := template_of(row.source))]
+    keys = (row.key for row, _ in pairs if row.key in desired)
+    now = {key: maker for key in keys if (maker := template_of(desired[key].source))}
     neighbours = _Neighbours()
-    for row, template in made:
+    for row, template in pairs:
         if row.key in now:
             neighbours.meet(row.run, template, now[row.key])
     by: dict[Key, frozenset[Template]] = {}
-    lost = set()
-    for row, template in made:
+    orphans = set()
+    for row, template in pairs:
         makers = frozenset({now[row.key]}) if row.key in now else neighbours.of(row.run, template)
         by[row.key] = makers or frozenset({template})
         if not makers:
-            lost.add(row.key)
-    return Origins(by, frozenset(lost))
+            orphans.add(row.key)
+    return Origins(by, frozenset(orphans))
 
 
 class _Neighbours:

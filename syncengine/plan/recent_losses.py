@@ -26,11 +26,11 @@ ACTIONS: Mapping[Status, Action] = {
 
 def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
     """All that was taken without an approval and is not there any more."""
-    taken = _unapproved(state.removals(now - WINDOW))
-    rows = state.get({loss.key for loss in taken})
+    removals = _unapproved(state.removals(now - WINDOW))
+    rows = state.get({loss.key for loss in removals})
     return {
         loss: Earlier(at, _is_counted(loss, rows.get(loss.key)))
-        for loss, at in taken.items()
+        for loss, at in removals.items()
         if _is_gone(loss, rows.get(loss.key))
     }
 

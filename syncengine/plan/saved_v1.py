@@ -28,8 +28,8 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, plan: Plan) -> Execution:
-        listed = replace(plan, wholes={}, prior={})
-        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
+        bare = replace(plan, wholes={}, prior={})
+        return cls(bare, tuple(plan.wholes.items()), tuple(plan.prior.items()))
 
     def restored(self) -> Plan:
         return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
@@ -52,10 +52,10 @@ def executed(content: bytes) -> Plan:
     return msgspec.json.decode(content + b"}", type=Saved).execution.restored()
 
 
-def is_as_written(content: bytes, plan: Plan, shown: Callable[[Plan], object]) -> bool:
+def is_as_written(content: bytes, plan: Plan, display: Callable[[Plan], object]) -> bool:
     """Whether the file shows what it holds, under the id that names it."""
     encoded = msgspec.json.encode(Execution.of(plan))
-    same = content == msgspec.json.encode(shown(plan))[:-1] + EXECUTION[:-1] + encoded
+    same = content == msgspec.json.encode(display(plan))[:-1] + EXECUTION[:-1] + encoded
     nameless = replace(plan, basis=replace(plan.basis, id=""))
     seal = sha256_of(msgspec.json.encode(Execution.of(nameless)))[:SEAL]
     return same and plan.id.rpartition("-")[2] == seal and plan.basis.settles is None

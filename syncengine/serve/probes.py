@@ -35,13 +35,13 @@ def probes(standing: Standing) -> Starlette:
 
     async def readyz(_: Request) -> Response:
         reasons = standing.reasons()
-        told = {
+        body = {
             "ready": not reasons,
             "reasons": reasons,
             "reconciled": standing.reconciled,
             "configuration": standing.configuration,
         }
-        return JSONResponse(told, 503 if reasons else 200)
+        return JSONResponse(body, 503 if reasons else 200)
 
     async def metrics(_: Request) -> Response:
         with suppress(SyncengineError):  # a database in trouble must not hide the other figures

@@ -230,9 +230,9 @@ class _Delivering:
         """Register again before the service's id of us expires (docs/interface.md 2.6), or where it went wrong."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
-            left = self._renew_at - self._shift.log.now()
-            if left > 0:
-                await slept(min(left, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
+            remaining = self._renew_at - self._shift.log.now()
+            if remaining > 0:
+                await slept(min(remaining, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
                 continue
             try:
                 await self._register()

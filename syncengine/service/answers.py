@@ -136,8 +136,8 @@ HIDDEN = "***"
 
 def without(key: str, text: str) -> str:
     """Foreign words without the key, also as JSON may spell it."""
-    spelt = json.dumps(key)[1:-1]
-    for form in dict.fromkeys((key, spelt, spelt.replace("/", r"\/"))):
+    encoded = json.dumps(key)[1:-1]
+    for form in dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))):
         text = text.replace(form, HIDDEN)
     return text
 
