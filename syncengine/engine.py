@@ -55,7 +55,7 @@ Serving = Callable[[], AbstractContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply came to: the plan if there was one, the report, the exit code."""
+    """The end of an apply: the plan if there was one, the report, the exit code."""
 
     plan: Plan | None
     report: Report
@@ -80,7 +80,7 @@ class Application:
         self._patience = 0.0
 
     def execute(self, saved: Plan | None = None) -> Applied:
-        """Apply `saved`, or plan and apply. What goes wrong is in the report, with its exit code."""
+        """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
         self._chronicle.plan = saved = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
@@ -124,7 +124,7 @@ class Application:
         return lease
 
     def _proven(self, saved: Plan, state: State) -> Plan:
-        """The saved plan, if it fits the state; its gate counts what was taken away since it was made."""
+        """The saved plan, if it fits the state; its gate counts losses since it was made."""
         project, request = self._project, self._request
         options = options_of(project, request)
         guards.refuse_stale(saved, state, project.base_url())
@@ -150,7 +150,7 @@ class Application:
                 state.record_refusal(self._refused_run(error))
 
     def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
-        """Whether a `serve` meets in this round what it met in the last: that is one line of the history."""
+        """Whether `serve` is refused as in its last round: that is one line of the history."""
         last = next(iter(state.runs(1)), None)
         same = last is not None and (last.command, last.reason) == (self._request.command, reason_of(error))
         return self._request.command == "serve" and same
@@ -245,7 +245,7 @@ class Application:
 
     @contextmanager
     def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
-        """A run in the history, ended with what became of it; one that is left by an exception counts as dead."""
+        """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
         commit = git.head(self._project.root)
         state.begin_run(
             replace(

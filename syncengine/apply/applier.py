@@ -29,7 +29,7 @@ TICK = 0.01
 
 
 async def perform(run: ApplyRun, plan: Plan) -> None:
-    """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
+    """Execute the plan. Every outcome is reported and recorded; an answer of the service is never raised."""
     done = run.ledger.settled_calls(plan.id)
     if plan.reasserts and not done:  # an interrupted run of this plan has doubted them already
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
@@ -105,7 +105,7 @@ def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
 
 
 async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
-    """Wait until what was deferred can be sent; where that takes too long, it is skipped with the reason."""
+    """Wait until deferred calls can be sent; where that takes too long, they are skipped with the reason."""
     landing = run.landing
     if not landing.exceeds_patience and not run.halted:
         run.tell(Waiting(landing.remaining, landing.why()))
@@ -209,7 +209,7 @@ async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Ite
 
 
 def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
-    """The items whose needs are true (docs/planning.md 4.2); others wait for what may land, or are skipped."""
+    """The items whose needs are met (docs/planning.md 4.2); others wait for late calls, or are skipped."""
     if reason := run.halted:
         run.skipped(call.items, reason)
         return []
@@ -230,7 +230,7 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
 
 
 def _needs(item: Item) -> Iterator[Key]:
-    """What must be true before, a tag's category included."""
+    """The keys that an item needs, a tag's category included."""
     yield from item.needs
     if (category := category_of(item.leaves[0])) is not None and item.leaves[0].whole:
         yield Key(Kind.CATEGORY, category)

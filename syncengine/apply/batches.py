@@ -41,7 +41,7 @@ def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
 
 
 async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
-    """Send intended items and conclude; what is refused as a whole is sent again in parts."""
+    """Send intended items and conclude; a batch that is refused as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
         items = _without_new(run, call, items)
     if not items:
@@ -81,7 +81,7 @@ def _fail_named(
 
 
 async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
-    """Send what a refusal did not name again, as long as refusals are few."""
+    """Send the items again that a refusal did not name, as long as refusals are few."""
     run.resends[operation.id] += 1
     if run.resends[operation.id] > MAX_OFFENDERS:
         run.failed(call, rest, CallError(words, operation.id))
@@ -170,7 +170,7 @@ def _leave_unidentified(run: ApplyRun, call: str, item: Item, message: str) -> N
 
 
 def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
-    """Ids by externalId; what is no text is no id."""
+    """Ids by externalId; anything but a text is no id."""
     entries = data.get("tagCategories")
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     pairs = ((row.get("externalId"), row.get("id")) for row in rows)

@@ -1,4 +1,4 @@
-"""What is refused before anything is sent or written: new states in CI, stale plans, older commits, removals."""
+"""Refusals before anything is sent or written: new states in CI, stale plans, older commits, removals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
 
 
 def refuse_other_service(facts: Facts, base_url: str) -> None:
-    """What one service holds says nothing of another (docs/planning.md 1.6)."""
+    """Refuse a state that was made for another service (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
         message = f"the state is of {facts.base_url}, and the project's service is {base_url}"
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
@@ -97,7 +97,7 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
 def with_recent_losses(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
     """A saved plan that asked for no approval when it was made, asking for one if others took away since.
 
-    It is no other plan for that: its removals are what they were, and an approval of them is good. One that has begun
+    It is the same plan all the same: its removals are unchanged, and an approval of them is good. One that has begun
     is only finished.
     """
     if plan.gate.tripped or state.plan_began(plan.id):

@@ -1,4 +1,4 @@
-"""Calls that may still be executed → what of this run waits for them, and for how long (docs/planning.md 1.8)."""
+"""Calls of earlier runs that may still be executed, and the calls of this run that wait (docs/planning.md 1.8)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def pause(stop: asyncio.Event, seconds: float) -> None:
 
 
 class _Aims:
-    """What is aimed at for the few resources that late calls name; looked up when it is first asked."""
+    """The aims for the few resources that late calls name; looked up when they are first needed."""
 
     def __init__(self, leaves: Callable[[], Iterable[Effect]], rows: Rows) -> None:
         self._leaves = leaves
@@ -59,7 +59,7 @@ class _Aims:
 
 
 class Landing:
-    """What waits in one run. `deferred` are the parts of calls that are to be sent last, with their stages.
+    """The calls that wait in one run. `deferred` are the parts of calls that are sent last, with their stages.
 
     `gave_up`: there was no time to wait for all of it.
     """
@@ -96,7 +96,7 @@ class Landing:
         self._questions.add(attempt, until)
 
     def waits(self, leaves: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
-        """Whether something must not be sent yet: late calls would disturb it, or it stands on what waits."""
+        """Whether something must not be sent yet: a late call would disturb it, or it needs a key that waits."""
         if not (self._questions or self._waiting):
             return False
         leaves = tuple(leaves)
@@ -120,7 +120,7 @@ class Landing:
 
     @property
     def remaining(self) -> float:
-        """Seconds until what waits can be sent."""
+        """Seconds until the waiting calls can be sent."""
         until = self.question.until if self.question else 0.0
         return max(0.0, until - self.patience.seconds())
 

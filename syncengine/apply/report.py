@@ -26,7 +26,7 @@ from syncengine.resource import Key, Source
 
 
 class Outcome(StrEnum):
-    """What became of one change. UNKNOWN: it was sent and no answer said what happened."""
+    """The outcome of one change. UNKNOWN: it was sent, and no answer told the outcome."""
 
     APPLIED = "applied"
     FAILED = "failed"
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """What a run came to. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
+    """The end of a run. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -115,7 +115,7 @@ class Report:
 
 
 class ItemOutcome(Protocol):
-    """What an apply tells of one resource (apply.events.ItemEnded)."""
+    """The outcome that an apply reports for one resource (apply.events.ItemEnded)."""
 
     @property
     def key(self) -> Key: ...
@@ -131,7 +131,7 @@ WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED
 
 
 class Tally:
-    """Folds what is told of resources into one result for each: the worst of its calls."""
+    """Folds outcomes into one result for each resource: the worst of its calls."""
 
     def __init__(self) -> None:
         self._worst: dict[Key, ItemOutcome] = {}

@@ -1,4 +1,4 @@
-"""events of an apply → its report. Hears what is told, and folds it once it is asked."""
+"""Collects the events of an apply and makes its report of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from syncengine.service.client import Traffic
 
 
 class Chronicle:
-    """What became of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
+    """The events of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
 
     def __init__(self, tell: Callable[[Event], None], remarks: Iterable[Diagnostic] = ()) -> None:
         self.plan: Plan | None = None
@@ -65,7 +65,7 @@ class Chronicle:
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 
     def report(self, error: SyncengineError | None = None) -> Report:
-        """All of it; `error` is what ended the apply early."""
+        """The report; `error` ended the apply early."""
         results = self._results_after(error)
         diagnostics = self.plan.diagnostics if self.plan else ()
         return Report(

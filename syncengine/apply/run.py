@@ -1,4 +1,4 @@
-"""The state of one apply: what is known of the service, what became of each resource, and why it halts."""
+"""The state of one apply: facts about the service, outcomes of resources, and the reason to halt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from syncengine.state.landing import Attempt, Outstanding
 
 
 class ServiceCaller(Protocol):
-    """What applying needs of the service: one call, one answer."""
+    """The part of the client that applying needs: one call, one answer."""
 
     @property
     def down(self) -> bool: ...
@@ -38,7 +38,7 @@ class ServiceCaller(Protocol):
 
 
 class Ledger(Protocol):
-    """What applying needs of the state (docs/planning.md 1.2)."""
+    """The part of the state that applying needs (docs/planning.md 1.2)."""
 
     def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
@@ -80,14 +80,14 @@ class Journal:
         self._ended: list[str] = []
 
     def intend(self, intents: Sequence[Intent]) -> None:
-        """Write what calls add, before any of them is sent."""
+        """Record the additions of calls before any of them is sent."""
         with self._ledger.together():
             self.flush()
             self._ledger.intend(intents)
         self._under_way |= {intent.call: intent for intent in intents}
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
-        """Write what a call removes, and that there is no doubt any more."""
+        """Record the removals of a call, and that there is no doubt any more."""
         self._settled.append(Settlement(call, leaves_of(items), server_ids or {}))
         self._flush_when_full()
 
@@ -97,7 +97,7 @@ class Journal:
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
-        """An attempt was given up `at` that may still be executed: the call stays on record. What it would do."""
+        """Keep a call on record whose attempt was given up `at` and may still be executed; return that attempt."""
         self._given_up[call] = at
         return self._under_way[call].attempt()
 
@@ -190,7 +190,7 @@ class ApplyRun:
     def intend(
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
-        """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
+        """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
         intents = [
             Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
             for call, items in parts
@@ -264,7 +264,7 @@ class ApplyRun:
         self.blocked_items(items, Outcome.SKIPPED, CallError(reason))
 
     def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
-        """Tell what was not applied; what needs it waits in vain. The journal knows already."""
+        """Report items that were not applied and block those that need them. The journal has them already."""
         for leave in leaves_of(items):
             self.blocked.setdefault(leave.key, error.message)
             self.tell(ItemEnded(leave.key, outcome, error, leave.source))

@@ -69,7 +69,7 @@ def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
 def _conclude_missing(
     run: ApplyRun, operation: Operation, call: str, item: Item, whole: Item | None, message: str
 ) -> None:
-    """What a delete wanted gone is gone; a desired tag that is not there as recorded is sent whole in this run."""
+    """Take a missing tag as deleted; a desired one that is not there as recorded is sent whole in this run."""
     if operation is ADD_KEYWORDS:
         error = CallError(message, operation.id, status=404)
         run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)

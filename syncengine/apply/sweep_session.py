@@ -39,7 +39,7 @@ class End(Enum):
 
 @dataclass(slots=True)
 class _Session:
-    """One session of a sweep. `reason` says why it did not complete, `removals` what became of the codes to go.
+    """One session of a sweep. `reason` says why it did not complete, `removals` is the outcome for the codes to delete.
 
     `halving`: a refusal was found to be about content.
     """
@@ -68,7 +68,7 @@ async def cancel_left_open(run: ApplyRun) -> None:
 
 
 async def perform(run: ApplyRun, sweep: Sweep) -> None:
-    """Upload all that stays, and complete; or cancel, keep the rows, and name what kept it from completing."""
+    """Upload all that stays, and complete; or cancel, keep the rows, and give the reason."""
     if obstacle := run.halted or _waits_in_vain(run, sweep):
         run.skipped(sweep.complete.items, obstacle)
         run.tell(SessionEnded("", None, obstacle))

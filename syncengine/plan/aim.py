@@ -1,4 +1,4 @@
-"""What planning aims at: what is wanted, what leaves and how, what is only said. Values; pure."""
+"""The aim of planning: desired resources, planned removals, notes. Values; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Note(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the project allows. `deletes_tags`: the endpoint of deleteTag is configured."""
+    """The project's rules for removals. `deletes_tags`: the endpoint of deleteTag is configured."""
 
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
@@ -67,9 +67,9 @@ class PlannedRemoval:
 
 @dataclass(slots=True)
 class Aim:
-    """What planning aims at.
+    """The aim of planning.
 
-    `desired`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
+    `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames`
     maps a new key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no
     manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
     category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along.

@@ -39,9 +39,9 @@ def plan(
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Plan:
-    """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible.
+    """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count what is recorded where `recorded` is a part of it (`gate.totals_of`). `recent`: as the gate takes it.
+    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`). `recent`: as the gate takes it.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
     target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
@@ -88,9 +88,9 @@ def derived(
     sweeps_anyway: Callable[[Diff], bool],
     same: Callable[[Change], Change] = itself,
 ) -> tuple[Plan, Diff]:
-    """All that follows from what is aimed at, and the differences that it follows from; no gate, no diagnostics.
+    """The plan that follows from the aim, and its differences; no gate, no diagnostics.
 
-    `rows` are the `recorded` ones, with what is reasserted in doubt; `same` is for `diff`.
+    `rows` are the `recorded` ones, with reasserted ones in doubt; `same` is for `diff`.
     """
     delta = diff(rows, target, same)
     delta = _with_reasons(delta, recorded) if reasserts else delta
@@ -126,7 +126,7 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
 
 
 def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
-    """Whatever is desired is sent again; what leaves, or has left, leaves as always."""
+    """Doubt every desired row, so that it is sent again; removals are planned as always."""
     return {
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
         for key, row in recorded.items()
@@ -194,6 +194,6 @@ def _prior(
 
 
 def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
-    """The part of a plan to look at: fewer changes, counted anew. What it sends is as it was."""
+    """The part of a plan to look at: fewer changes, counted anew. Its calls are unchanged."""
     changes = tuple(change for change in plan.changes if keeps(change))
     return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))

@@ -26,7 +26,7 @@ from syncengine.service.operations import (
 
 
 class Item(Struct, frozen=True, gc=False, kw_only=True):
-    """One resource's part of a call, described by what it leaves; `service/wire.py` spells it for the service.
+    """One resource's part of a call, described by its effects; `service/wire.py` encodes it for the service.
 
     `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
     is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing

@@ -1,4 +1,4 @@
-"""aim, recorded → what desired resources may not ask for, and what looks like a mistake; pure."""
+"""Check the aim against the recorded rows: requests that are impossible, and likely mistakes; pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[st
 def suspicions(
     aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed] = NO_LINES
 ) -> Iterator[Diagnostic]:
-    """Warnings: what goes and what comes alike looks like a rename; what leaves and was never there is misspelt."""
+    """Warn of pairs that look like a rename, and of removals whose tag was never there."""
     going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
     if going:
         coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded}

@@ -1,8 +1,8 @@
 """a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (docs/planning.md 6).
 
-A plan file is input from outside. Planning again from what its calls aim at, over the recorded rows, must come to the
-very changes, calls, records and gate that the file shows. Places, reasons to leave, notes of what stays and the count
-of what is unchanged are words by which nothing is decided.
+A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must come to the
+very changes, calls, records and gate that the file shows. Places, reasons to leave, notes on resources that stay and
+the count of unchanged ones decide nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHRUNK = re.compile(r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources t
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What is so now. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
+    """The present state. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
 
     rows: Mapping[Key, Recorded]
     estate: Callable[[], Mapping[Key, Recorded]]
@@ -47,7 +47,7 @@ class Present:
 
 
 def prove(plan: Plan, now: Present) -> None:
-    """Nothing, if the plan would do what it shows; StalePlan (`plan-inconsistent`) if not."""
+    """Return if the calls of the plan make its changes; raise StalePlan (`plan-inconsistent`) if not."""
     target = aim_of(plan, now.rows)
     rows = reasserted(now.rows, target.desired) if plan.reasserts else now.rows
     _refuse_impossible(target, rows, now.rules)
@@ -61,7 +61,7 @@ def prove(plan: Plan, now: Present) -> None:
 
 
 def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:
-    """What is found in the order of the plan is not kept twice."""
+    """Share equal changes with the plan instead of keeping them twice."""
     rest = iter(changes)
 
     def same(change: Change) -> Change:
@@ -127,8 +127,8 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
 def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     """A gate that asks stays as strict as it was; one that asks nothing must ask nothing today either.
 
-    Totals and limits may be others today. How templates were laid out is not known here, so that what one template of
-    a source loses is judged by the plan alone.
+    Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
+    a source are judged by the plan alone.
     """
     today = _gate_today(plan, delta, now)
     claim, losses = plan.gate, losses_in(delta.differences)
@@ -153,7 +153,7 @@ def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
 
 
 def _told(reason: str) -> str:
-    """A reason without its total, its limit and what went before, which may be others on another day."""
+    """A reason without its total, its limit and earlier losses, which may differ on another day."""
     count = COUNTED.fullmatch(reason)
     if count is None or count[2] not in SAYS.values():
         return reason

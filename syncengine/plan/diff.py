@@ -1,4 +1,4 @@
-"""aim, recorded → differences; pure. What changes for each resource, and what is only said or only recorded."""
+"""Compare the aim with the recorded rows: changes, notes, and rows to record without a request; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from syncengine.service.wire import UNCLEARABLE
 
 
 class Action(Enum):
-    """What a plan does to one resource. The value is the symbol people see; `word` is the machines' name."""
+    """The action of a plan on one resource. The value is the symbol people see; `word` is the machines' name."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -29,7 +29,7 @@ class Action(Enum):
 
 
 class FieldEffect(StrEnum):
-    """What the service makes of a field difference."""
+    """The service's treatment of a field that differs."""
 
     APPLIES = "applies"
     CREATE_ONLY = "create-only"
@@ -56,9 +56,9 @@ class FieldChange(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True, gc=False, kw_only=True):
-    """What differs for one resource.
+    """The difference for one resource.
 
-    `metadata_before`: the old values of what is set anew or deleted. `cascade` names the category whose deletion takes
+    `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
     this tag along; `previously` the former name in a rename. `reason` explains and never decides.
     """
 
@@ -77,7 +77,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Difference(Struct, frozen=True, gc=False):
-    """A change with what it stands on: the recorded row, the desired resource, or how it leaves."""
+    """A change with its grounds: the recorded row, the desired resource, or the planned removal."""
 
     change: Change
     row: Recorded | None = None
@@ -86,7 +86,7 @@ class Difference(Struct, frozen=True, gc=False):
 
 
 class Diff(Struct, frozen=True, gc=False):
-    """All differences; rows to record without a request; what is said; how many resources are as they should be."""
+    """All differences; rows to record without a request; notes; the number of unchanged resources."""
 
     differences: tuple[Difference, ...]
     records: tuple[Effect, ...]
@@ -134,7 +134,7 @@ def itself(change: Change) -> Change:
 
 
 def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
-    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5).
+    """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5).
 
     `same`: an equal change that is in memory already, to be taken instead.
     """
@@ -166,7 +166,7 @@ def is_new(row: Recorded | None) -> bool:
 def _compare(
     row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
-    """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
+    """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
     if row is None and own is None and resource.key.kind is Kind.TAG:
         return appearance(resource.key, resource.body, resource.source, formers[0].name if formers else None), None, ()
     fields, unsaid = _field_changes(row, resource)
@@ -254,7 +254,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
-    """All fields of what is not recorded; there is no row for what they do not say."""
+    """All fields of a resource that is not recorded; no row tells of others."""
     return [
         FieldChange(name, None, value)
         for name, value in fields.items()
@@ -269,7 +269,7 @@ def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEf
 
 
 def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether the service loses what it held in a field of something that is there."""
+    """Whether the service loses the value of a field that it holds."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return change.clears and not _means_the_same(key.kind, change)
 
@@ -277,7 +277,7 @@ def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """A field that is no longer said, or a flag said at last, without any difference to the service.
 
-    An explicit empty for a field that was never declared is no such case: it clears what others put there.
+    An explicit empty for a field that was never declared is no such case: it clears a value that others put there.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
@@ -298,7 +298,7 @@ FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
 
 
 def _revives(row: Recorded | None, resource: Resource) -> bool:
-    """Whether the service takes up again what was deleted, and offers it as before."""
+    """Whether the service revives a deleted activity type, and offers it as before."""
     return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
@@ -312,7 +312,7 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
 
 
 def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Effect | None:
-    """What to write down without a request: fields the service does not take, place, protection, ownership."""
+    """The effect to record without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
     status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None

@@ -1,6 +1,6 @@
-"""desired, what is known → nothing, or a refusal: a source that yields nothing is not "delete everything"; pure.
+"""Refuse sources of data that are empty and were not: an empty source is not "delete everything"; pure.
 
-What is known of a source is the rows that it had when it was applied last. States of before that was remembered tell
+A source is judged by the rows that it had when it was applied last. States from before that was remembered tell
 by the resources that were made of it.
 """
 
@@ -42,7 +42,7 @@ def _made_at(row: Recorded, manifests: Container[str]) -> tuple[str, str] | None
 
 
 def _lost(use: SourceUse, counts: Mapping[tuple[str, str], int]) -> int:
-    """What was made of the source; of a text template also what it made of no row that is known."""
+    """The number of resources that were made of the source; of a text template also those of no known row."""
     return counts[use.name, use.file] + counts[use.name, ""] + counts[use.file, use.file]
 
 

@@ -1,4 +1,4 @@
-"""differences, sweep, limits → the gate: what a plan removes, whether that needs an approval, and its hash; pure."""
+"""The gate: the removals of a plan, whether they need an approval, and their hash; pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Gate(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
+    """One thing that a plan takes away. `of` is the total that it counts in: tags, keywords, …"""
 
     of: str
     key: Key
@@ -65,7 +65,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """When something was taken below the gate, and whether it counts (`is_counted`) among what is ours all the same."""
+    """When something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
 
     at: float
     is_counted: bool = False
@@ -110,7 +110,7 @@ def gate(
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
     they `had` so many rows when they were applied last, by their identity.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
-    template made what is unknown today, and only shares of whole sources are judged. `recent`: what earlier
+    made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
     runs took below the gate, which counts in.
     """
     losses = losses_in(differences)
@@ -156,7 +156,7 @@ SHRINKS = Limit(percent=25)
 def shrunk(
     losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
 ) -> Iterator[tuple[str, str]]:
-    """Sources of data from which a large part of what was made of them is leaving, or a large part of one template's.
+    """Sources of data of which a large part of the resources made of them leaves, or a large part of one template's.
 
     Each with the reason to ask. A template is told of where its source as a whole did not shrink.
     """
@@ -182,12 +182,12 @@ def shrunk(
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """All that a plan takes away of what is recorded."""
+    """All that a plan takes away from recorded rows."""
     return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:
-    """What one change takes away; a tag that leaves is counted once, not for each of its keywords."""
+    """The losses of one change; a tag that leaves is counted once, not for each of its keywords."""
     if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
         yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
         return
@@ -215,7 +215,7 @@ def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
 
 
 def _totals(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """What is ours now, and whatever else is lost."""
+    """The totals of rows that are ours now, and of others that are lost."""
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
     return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
 
@@ -237,7 +237,7 @@ def _sum(rows: Iterable[Recorded]) -> Counter[str]:
 
 
 def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdict[str, list[Earlier]]:
-    """Recent losses by what they are counted as; what is taken again now is counted once."""
+    """Recent losses by the total that they count in; a thing that is taken again now counts once."""
     again = set(losses)
     leaving = {loss.key for loss in again if loss.of in LEAVES_AS.values()}
     earlier_losses = defaultdict(list)

@@ -1,7 +1,7 @@
-"""manifests since the last settled plan → the plan of what changed, or None where the whole must be looked at.
+"""Plan the changes since the last settled plan, or None where everything must be compared.
 
-What settled manifests and unchanged rows say is known: nothing. So a plan of the tags whose declaration changed is the
-plan of all, as long as what changed cannot reach others: no category or activity type comes, goes or differs, no rename
+Settled manifests and unchanged rows need no plan. So a plan of the tags whose declaration changed is the
+plan of all, as long as the changes cannot reach others: no category or activity type comes, goes or differs, no rename
 and no line of `removed` is involved, and no name or keyword meets one in another file (docs/planning.md 2.8). Reads
 files and the cache; the judgement is pure.
 """
@@ -45,7 +45,7 @@ def plan_since(
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> tuple[Plan, Settled] | None:
-    """Plan what changed in the files since `baseline`, and say what is settled once that is applied.
+    """Plan the changes of the files since `baseline`, and return what they settle once applied.
 
     `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent`: as the gate takes it.
     """
@@ -149,7 +149,7 @@ def _uses(reads: Iterable[ReadFile]) -> Iterator[SourceUse]:
 def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool:
     """Whether more than one thing made of data goes: whether too much of it, the whole tells (docs/planning.md 2.7).
 
-    What stands for a share is what the state records of a template, which is not asked for here.
+    The share is counted by the state's rows of a template, which are not read here.
     """
     remaining = {resource.key for read in after for resource in read.reading.resources}
     templated = (r for read in before for r in read.reading.resources if template_of(r.source))
@@ -205,7 +205,7 @@ def _keeps_to_itself(
     cache: ManifestCache,
     names: set[str],
 ) -> bool:
-    """Whether what changed has nothing to do with other files that was not so before."""
+    """Whether the changes have nothing to do with other files that they had not before."""
     categories = {r.body.fields.get("category") for r in window.wanted.values() if r.key.kind is Kind.TAG}
     if not categories <= {None, "", *baseline.categories}:
         return False

@@ -1,6 +1,6 @@
 """Resources that go and resources that come → pairs that look like one thing under two names; pure.
 
-Each kind of evidence is a table of what goes, so that a large plan costs what it is long; only names that are nearly
+Each kind of evidence is a table of resources that go, so that the cost is linear; only names that are nearly
 spelt alike are compared in pairs, of which there is a bound.
 """
 
@@ -25,7 +25,7 @@ Evidence = Callable[[Key, Body], object]
 
 
 def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[tuple[Key, Key, str]]:
-    """What comes, what goes and the words between them (`same description as`), by the strongest evidence.
+    """Pairs of new and old with the words between them (`same description as`), by the strongest evidence.
 
     Each of the resources at most once.
     """

@@ -1,7 +1,7 @@
 """a plan ↔ the parts of it that its file is made of, none of them large, so that none must wait for the others; pure.
 
-What follows from another part is not repeated: the change that a new tag is follows from the upsert that creates it,
-and so keeps its words in memory once. What is known of the row before stands beside the change.
+A part that follows from another is not repeated: the change of a new tag follows from the upsert that creates it,
+and so keeps its words in memory once. The digest of the row before is beside the change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AT_ONCE = 500
 
 
 class Part(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call with its step, or some of what else there may be much of.
+    """One call with its step, or some of the other things of which there may be many.
 
     `changes` are each with the digest of the row that it stands on; None for one that follows from the next upsert.
     `prior` are the digests of other rows.

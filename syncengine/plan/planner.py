@@ -1,4 +1,4 @@
-"""project, state → plan: of what changed since the last settled one, or of everything.
+"""Plan a project against its state: the changes since the last settled plan, or everything.
 
 Reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Whether the short way is taken makes no
 difference to the plan (docs/planning.md 2.8).
@@ -51,9 +51,9 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 
 
 def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> ManifestSet:
-    """The manifests of a project, before anything is begun; Problems with everything that is wrong with them.
+    """Read the manifests of a project before anything is begun; Problems with everything that is wrong with them.
 
-    What they want is left open where they are known to be without errors without reading them all.
+    Their resources are not read where they are known to be without errors.
     """
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
@@ -79,7 +79,7 @@ class Valid(NamedTuple):
 
 
 def validated(project: Project) -> Valid:
-    """What the manifests of a project come to, offline; Problems with everything that is wrong with them."""
+    """Validate the manifests of a project, offline; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
         return _valid(manifests.read())
@@ -94,7 +94,7 @@ def validated(project: Project) -> Valid:
 
 
 def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence[str] | None) -> Settled | None:
-    """What was found of these manifests, if they were found to be in order."""
+    """The cached result of validating these manifests, if they were in order."""
     if digests is None or manifests.found:
         return None
     return cache.standing(cache.entries(manifests.files, digests), manifests.levels)
@@ -130,7 +130,7 @@ def plan_in(
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
-    """Not either where two files have one name, since that is what they are known by."""
+    """False as well where two files have one name, by which the cache knows them."""
     size = sum(file.size() for file in manifests.files)
     worth = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
     return worth and len({file.name for file in manifests.files}) == len(manifests.files)
@@ -142,7 +142,7 @@ def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
 
 
 def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: Facts) -> None:
-    """Once all of a plan was applied, without a doubt on the way: what it stood on is settled.
+    """Settle the manifests of a plan once all of it was applied without a doubt.
 
     `before` and `after` are the state's facts around the apply. A saved plan may be applied after others, which only
     its own rows tell it of: it settles nothing unless the rows are those that it was made from.
@@ -185,7 +185,7 @@ class _Remembering:
 
     @property
     def _name(self) -> str:
-        """What is settled is settled for a service and a policy."""
+        """The name under which manifests are settled: for a service and a policy."""
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
@@ -194,7 +194,7 @@ class _Remembering:
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
     ) -> tuple[Plan, Settled] | None:
-        """The plan of what changed since the settled one; None where there is none, or that is not enough."""
+        """The plan of the changes since the settled one; None where there is none, or that is not enough."""
         baseline = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
         if baseline is None or digests is None or baseline.generation != facts.generation:
             return None
@@ -219,7 +219,7 @@ class _Remembering:
         )
 
     def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
-        """Write down what is settled now, or will be once the plan is applied."""
+        """Remember the manifests that are settled now, or will be once the plan is applied."""
         if draft.notes or any(leave.unsure for leave in draft.leaves()):
             return draft
         if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of what changed does not look again
@@ -243,7 +243,7 @@ def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> 
 
 
 def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
-    """What runs took below the gate in the day before a plan was made, if anybody asks."""
+    """The losses below the gate in the day before a plan was made, read when they are needed."""
     return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
 

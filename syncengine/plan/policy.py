@@ -1,6 +1,6 @@
-"""recorded, desired, rules, scope → the aim: what to bring about, what leaves and how, what is only said; pure.
+"""Decide the aim of a plan: desired resources, removals and their kind, notes; pure.
 
-The first station of planning. It decides; the stations behind it only work out what follows.
+The first step of planning. It decides; the steps behind it only work out the consequences.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def aim(
     rules: Rules,
     scope: Scope,
 ) -> Aim:
-    """Decide what a plan may do (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
     judgement = _Judgement(recorded, desired, statements, rules, scope)
     _find_renames(judgement)
     _choose_wanted(judgement)
@@ -141,7 +141,7 @@ def _bring_needed_categories(j: _Judgement) -> None:
 
 
 def _without_removals(j: _Judgement, resource: Resource) -> Resource:
-    """The resource as `--no-delete` may ask for it: whatever is recorded stays; what is left over is a note."""
+    """The resource as `--no-delete` may ask for it: recorded values stay, with a note."""
     row = row_to_compare(resource.key, j.recorded, j.aim.renames)
     if row is None:
         return resource
@@ -292,7 +292,7 @@ def _judge_activity_types(j: _Judgement) -> None:
 
 
 def _stays(j: _Judgement, row: Recorded) -> bool:
-    """Whether an activity type that no manifest wants stays on the service, and what is said of it."""
+    """Whether an activity type that no manifest wants stays on the service; adds its note."""
     if not j.scope.selects((row.key, row.source)):
         return True
     if row.protect:

@@ -1,6 +1,6 @@
-"""journal, recorded rows → what runs of the last 24 hours took away below the gate: a large loss in small steps.
+"""Losses of the last 24 hours that stayed below the gate: a large loss in small steps.
 
-The journal tells what was asked for, the rows whether it is gone: what came back since, or never left, is no loss.
+The journal tells the requests, the rows whether the thing is gone: one that came back since, or never left, is no loss.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _is_gone(loss: Loss, row: Recorded | None) -> bool:
 
 
 def _is_counted(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it is among what is ours all the same: a removal without a known end may not have happened."""
+    """Whether it still counts as ours: a removal without a known end may not have happened."""
     return row is not None and is_ours(row) and (loss.of in LEAVES_AS.values() or _holds(row, loss))
 
 

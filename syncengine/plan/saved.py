@@ -2,7 +2,7 @@
 
 The file is the machine format of docs/formats.md with two more members: `execution` holds the plan in parts
 (`packed`), a line each, and `digest` is over the whole file before it. It is written and read line by line. A digest
-proves no author: what a file says is held against the state when it is applied (`consistency`).
+proves no author: the content of a file is checked against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.ex
 
 
 class Printed(msgspec.Struct):
-    """What any of our documents says of itself."""
+    """The format that a document names."""
 
     format: str = ""
 
 
 class Named(msgspec.Struct):
-    """What the last line says."""
+    """The id that the last line holds."""
 
     id: str
 
@@ -158,7 +158,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 def _found(path: Path, file: BufferedReader) -> Found | None:
-    """Where a file that is as it was written holds what; None where it is not laid out in lines."""
+    """The layout of a file whose digest is right; None where it is not in lines."""
     total, start, last = GrowingSha256(), 0, b""
     for line in file:
         total.add(last)

@@ -1,7 +1,7 @@
-"""a saved plan, the rows as they are now → what its calls and records aim at; pure (docs/planning.md 6).
+"""The aim of a saved plan, read from its calls and records over the rows as they are now; pure (docs/planning.md 6).
 
-What a plan would send is read backwards: whole upserts are what is wanted, deletions and releases are what leaves. What
-no call could make of these rows, or would do unseen, is refused.
+The calls of a plan are read backwards: whole upserts are desired resources, deletions and releases are removals. A call
+that these rows cannot explain, or whose effect is not shown, is refused.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Reading:
             raise inconsistent(f"{new} takes the place of {old}, which is not shown")
 
     def _read_cascades(self) -> None:
-        """What goes with the categories that are deleted, and what must have left them before."""
+        """Read the tags that go with deleted categories, and those that must have left them before."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
         needs = {item.key: item.needs for item in deletes}

@@ -20,7 +20,7 @@ SEAL = 20
 
 
 class Execution(msgspec.Struct, frozen=True, gc=False):
-    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+    """A plan as JSON takes it: mappings are lists of pairs."""
 
     plan: Plan
     wholes: tuple[tuple[Key, Item], ...]
@@ -36,7 +36,7 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
 
 
 class Saved(msgspec.Struct):
-    """What a file must hold to be applied."""
+    """The part of a file that is applied."""
 
     execution: Execution
 
@@ -53,7 +53,7 @@ def executed(content: bytes) -> Plan:
 
 
 def is_as_written(content: bytes, plan: Plan, display: Callable[[Plan], object]) -> bool:
-    """Whether the file shows what it holds, under the id that names it."""
+    """Whether the file shows the plan that it holds, under the id that names it."""
     encoded = msgspec.json.encode(Execution.of(plan))
     same = content == msgspec.json.encode(display(plan))[:-1] + EXECUTION[:-1] + encoded
     nameless = replace(plan, basis=replace(plan.basis, id=""))

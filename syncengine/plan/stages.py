@@ -1,4 +1,4 @@
-"""differences → stages of calls: what each one needs, packed into batches; pure."""
+"""The stages of a plan: the calls of its differences, packed into batches; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""what is wanted, what leaves → the sync session that makes it so, if there is to be one (docs/planning.md 3); pure."""
+"""The sync session of a plan, if it needs one (docs/planning.md 3); pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY
 class Sweep(Struct, frozen=True, gc=False):
     """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
-    `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
+    `uploads` carry all that stays; `complete` the codes that completion removes, if any is known to go. `needs`:
     tags that must have let go of a code before (docs/planning.md 3.4). `first`: none of this state was approved before.
     """
 

@@ -1,4 +1,4 @@
-"""The sinks, checked every minute; what is new of them is told to the service, once (docs/service.md §2)."""
+"""Checks of the sinks every minute; a new trouble is reported to the service, once (docs/service.md §2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.serve.readiness import Standing
 
 
 class DeliveryHealth(Protocol):
-    """What the loop needs of a delivery."""
+    """The part of a delivery that the loop needs."""
 
     @property
     def is_cautious(self) -> bool: ...

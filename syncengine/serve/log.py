@@ -1,4 +1,4 @@
-"""What happens → one line each on a stream, as JSON or for people; no secret in any of them."""
+"""The log: one line for each event on a stream, as JSON or for people; no secret in any of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LineStream(Protocol):
 
 @dataclass(slots=True)
 class Log:
-    """`secrets` are what must not be seen: looked up for each line, since they may change."""
+    """A log that hides `secrets`, which are looked up for each line, since they may change."""
 
     stream: LineStream
     now: Callable[[], float]

@@ -53,7 +53,7 @@ def probes(standing: Standing) -> Starlette:
 
 
 class Server:
-    """An application on an address. AddressTaken from `start`; `stop` waits for what is being answered.
+    """An application on an address. AddressTaken from `start`; `stop` waits for answers that have begun.
 
     `http` is the protocol of its connections, with the bounds of those.
     """

@@ -1,7 +1,7 @@
 """The process: signals, probes, and one shift after the other, each with the configuration that was valid last.
 
 A changed project file is loaded and checked whole while the old one goes on working. Only a valid one takes its place;
-what is wrong with another is told, and the old one stays.
+an error in another is logged, and the old one stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Configuration:
     """A project that was found to be valid, and the delivery that was checked with it.
 
     `fingerprint`: of the files that were looked at last. `before`: the project to go back to, should the service not
-    accept what this one says.
+    accept this one.
     """
 
     project: Project
@@ -68,7 +68,7 @@ class Process:
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT; SyncengineError for what no repeat would mend."""
+        """Run until SIGTERM or SIGINT; SyncengineError for an error that no repeat would mend."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
@@ -110,7 +110,7 @@ class Process:
 
     @staticmethod
     def _heir(before: Configuration, then: Configuration | None) -> Configuration | None:
-        """The next one knows of the sinks what the last one knew: a reload makes none of them well."""
+        """The next configuration, with the sink troubles of the last one: a reload makes no sink well."""
         if before.delivery is not None and then is not None and then.delivery is not None:
             then.delivery.inherit(before.delivery)
         return then

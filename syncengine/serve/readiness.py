@@ -1,4 +1,4 @@
-"""How a running connector stands: what /readyz answers, and what the metrics count."""
+"""The state of a running connector: the answer of /readyz, and the counts of the metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Metrics:
 
 @dataclass(slots=True)
 class Standing:
-    """What is known of this process at this moment. `alive`: no loop has ended that should run."""
+    """The state of this process at this moment. `alive`: no loop has ended that should run."""
 
     metrics: Metrics = field(default_factory=Metrics)
     phase: str | None = STARTING

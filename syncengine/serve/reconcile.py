@@ -1,6 +1,6 @@
 """Manifests applied on an interval: the engine's own apply, with its lock and its gates, in a thread beside the loop.
 
-Nothing is forced: what a gate stops, or a bad edit, is told and tried again next time, and nothing else waits for it.
+Nothing is forced: a plan that a gate stops, or a bad edit, is logged and tried again next time, and nothing else waits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RunStopper:
 
     @contextmanager
     def stopping(self, stop: asyncio.Event) -> Iterator[None]:
-        """What the engine calls in its own loop, with the event that ends its run."""
+        """The engine's call in its own loop, with the event that ends its run."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(stop.set)

@@ -32,7 +32,7 @@ LONGEST_WAIT = 30.0
 
 @dataclass(slots=True)
 class Traffic:
-    """What a run has sent, teamInfo aside: requests and repeats; for each operation the statuses that came.
+    """The traffic of a run, teamInfo aside: requests and repeats; for each operation the statuses that came.
 
     `reached`: some request may have reached the service.
     """
@@ -85,7 +85,7 @@ class Client:
         await self._attempts.departures.over()
 
     def shown(self, text: str) -> str:
-        """What came as it may be shown, without the key (docs/planning.md 4.11)."""
+        """Foreign text as it may be shown, without the key (docs/planning.md 4.11)."""
         return self._attempts.shown(text)
 
     async def call(
@@ -96,7 +96,7 @@ class Client:
         query: Mapping[str, int] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 -- of each attempt's answer, and the attempts are ours
     ) -> Answer:
-        """Send one operation, repeating what may be repeated; what the service or the network does never raises.
+        """Send one operation, with repeats where they are safe; nothing that the service or the network does raises.
 
         `timeout`: seconds after which an answer must have begun, where it is held back on purpose; that none came in
         that time is an answer then, and nothing is repeated.

@@ -14,7 +14,7 @@ _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 
 
 def items(content: bytes) -> list[bytes] | None:
-    """What stands between the commas of an array, as it was written; None for anything else."""
+    """The items of a JSON array, as they were written; None for anything else."""
     parts: list[bytes] = []
     depth = begin = 0
     for token in _TOKEN.finditer(content):

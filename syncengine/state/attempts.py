@@ -1,6 +1,6 @@
 """Calls on record that the service may still execute: written before they are sent, kept until none of them can land.
 
-A run that ends a call with an answer that is certain drops it. What has no known end stays for as long as the bound
+A run that ends a call with a certain answer drops it. A call without a known end stays for as long as the bound
 says, counted from when its sender could send no more, on a clock that its readers share or on their own.
 """
 
@@ -44,9 +44,9 @@ def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str,
 
 
 def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
-    """Date what earlier runs left: calls under way have had no sender for `quiet` seconds.
+    """Date the calls of earlier runs: those under way have had no sender for `quiet` seconds.
 
-    What was dated by another machine's clock is counted from now on by this one's.
+    A date of another machine's clock is replaced by now on this one's.
     """
     now = clock.read(connection)
     under_way = sa.update(ATTEMPTS).where(ATTEMPTS.c.since.is_(None))
@@ -56,13 +56,13 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
 
 
 def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
-    """Drop what can land no more."""
+    """Drop calls that can land no more."""
     over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - window)
     connection.execute(sa.delete(ATTEMPTS).where(over))
 
 
 def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
-    """What may still be executed within `bound` seconds; calls without a date may be for all of it."""
+    """Calls that may still be executed within `window` seconds; those without a date may be for all of it."""
     now = clock.read(connection)
     query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
     rows = [(row, _left(row, clock, now, window)) for row in connection.execute(query)]

@@ -131,7 +131,7 @@ def frozen(value: Any) -> Value:
 
 
 def digest(row: Recorded | None) -> str:
-    """What a saved plan stands on (docs/planning.md 6): equal for rows that mean the same, whoever wrote them last."""
+    """The digest of a row in a saved plan (docs/planning.md 6): equal for rows that mean the same."""
     if row is None:
         return ABSENT
     body = row.body

@@ -18,7 +18,7 @@ from syncengine.errors import SyncengineError
 
 @dataclass(frozen=True, slots=True)
 class StateTrouble:
-    """What an error is called, and what is said of the state (`{state}` is its path or URL)."""
+    """The code of an error, and its message (`{state}` is the path or URL of the state)."""
 
     code: str
     sentence: str

@@ -139,7 +139,7 @@ def _start(pid: int) -> str | None:
 
 
 def boot_id() -> str:
-    """What tells this run of the machine from any other machine and from its runs before."""
+    """An id of this boot of the machine, which no other machine and no earlier boot has."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a journal line says happened to one row: before, after → JSON, and back as a value; pure."""
+"""The differences of one row in a journal line: before, after → JSON, and back as a value; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Detail:
 
 
 def difference(before: Recorded | None, after: Recorded) -> str | None:
-    """The detail of a line as JSON, with what differs only; None where nothing does."""
+    """The detail of a line as JSON, with differences only; None where there are none."""
     if before is None:
         return _written(_appearance(after))
     old, new = before.body, after.body
@@ -78,7 +78,7 @@ def read(text: str | None) -> Detail:
 
 
 def appeared(body: str, status: str) -> Detail:
-    """What is told of a row that was not there before, by its body as the row holds it."""
+    """The detail of a row that was not there before, from its body as the row holds it."""
     parts = from_json(body)
     return Detail(
         fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},

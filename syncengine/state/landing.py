@@ -1,7 +1,7 @@
-"""Calls that the service may still execute, recorded rows → what their late execution would disturb; pure.
+"""The resources that late execution of earlier calls would disturb; pure.
 
-A call whose sender was killed, or got no answer that says what became of it, may be executed later than calls that were
-sent after it (docs/planning.md 1.8). A late call that agrees with what is aimed at does no harm.
+A call whose sender was killed, or got no answer that tells its outcome, may be executed later than calls that were
+sent after it (docs/planning.md 1.8). A late call that agrees with the aim does no harm.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Outstanding(NamedTuple):
 
 
 def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Effect]) -> dict[Key, Recorded | None]:
-    """What will be recorded of `keys` once all of `leaves` are acknowledged."""
+    """The rows of `keys` once all of `leaves` are acknowledged."""
     aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
     for leave in leaves:
         if leave.key in aims:
@@ -87,7 +87,7 @@ class _Late(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a late call puts in question, and until when, on the clock of this run."""
+    """A resource that a late call may still touch, and until when, on the clock of this run."""
 
     key: Key
     operation: str
@@ -97,7 +97,7 @@ class Question(NamedTuple):
 class Questions:
     """Which resources a late call would disturb.
 
-    `aim_of` says what is aimed at for a key, `id_of` which server's id a category has by now.
+    `aim_of` gives the aim for a key, `id_of` the server's id that a category has by now.
     """
 
     def __init__(self, aim_of: Callable[[Key], Recorded | None], id_of: Callable[[str], str | None]) -> None:

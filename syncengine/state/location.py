@@ -1,6 +1,6 @@
-"""What a state's path names → nothing, or why no state can be read there; standard library only.
+"""Refuse paths at which no state can be read; standard library only.
 
-Whoever opens a state asks here first: what is not there begins as nothing, and nothing is taken for that by mistake.
+Every opening of a state asks here first: a path that is not there begins as an empty state, and nothing else does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from syncengine.project.references import BESIDE
 
 
 def refuse_no_state(path: Path) -> None:
-    """SyncengineError for what is there and can be no state: a lost link, a pipe, an empty file, a file under Git."""
+    """SyncengineError for a path that can be no state: a lost link, a pipe, an empty file, a file under Git."""
     try:
         status = path.stat()
     except FileNotFoundError:

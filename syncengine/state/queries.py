@@ -41,7 +41,7 @@ KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind 
 
 
 def in_flight(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
-    """Some call for the row was sent, or is about to be, and nobody knows what became of it.
+    """Some call for the row was sent, or is about to be, and its outcome is not known.
 
     Asked in the statement that reads the rows: to PostgreSQL two statements are two instants, and between them a call
     may begin.

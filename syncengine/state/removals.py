@@ -46,7 +46,7 @@ class RemovalLine(NamedTuple):
 
 
 def may_take(detail: str) -> bool:
-    """Whether the differences that are told of a row may be a loss; what appears has none."""
+    """Whether the differences of a row may be a loss; a new row has none."""
     return any(sign in detail for sign in SIGNS)
 
 

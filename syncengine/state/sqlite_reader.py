@@ -1,7 +1,7 @@
 """A SQLite state, read without SQLAlchemy: a plan of ten tags is over before that is imported.
 
-Only for what is plainly in order: no state at all, or one at rest, of this version. Everything else (servers, damage,
-other versions, a journal that a crash left) is the business of `database`. The queries say what those of `queries` say.
+For a state that is plainly in order: none at all, or one at rest, of this version. Everything else (servers, damage,
+other versions, a journal that a crash left) is the business of `database`. Its queries mean those of `queries`.
 """
 
 from __future__ import annotations

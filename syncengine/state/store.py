@@ -149,7 +149,7 @@ class State:
             return history.runs(connection, limit)
 
     def history(self, key: Key) -> list[HistoryEntry]:
-        """What happened to one resource, oldest first."""
+        """The history of one resource, oldest first."""
         with self.database.transaction() as connection:
             return history.history(connection, key, self.database.version)
 
@@ -184,11 +184,11 @@ class State:
         return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
 
     def force_unlock(self, lock_id: str) -> bool:
-        """End the lock of this id, whoever holds it; what the holder writes next fails. False: no such lock."""
+        """End the lock of this id, whoever holds it; the holder's next write fails. False: no such lock."""
         return self._locks.break_open(lock_id)
 
     def begin_run(self, run: Run, sources: Mapping[str, int] | None = None) -> None:
-        """Start a run: what follows is written in its name. Runs that died are closed, and their intents doubted.
+        """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
         `sources`: the rows that sources have, of which the run may make something however it ends.
         """
@@ -203,19 +203,19 @@ class State:
         self._run = run
 
     def record_refusal(self, run: Run) -> None:
-        """Append a run that was refused; without the lock, which may be what it was refused for."""
+        """Append a run that was refused; without the lock, which may be the reason."""
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
 
     def intend(self, entries: Sequence[Intent]) -> None:
-        """Before sending: write what the calls add, and that they are under way."""
+        """Before sending: record the additions of the calls, and that they are under way."""
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
-        """After a 2xx: write what the calls removed. Leaves that are not passed stay under way."""
+        """After a 2xx: record the removals of the calls. Leaves that are not passed stay under way."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
 
@@ -246,7 +246,7 @@ class State:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """The verbs called within are one transaction: one write to the disk for what ended and what begins."""
+        """Make the verbs called within one transaction: one write to the disk for ends and beginnings."""
         if self._shared is not None:
             yield
             return
@@ -258,7 +258,7 @@ class State:
                 self._shared = None
 
     def record(self, leaves: Sequence[Effect]) -> None:
-        """Write what needs no request; an effect whose key is not recorded is passed over."""
+        """Record effects without a request; one whose key is not recorded is passed over."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), leaves)
 
@@ -287,7 +287,7 @@ class State:
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
     def doubt_all(self) -> int:
-        """Doubt every row that the service is to hold (docs/planning.md 7); what was deleted stays deleted."""
+        """Doubt every row that the service is to hold (docs/planning.md 7); deleted ones stay deleted."""
         may_be_held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
@@ -296,7 +296,7 @@ class State:
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Drop rows; their journal stays. How many there were.
 
-        SyncengineError where a call that may be executed within `bound` seconds would bring back what nobody remembers.
+        SyncengineError where a call that may be executed within `window` seconds would bring back a forgotten resource.
         """
         keys = list(keys)
         with self._writing() as connection:
@@ -323,7 +323,7 @@ class State:
     def set_facts(
         self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
     ) -> None:
-        """Remember; None leaves what is known."""
+        """Remember facts; None leaves one as it is."""
         facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
         values = {name: value for name, value in facts.items() if value is not None}
         with self._writing() as connection:

@@ -171,7 +171,7 @@ def _mechanism(connection: sa.Connection) -> None:
 
 
 def _sources(connection: sa.Connection) -> None:
-    """4 → 5: how many rows sources had; of states from before, resources tell what they were made of."""
+    """4 → 5: how many rows sources had; of states from before, resources tell their sources."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
 
 
@@ -234,7 +234,7 @@ def create(connection: sa.Connection, lineage: str, last: int) -> None:
 def upgrade(
     connection: sa.Connection, new_lineage: Callable[[], str], migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
-    """Bring what the database holds to the last version. The caller holds others off."""
+    """Migrate the database to the last version. The caller holds others off."""
     current, last = version(connection), len(migrations) + 1
     if current == 0:
         return create(connection, new_lineage(), last)
@@ -252,7 +252,7 @@ def write_many(
     *,
     upsert: bool = False,
 ) -> None:
-    """Insert rows, which hold the values of these columns; with `upsert` in place of what is there under their keys.
+    """Insert rows, which hold the values of these columns; with `upsert` they replace rows of the same keys.
 
     Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
     PostgreSQL they go as one parameter of one statement, save for bytes, which JSON has none of.

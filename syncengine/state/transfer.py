@@ -65,7 +65,7 @@ def lines_of(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
 
 
 def read(data: bytes, file: str) -> Exported:
-    """What `lines_of` gave. Problems with every line that is not so; nothing is taken in halves."""
+    """Read the lines of `lines_of`. Problems with every line that is not one of them; nothing is taken in halves."""
     problems: list[Diagnostic] = []
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
     head = _head(lines[0][1] if lines else b"", file)
@@ -118,7 +118,7 @@ def _line(row: Recorded) -> _Line:
 
 
 def _row(line: _Line) -> Recorded:
-    """Nobody knows what happened since it was written, so what is held is doubtful (docs/planning.md 7)."""
+    """A row of an export, doubtful, since nobody knows its fate since then (docs/planning.md 7)."""
     source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
     return Recorded(
         Key.parse(line.address),
