@@ -110,7 +110,7 @@ def export_rows(options: Globals, out: str | None) -> int:
             _refuse_under_way(store, options.project().service.landing)
             facts = store.facts()
             head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = transfer.written(head, store.rows())
+            lines = transfer.lines_of(head, store.rows())
             if out is None:
                 for line in lines:
                     output.data(line)
