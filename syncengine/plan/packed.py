@@ -27,7 +27,7 @@ AT_ONCE = 500
 """Changes, or others of which there may be many, in one part."""
 
 
-class Part(Struct, frozen=True, gc=False, omit_defaults=True):
+class PlanPart(Struct, frozen=True, gc=False, omit_defaults=True):
     """One call with its step, or some of the other things of which there may be many.
 
     `changes` are each with the digest of the row that it stands on; None for one that follows from the next upsert.
@@ -47,19 +47,19 @@ def head_of(plan: Plan) -> Plan:
     return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={})
 
 
-def parts_of(plan: Plan) -> Iterator[Part]:
+def parts_of(plan: Plan) -> Iterator[PlanPart]:
     """Parts, calls first, that `restored` makes the plan of again."""
     for stage in plan.stages:
-        yield from (Part(step=stage.step, call=call) for call in stage.calls)
-    yield from (Part(changes=some) for some in _some(_changes(plan)))
-    yield from (Part(wholes=some) for some in _some(plan.wholes.values()))
-    yield from (Part(records=some) for some in _some(plan.records))
+        yield from (PlanPart(step=stage.step, call=call) for call in stage.calls)
+    yield from (PlanPart(changes=some) for some in _some(_changes(plan)))
+    yield from (PlanPart(wholes=some) for some in _some(plan.wholes.values()))
+    yield from (PlanPart(records=some) for some in _some(plan.records))
     keys = {change.key for change in plan.changes}
     others = ((key, digest) for key, digest in plan.prior.items() if key not in keys)
-    yield from (Part(prior=some) for some in _some(others))
+    yield from (PlanPart(prior=some) for some in _some(others))
 
 
-def restored(head: Plan, parts: Iterable[Part]) -> Plan:
+def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
     """The plan of its parts; ValueError where changes do not follow that should."""
     calls: list[tuple[Step, Call]] = []
     changes: list[Change] = []

@@ -24,7 +24,7 @@ from syncengine.errors import SyncengineError
 from syncengine.plan import saved_v1
 from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan
-from syncengine.plan.packed import Part, head_of, parts_of, restored
+from syncengine.plan.packed import PlanPart, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
 
@@ -56,7 +56,7 @@ class Printed(msgspec.Struct):
     format: str = ""
 
 
-class Named(msgspec.Struct):
+class PlanName(msgspec.Struct):
     """The id that the last line holds."""
 
     id: str
@@ -203,11 +203,11 @@ def _why_none(path: Path, whole: bytes) -> str:
 def _executed(path: Path, file: BufferedReader, layout: Found) -> Plan:
     file.seek(layout.start)
     lines = (line.removesuffix(b",\n") for line in file)
-    decoder = msgspec.json.Decoder(Part)
+    decoder = msgspec.json.Decoder(PlanPart)
     try:
         header = msgspec.json.decode(next(lines, b""), type=Header)
         plan = restored(header.plan, map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines)))
-        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(layout.names, type=Named).id))
+        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(layout.names, type=PlanName).id))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
 

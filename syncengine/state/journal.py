@@ -21,7 +21,7 @@ from syncengine.state import packed_lines
 from syncengine.state.codec import COLUMNS, Values, to_json, to_values
 from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
-from syncengine.state.packed_lines import End, Line, Part
+from syncengine.state.packed_lines import CallEnd, CallLines, JournalLine
 from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
 from syncengine.state.removals import may_take
 from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
@@ -115,7 +115,7 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
             ended = settled(after, leave) if _takes(leave, after) else after
             body = values[-1] if before is None and ended is after else None
             lines.append(_line(leave.source, last.get(key), before, ended, body))
-        parts.append(Part(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
+        parts.append(CallLines(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
     _write(connection, stamp, INTENDED, values_of, parts)
     _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
@@ -133,14 +133,14 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
     _rewrite(connection, stamp, before, rows)
-    ends = [End(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
+    ends = [CallEnd(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
     _end(connection, stamp, SETTLED, ends)
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """After a refusal: rows keep their content, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
+    ends = [CallEnd(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 
@@ -155,7 +155,7 @@ def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) ->
             values_of[leave.key] = stamp.signed(after)
             keys.append(str(leave.key))
             lines.append(_line(leave.source, last[leave.key], before, after))
-    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [CallLines(None, None, keys, lines)] if keys else [])
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
@@ -164,7 +164,7 @@ def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -
     values_of = {row.key: stamp.signed(row) for row in recorded}
     lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
     keys = [str(row.key) for row in recorded]
-    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [CallLines(None, None, keys, lines)] if keys else [])
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -245,16 +245,16 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
 
 def _line(
     source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
-) -> Line:
+) -> JournalLine:
     """The line of a row that changed; with the `body` of one that appears, as it is written."""
     file, line = (source.file, source.line) if source else (None, None)
     if body is not None:
-        return Line(previous, file, line, None, body, after.status.value)
-    return Line(previous, file, line, difference(before, after))
+        return JournalLine(previous, file, line, None, body, after.status.value)
+    return JournalLine(previous, file, line, difference(before, after))
 
 
 def _write(
-    connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[Part]
+    connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[CallLines]
 ) -> None:
     """Append the lines of rows, and write the rows with a pointer to them."""
     if parts:
@@ -332,7 +332,7 @@ def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) 
     write_many(connection, OPEN, ("call", "kind", "names"), values)
 
 
-def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
+def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[CallEnd]) -> None:
     """Close ended keys of calls, with one line for all; the keys of a call that ends whole are not named."""
     ends = [end for end in ends if end.keys]
     if not ends:
@@ -345,7 +345,7 @@ def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]
     for end in ends:
         was_open = end.call in addresses_of and bool(addresses_of[end.call])
         addresses_of[end.call].difference_update(end.keys)
-        parts.append(End(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
+        parts.append(CallEnd(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
     connection.execute(sa.delete(OPEN).where(calls))
     _open(connection, {call: addresses for call, addresses in addresses_of.items() if addresses})
     _append(connection, stamp, verb, packed_lines.pack_ends(parts))

@@ -16,7 +16,7 @@ from syncengine.state import journal_detail
 from syncengine.state.journal_detail import Detail
 
 
-class Line(Struct, frozen=True, gc=False, array_like=True):
+class JournalLine(Struct, frozen=True, gc=False, array_like=True):
     """The entry of one key. `previous`: the packed line of its last change.
 
     `detail`: the differences as in `journal_detail`; a new row is told by `body` and `status`, as it has them.
@@ -39,16 +39,16 @@ class Line(Struct, frozen=True, gc=False, array_like=True):
         return journal_detail.read(self.detail)
 
 
-class Part(Struct, frozen=True, gc=False, array_like=True):
+class CallLines(Struct, frozen=True, gc=False, array_like=True):
     """The entries of one call, or of none, for `keys`, which are addresses."""
 
     call: str | None
     operation: str | None
     keys: Sequence[str]
-    lines: Sequence[Line]
+    lines: Sequence[JournalLine]
 
 
-class End(Struct, frozen=True, gc=False, array_like=True):
+class CallEnd(Struct, frozen=True, gc=False, array_like=True):
     """Addresses of a call that ended together; without any, all that was open of it. `message`: why it failed."""
 
     call: str
@@ -67,19 +67,19 @@ class _Read(Struct, frozen=True, gc=False, array_like=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _PARTS = msgspec.msgpack.Decoder(tuple[_Read, ...])
-_LINE = msgspec.msgpack.Decoder(Line)
-_ENDS = msgspec.msgpack.Decoder(tuple[End, ...])
+_LINE = msgspec.msgpack.Decoder(JournalLine)
+_ENDS = msgspec.msgpack.Decoder(tuple[CallEnd, ...])
 
 
-def pack(parts: Sequence[Part]) -> bytes:
+def pack(parts: Sequence[CallLines]) -> bytes:
     return _encode(parts)
 
 
-def pack_ends(ends: Sequence[End]) -> bytes:
+def pack_ends(ends: Sequence[CallEnd]) -> bytes:
     return _encode(ends)
 
 
-def ends(packed: bytes) -> tuple[End, ...]:
+def ends(packed: bytes) -> tuple[CallEnd, ...]:
     return _ENDS.decode(packed)
 
 
@@ -88,14 +88,14 @@ def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
     return ((part.call, part.keys) for part in _PARTS.decode(packed))
 
 
-def lines(packed: bytes) -> Iterator[tuple[Key, Line]]:
+def lines(packed: bytes) -> Iterator[tuple[Key, JournalLine]]:
     """All that is said."""
     for part in _PARTS.decode(packed):
         for address, line in zip(part.keys, part.lines, strict=True):
             yield Key.parse(address), _LINE.decode(line)
 
 
-def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, Line]]:
+def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, JournalLine]]:
     """The entry of each key, with call and operation."""
     address = str(key)
     for part in _PARTS.decode(packed):

@@ -115,7 +115,7 @@ JOURNAL = sa.Table(
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
     sa.Column("detail", sa.Text),
-    sa.Column("packed", sa.LargeBinary, comment="What calls that were written together say, as packed_lines.Part"),
+    sa.Column("packed", sa.LargeBinary, comment="What calls that were written together say, as packed_lines.CallLines"),
     sa.Column("takes", sa.Boolean, comment="Whether something packed here may take something away"),
     sa.Column("entry", sa.BigInteger, comment="Of what was forgotten, the last packed line that tells of it"),
     sa.Index("state_journal_key", "kind", "name"),

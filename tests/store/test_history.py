@@ -73,7 +73,7 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
         assert state.settled_calls("plan-1") == set()
         with state.database.transaction() as connection:
             packed = connection.execute(sa.select(JOURNAL.c.packed).where(JOURNAL.c.verb == "settled")).scalars()
-            assert [packed_lines.ends(each) for each in packed] == [(packed_lines.End("tags 1", []),)]
+            assert [packed_lines.ends(each) for each in packed] == [(packed_lines.CallEnd("tags 1", []),)]
     with applying(url, run(2, plan="plan-1")) as state:
         state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
         assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
