@@ -1,4 +1,4 @@
-"""bytes → a file that is the old one or the new one, whole, at every instant; never what a link leads to."""
+"""Atomic writes: a file is the old one or the new one, whole, at every instant; links are not followed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A name under `sources:`, or a URL that stands instead of one → URL, headers and secrets. Opens nothing.
 
-Secrets are read when they are asked for, each time anew. `what` names them in the message when they are not there.
+Secrets are read when they are needed, each time anew. `what` names them in the message when they are missing.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class HttpConnection:
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """What the names of one project lead to."""
+    """The connections of one project, by name."""
 
     sources: Mapping[str, SourceConfig]
     root: Path
     environ: Mapping[str, str] = field(repr=False)
 
     def database(self, asked: LookupQuery | SqlSinkConfig, owner: str) -> tuple[str, str]:
-        """Return what people call a database, and its URL; `owner` is who has one without a name."""
+        """Return a database's name for people, and its URL; `owner` is the section of one without a name."""
         name = f"source {asked.source.text}" if asked.source else owner
         place = self.sources[asked.source.text].sql if asked.source else asked.url
         assert place is not None
@@ -56,7 +56,7 @@ class Connections:
     def http(
         self, asked: HttpSinkConfig | HttpSourceSection, what: str, header: Callable[[str], str]
     ) -> HttpConnection:
-        """Return a source, or a sink with what it adds to its source; `header` names a header that is a secret."""
+        """Return a source, or a sink with its additions to a source; `header` names a header that is a secret."""
         named = self.sources[asked.source.text].http if isinstance(asked, HttpSinkConfig) and asked.source else None
         url = named.url if named else asked.url
         assert url is not None

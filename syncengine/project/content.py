@@ -8,7 +8,7 @@ from syncengine.errors import SyncengineError
 
 
 def content_of(path: Path, name: str | None = None) -> bytes:
-    """Return all of a file; `name` is what people call it."""
+    """Return all of a file; `name` is its name for people."""
     try:
         return path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Sources, lookups and sinks of one environment → what their names do not agree in; pure."""
+"""Check that the names of sources, lookups and sinks of one environment agree; pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_OF_TAGS = 38
 def check_names(
     sources: dict[str, SourceConfig], section: PostedTimeSection, node: Mapping, findings: Collector
 ) -> None:
-    """That every source is there and of the right kind, that no name is given twice, and what a mode needs.
+    """Check that every source is there and of the right kind, that names differ, and that a mode has its settings.
 
     `node` is where the section stands.
     """

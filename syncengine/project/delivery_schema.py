@@ -63,7 +63,7 @@ def listen(text: str) -> tuple[str, int] | None:
 
 
 def newline(text: str) -> str | None:
-    """What ends a line: text like `<br>`, or carriage returns and line feeds."""
+    """The end of a line: text like `<br>`, or carriage returns and line feeds."""
     return text if re.sub(r"[\r\n]", "", text).isprintable() and len(text) <= 20 else None
 
 

@@ -25,7 +25,7 @@ _ENVIRONMENT = Table.of(Overlay, "an environment")
 
 
 class EnvironmentSettings(NamedTuple):
-    """What holds in one environment, where the secrets of all of them stand, and the lines of its approvals."""
+    """The settings of one environment, the places of all secrets, and the lines of its approvals."""
 
     here: Overlay
     secrets: SecretPlaces = SecretPlaces()
@@ -39,7 +39,7 @@ UNUSED = {"upsertTag": "a single tag is sent by `upsertTags` too, whose answer n
 def settings_of(
     path: Path | None, chosen: str | None, findings: Collector, operations: Collection[str], lints: Collection[str]
 ) -> EnvironmentSettings:
-    """What the file says for the chosen environment; nothing as soon as anything is wrong."""
+    """The settings of the chosen environment; none as soon as there is an error."""
     root = _root(path, findings) if path else None
     overlays = _overlays(root)
     if chosen is not None and chosen not in overlays:

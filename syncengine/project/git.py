@@ -1,4 +1,4 @@
-"""What Git says of the project's folder: its commit, whether the tree is clean, and which commit came first."""
+"""The project's folder in Git: its commit, whether the tree is clean, and which commit came first."""
 
 from __future__ import annotations
 

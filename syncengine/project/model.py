@@ -71,7 +71,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What a plan may do. `max_deletes` by what is counted, as in the project file."""
+    """The policy for plans. `max_deletes` by the name of its total, as in the project file."""
 
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
@@ -143,7 +143,7 @@ class Project:
         return files
 
     def _place(self, written: str | Reference) -> str:
-        """What a place says or stands for; empty where its reference leads nowhere, which is another's trouble."""
+        """The text of a place, with its reference resolved; empty where that leads nowhere."""
         if isinstance(written, str):
             return written
         with suppress(Problems):

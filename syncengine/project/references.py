@@ -27,7 +27,7 @@ class Secret:
 
 
 def secret_at(reference: Reference, root: Path, environ: Mapping[str, str], what: str) -> Secret:
-    """The secret that a reference stands for; `what` names it in the message when it is not there."""
+    """The secret of a reference; `what` names it in the message when it is missing."""
     if reference.env is not None:
         name = reference.env
         return Secret(f"environment variable {name}", lambda: _from_environment(name, environ, what))
@@ -60,9 +60,9 @@ KNOWN = re.compile(r"(?:sqlite|postgres(?:ql)?)(?:\+[a-z0-9]+)?://")
 
 
 def state_at(text: str, root: Path) -> str:
-    """Where a state is. Problems for text that is meant for a URL and is none; it may hold a password, and is not told.
+    """The place of a state. Problems, without its text, for a URL that is none: it may hold a password.
 
-    What begins like a path is one, whatever follows.
+    Text that begins like a path is one.
     """
     is_url = URL.match(text) is not None
     if "\0" in text or (not KNOWN.match(text) if is_url else not _AS_PATH.match(text) and _NO_PATH.match(text)):

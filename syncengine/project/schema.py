@@ -1,6 +1,6 @@
 """The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/project-file.md).
 
-Readers and the JSON Schema come from here; `load` makes a project of what they read. Nothing here echoes a value
+Readers and the JSON Schema come from here; `load` makes a project of the values. Nothing here echoes a value
 that might be a secret.
 """
 
@@ -44,7 +44,7 @@ class Ownership(StrEnum):
 
 
 class Level(StrEnum):
-    """What is made of a warning."""
+    """The level at which a warning is reported."""
 
     OFF = "off"
     WARNING = "warning"
@@ -53,7 +53,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much may be removed without an approval: a count, or a share of what is recorded."""
+    """How much may be removed without an approval: a count, or a share of the recorded total."""
 
     count: int | None = None
     percent: float | None = None

@@ -102,5 +102,5 @@ def _place(node: Node | None) -> Iterator[str | Reference]:
 
 
 def sqlite_files(database: Path) -> set[Path]:
-    """A SQLite database, and what stands beside it while it is open."""
+    """A SQLite database, and the files beside it while it is open."""
     return {Path(f"{database}{suffix}") for suffix in BESIDE}

@@ -11,7 +11,7 @@ import msgspec
 
 from syncengine.manifest.cache import FORMAT, Settled
 from syncengine.state.landing import Attempt
-from syncengine.state.packed_lines import End, Part
+from syncengine.state.packed_lines import CallEnd, CallLines
 from tests.contract.program import DATABASES, restore
 
 FORMAT_OF_TODAY = 7
@@ -38,7 +38,7 @@ def test_packed_lines_of_the_journal_are_read_in_full(tmp_path: Path) -> None:
     """What calls say of each key, and how they ended."""
     restore(tmp_path, "packed")
     query = "SELECT packed FROM state_journal WHERE packed IS NOT NULL AND verb {} ('settled', 'failed')"
-    for type_, verbs in ((list[Part], "NOT IN"), (list[End], "IN")):
+    for type_, verbs in ((list[CallLines], "NOT IN"), (list[CallEnd], "IN")):
         assert _unlike(list(_contents(tmp_path, "state.sql", query.format(verbs))), type_) == []
 
 
