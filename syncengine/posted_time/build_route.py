@@ -157,8 +157,8 @@ class _Building:
         if sink is None:
             return None
         names = self._names()
-        is_whole = section.jsonl is not None and section.jsonl.body is None
-        is_of_one_tag = "tag" in names and "tags" not in names and not is_whole
+        kind, settings = _kind_of(section)
+        is_of_one_tag = "tag" in names and "tags" not in names and not kind.is_whole(settings)
         return SinkRule(sink, when, section.each is not None, is_of_one_tag)
 
     def _names(self) -> frozenset[str]:
@@ -169,15 +169,8 @@ class _Building:
         return frozenset(names)
 
     def _sink(self, section: file.SinkConfig) -> Sink | None:
-        sink: Sink | None
-        if section.sql is not None:
-            sink = self._sql(section, section.sql)
-        elif section.http is not None:
-            sink = self._http(section, section.http)
-        else:
-            assert section.jsonl is not None
-            sink = self._jsonl(section, section.jsonl)
-        return sink
+        kind, settings = _kind_of(section)
+        return kind.build(self, section, settings)
 
     def _words(self, section: file.SinkConfig) -> Words:
         """What is said of a delivery is not delivered: it does not count among the variables of the sink."""
@@ -322,3 +315,27 @@ class _Building:
 
     def _refuse(self, written: Written, message: str, code: str = "bad-params") -> None:
         self.compiler.findings.at(code, written.line, written.column, message)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkKind:
+    """A kind of sink: how a sink is built and checked from its part of the project file, None where that is wrong.
+
+    `is_whole`: what it is given says the whole group, with all its tags, though no template names them.
+    """
+
+    build: Callable[[_Building, file.SinkConfig, Any], Sink | None]
+    is_whole: Callable[[Any], bool] = lambda settings: False
+
+
+SINK_KINDS: Mapping[str, SinkKind] = {
+    "sql": SinkKind(_Building._sql),
+    "http": SinkKind(_Building._http),
+    "jsonl": SinkKind(_Building._jsonl, is_whole=lambda jsonl: jsonl.body is None),
+}
+"""By the name of their part of a sink in the project file."""
+
+
+def _kind_of(section: file.SinkConfig) -> tuple[SinkKind, Any]:
+    """The kind of a sink, and its settings: of all parts one is there."""
+    return next((kind, found) for name, kind in SINK_KINDS.items() if (found := getattr(section, name)) is not None)

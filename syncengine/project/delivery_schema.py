@@ -303,11 +303,15 @@ class DurationSection(Model, frozen=True):
     round_up_to: Annotated[Span | None, Meta(description="A unit to round up to, like 6m; 0s (default): none.")] = None
 
 
+SINKS = ("sql", "http", "jsonl")
+"""Kinds of sinks: each is a part of `SinkConfig`, of which a sink has one."""
+
+
 class SinkConfig(Model, frozen=True):
     """Where posted time goes. Its name stands in receipts and in `Idempotency-Key`: renaming it makes it another."""
 
     schema_name = "Sink"
-    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema("sql", "http", "jsonl")
+    beyond_fields: ClassVar[Mapping[str, Any]] = one_of_schema(*SINKS)
 
     name: Annotated[SinkName, Meta(description="In receipts and in `Idempotency-Key`.")]
     when: Annotated[Condition | None, Meta(description="Only groups for which this expression holds.")] = None
@@ -328,7 +332,7 @@ class SinkConfig(Model, frozen=True):
     refused: Annotated[Template | None, Meta(description="What the user is told when the sink refuses.")] = None
 
 
-SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", ("sql", "http", "jsonl")))]
+SinkSection = Annotated[SinkConfig, Reads(one_of(SinkConfig, "a sink", SINKS))]
 
 
 class WebhookSection(Model, frozen=True):

@@ -14,12 +14,18 @@ import pytest
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.build_route import build, check
+from syncengine.posted_time.build_route import SINK_KINDS, build, check
+from syncengine.project.delivery_schema import SINKS
 from syncengine.project.load import load_project
 from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, ledger, problems, project
 
 DELIVER = "deliver:\n" + textwrap.indent(SQL_SINK, "  ")
 HTTP = "deliver:\n  - {name: pms, http: {url: 'http://h', path: '%s', headers: {X-A: '%s'}, json: {a: ['%s']}}}\n"
+
+
+def test_every_kind_of_sink_that_a_project_can_name_is_built() -> None:
+    """One table has them all."""
+    assert tuple(SINK_KINDS) == SINKS
 
 
 def test_a_project_that_works_has_no_problem(tmp_path: Path) -> None:
