@@ -203,6 +203,13 @@ def is_down(error: Exception, kind: TroubleKind) -> bool:
     return fault_of(error) is not CONFLICT
 
 
+def is_outage(error: Exception) -> bool:
+    """Whether the target is away, for all alike: a statement that took too long may have met a lock of its own."""
+    if not isinstance(error, FAILURES) or fault_of(error) is SLOW:
+        return False
+    return meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
+
+
 def sentence(sink: str, kind: TroubleKind) -> str:
     """What people are told."""
     return f"{sink} {_WORDS[kind]}."

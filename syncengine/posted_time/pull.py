@@ -37,11 +37,11 @@ async def pull(
     The fetch is held open until there is something, a minute at most.
     """
     fetch_query(limit)
-    acknowledging = Acknowledging(client, delivery.inbox, tell, stop)
+    acknowledging = Acknowledging(client, delivery.writer, tell, stop)
     down = await _down(delivery, stop, pace)
     if not down:
         await delivery.resume(stop)
-        await delivery.catch_up()
+        await delivery.catch_up(stop)
         down = delivery.troubles
     await acknowledging.round()
     if not down:

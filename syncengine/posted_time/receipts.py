@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -40,11 +41,11 @@ def create(engine: sa.Engine) -> None:
             raise
 
 
-def find(connection: sa.Connection, group_id: str, key: str) -> Receipt | None:
-    """What is known of a group at a sink, or of one of its tags there."""
-    mine = sa.and_(RECEIPTS.c.group_id == group_id, RECEIPTS.c.sink == key)
-    row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
-    return None if row is None else Receipt(row.digest, row.external_id)
+def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str, str], Receipt]:
+    """What is known of groups, by id and key: at whichever sink, as a whole or of one of their tags."""
+    columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.digest, RECEIPTS.c.external_id)
+    rows = connection.execute(sa.select(*columns).where(RECEIPTS.c.group_id.in_(group_ids)))
+    return {(row.group_id, row.sink): Receipt(row.digest, row.external_id) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

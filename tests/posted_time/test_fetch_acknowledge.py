@@ -12,6 +12,7 @@ import pytest
 
 from syncengine.posted_time.acknowledge import Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
+from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer, open_inbox
@@ -52,7 +53,7 @@ def acknowledge(
         conduct = Conduct(timeout=timeout, attempts=1, breaks=False)
         with open_inbox(state, write=True) as inbox:
             async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-                loop = Acknowledging(client, inbox, told.append, stop, has_webhook, SWIFT)
+                loop = Acknowledging(client, InboxWriter(inbox), told.append, stop, has_webhook, SWIFT)
                 running = asyncio.ensure_future(loop.run())
                 await until(told, ends)
                 stop.set()
@@ -168,7 +169,7 @@ def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None
         with open_inbox(state, write=True) as inbox:
             async with serving(Reply(until=said)) as server, Client(server.url, key) as client:
                 server.on_request = lambda: asyncio.get_running_loop().call_later(0.1, said.set) and None
-                loop = Acknowledging(client, inbox, lambda event: None, asyncio.Event(), pace=SWIFT)
+                loop = Acknowledging(client, InboxWriter(inbox), lambda event: None, asyncio.Event(), pace=SWIFT)
                 await asyncio.gather(loop.round(), loop.round())
                 return [orjson.loads(heard.body) for heard in server.heard]
 

@@ -17,13 +17,14 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
+from syncengine.state.inbox_entries import DeliveryKey
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
@@ -121,7 +122,7 @@ class HttpSink:
         body = None if content.body is None else orjson.loads(content.body)
         return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         letter: HttpRequest = parcel.content
         headers = httpx.Headers(letter.headers, encoding="utf-8")
         headers["Idempotency-Key"] = idempotency_key(parcel)
@@ -134,7 +135,7 @@ class HttpSink:
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
         return self._answer(response, parcel.variables)
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:
