@@ -13,6 +13,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,7 +45,7 @@ def of_postgresql(target: str) -> Put:
 
 
 def of_jsonl(target: str) -> Put:
-    file = open(target, "ab", buffering=0)  # noqa: SIM115 -- open until the process ends
+    file = Path(target).open("ab", buffering=0)
 
     def put(group: dict[str, Any]) -> None:
         file.write(json.dumps(group).encode() + b"\n")

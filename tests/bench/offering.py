@@ -106,7 +106,8 @@ class Exchange(asyncio.Protocol):
             if len(rest) < length:
                 return
             self._data = rest[length:]
-            content = self._service.answer(self, head.split(b" ", 2)[1].decode(), rest[:length])
+            method, path, _ = head.split(b" ", 2)
+            content = b"" if method == b"HEAD" else self._service.answer(self, path.decode(), rest[:length])
             if content is not None:
                 self.send(content)
 

@@ -1,4 +1,4 @@
-"""The rows of posted time: groups a second into each sink over the loop that a person would write, and what they cost."""
+"""The rows of posted time: groups a second into each sink over the loop that a person would write, and their cost."""
 
 from __future__ import annotations
 

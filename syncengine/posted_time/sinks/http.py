@@ -7,8 +7,10 @@ their own. Statuses say whose matter a refusal is (docs/posted-time.md 4).
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -42,6 +44,12 @@ NO_NAME = (
     "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
     " or post it with another tag."
 )
+SIDE_BY_SIDE = 8
+"""Requests to one receiver that are under way at a time."""
+
+LONG = 1.0
+"""Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
+
 MAX_GROUP_ID = MAX_LINE - 200
 """Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
 _WORDS: Mapping[TroubleKind, str] = {
@@ -103,6 +111,10 @@ class HttpSink:
         self._body = body
         self._refuse_on = refuse_on
         self._words = words
+        self._free = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._outage: Failed | None = None
+        """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
+        self._outages = 0
         self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
 
     def render(self, variables: Variables) -> HttpRequest:
@@ -126,6 +138,17 @@ class HttpSink:
         letter: HttpRequest = parcel.content
         headers = httpx.Headers(letter.headers, encoding="utf-8")
         headers["Idempotency-Key"] = idempotency_key(parcel)
+        before = self._outages
+        async with self._free:
+            if self._outage is not None and self._outages != before:
+                return replace(self._outage, is_sure=True, is_echo=True)
+            began = time.monotonic()
+            answer = await self._answered(letter, headers, parcel.variables)
+            if isinstance(answer, Failed) and time.monotonic() - began >= LONG:
+                self._outage, self._outages = answer, self._outages + 1
+        return answer
+
+    async def _answered(self, letter: HttpRequest, headers: httpx.Headers, variables: Variables) -> Answer:
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -133,7 +156,7 @@ class HttpSink:
         except Problems as problems:  # a secret's file is gone
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
-        return self._answer(response, parcel.variables)
+        return self._answer(response, variables)
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
