@@ -204,10 +204,8 @@ def is_down(error: Exception, kind: TroubleKind) -> bool:
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether the target is away, for all alike: a statement that took too long may have met a lock of its own."""
-    if not isinstance(error, FAILURES) or fault_of(error) is SLOW:
-        return False
-    return meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
+    """Whether anything else would fare the same now, or wait as long."""
+    return isinstance(error, FAILURES) and meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
 
 
 def sentence(sink: str, kind: TroubleKind) -> str:

@@ -45,7 +45,7 @@ def of_postgresql(target: str) -> Put:
 
 
 def of_jsonl(target: str) -> Put:
-    file = Path(target).open("ab", buffering=0)
+    file = Path(target).open("ab", buffering=0)  # noqa: SIM115 -- open until the process ends
 
     def put(group: dict[str, Any]) -> None:
         file.write(json.dumps(group).encode() + b"\n")

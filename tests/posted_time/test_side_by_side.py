@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import resource
+import signal
 import sqlite3
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,11 +21,13 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.inbox_writer import InboxWriter
-from syncengine.posted_time.window import each, side_by_side
+from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
+from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.state.inbox import Inbox, Offer, open_inbox
 from tests.posted_time.projects import SQL_SINK, delivering, rows
+from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw
-from tests.posted_time.test_sinks import JSONL, lines, run
+from tests.posted_time.test_sinks import JSONL, http_sink, lines, run
 
 SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
 
@@ -278,3 +285,112 @@ def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answere
         assert list(opened.inbox.waiting()) == []
 
     run(delivering(tmp_path), story)
+
+
+# --- a receiver
+
+
+def test_requests_are_under_way_side_by_side_but_not_all_at_once(tmp_path: Path) -> None:
+    """One key and one body for each group; one that is refused is refused alone."""
+    now, most, lock = 0, 0, threading.Lock()
+
+    def answer(got: Got) -> tuple[int, Any]:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return (422, {}) if got.body["id"] == "g7" else (201, {"id": 1})
+
+    with receiving() as receiver:
+        receiver.answer = answer
+        verdicts = together(delivering(tmp_path, http_sink(receiver.url), ""), *(raw(f"g{n}") for n in range(30)))
+    assert [v.outcome for v in verdicts] == [SUCCESS] * 7 + [REFUSED] + [SUCCESS] * 22
+    assert 1 < most <= SIDE_BY_SIDE
+    assert len(receiver.got) == len(receiver.kept) == 30
+
+
+def test_a_receiver_that_is_silent_is_not_waited_for_again_and_again(tmp_path: Path) -> None:
+    """Who waits for a turn meanwhile is answered with the same trouble, and was surely not sent."""
+    go = threading.Event()
+
+    def answer(got: Got) -> tuple[int, Any]:
+        go.wait(30)
+        return (201, {"id": 1})
+
+    async def story(opened: Delivery) -> None:
+        groups = (opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(40))
+        assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {TROUBLE}
+        statuses = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+        assert (statuses.count("unknown"), statuses.count("trouble")) == (SIDE_BY_SIDE, 40 - SIDE_BY_SIDE)
+
+    with receiving() as receiver:
+        receiver.answer = answer
+        run(delivering(tmp_path, http_sink(receiver.url, ", timeout: 2s"), ""), story)
+        go.set()
+        assert len(receiver.got) == SIDE_BY_SIDE
+
+
+# --- a backlog
+
+
+def test_what_is_not_begun_when_a_sink_goes_down_is_left_for_later(tmp_path: Path) -> None:
+    """And is delivered once it is well: nobody has to offer it again."""
+    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
+
+    async def story(opened: Delivery) -> None:
+        await asyncio.gather(*(opened.keep(raw(f"g{n}"), mechanism="fetch") for n in range(3 * WIDTH)))
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert await opened.resume(asyncio.Event()) == WIDTH
+        assert opened.inbox.counts() == {"received": 2 * WIDTH, "troubled": WIDTH}
+        assert await opened.check_sinks() == ()
+        assert await opened.resume(asyncio.Event()) == 2 * WIDTH
+
+    run(delivery, story)
+    assert len(rows(tmp_path)) == 2 * WIDTH
+
+
+def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
+    """Offered three times at once and asked for by hand meanwhile; another content does not overtake the first."""
+
+    async def story(opened: Delivery) -> None:
+        offers = [raw("g1"), raw("g1"), raw("g1", description="another")]
+        found = await asyncio.gather(
+            *(opened.take(offer, mechanism="fetch") for offer in offers), opened.again("g1"), opened.again("g1")
+        )
+        assert [verdict and verdict.outcome for verdict in found[:3]] == [SUCCESS, SUCCESS, REFUSED]
+
+    run(delivering(tmp_path, JSONL + SQL_SINK), story)
+    assert [row[0] for row in rows(tmp_path)] == ["g1"]
+    assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
+
+
+def test_a_full_disk_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Some lines are there whole, one is torn, the others are not there: each is found out by its own note."""
+    groups = [raw(f"g{number}", description="x" * 400) for number in range(40)]
+    delivery = delivering(tmp_path, JSONL, "")
+
+    async def story(opened: Delivery) -> None:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        state = sum(file.stat().st_size for file in (tmp_path / ".syncengine").iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(1_000_000, state), limit[1]))
+        try:
+            (tmp_path / "out").mkdir()
+            with (tmp_path / "out/time.jsonl").open("wb") as file:
+                file.write(b'{"before": 1}\n' * 1)
+                file.write(b'"' + b"x" * (max(1_000_000, state) - 14 - 5_000 - 3) + b'"\n')
+            first = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert {verdict.outcome for verdict in first} == {TROUBLE}
+        again = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in again} == {SUCCESS}
+
+    run(delivery, story)
+    written = (tmp_path / "out/time.jsonl").read_bytes().splitlines()[2:]
+    assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)

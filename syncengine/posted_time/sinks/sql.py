@@ -22,6 +22,7 @@ from sqlalchemy import exc
 from syncengine.database.errors import (
     CONFLICT,
     FAILURES,
+    SLOW,
     USER,
     Silent,
     cause,
@@ -202,7 +203,7 @@ class SqlSink:
         try:
             answer, changed = self._posted(connection, parcel)
         except Exception as error:  # whatever it is, it is looked at where the group is alone
-            if is_outage(error):
+            if is_outage(error) and fault_of(error) is not SLOW:  # alone, it has more time
                 raise
             savepoint.rollback()
             return None
