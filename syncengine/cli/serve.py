@@ -12,6 +12,7 @@ import click
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.streams import Lines
+from syncengine.document.gc_pause import rare_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 
@@ -34,6 +35,7 @@ def serve(given: Globals, listen: str | None) -> int:
     log = Log(Lines(sys.stderr), time.time, json=given.log_format != "text", quiet=bool(given.quiet))
     process = Process(given.project, serving, os.environ, log, listen=address)
     try:
+        rare_collection()
         asyncio.run(process.run())
     except SyncengineError as error:
         log.refusal("ended", error)

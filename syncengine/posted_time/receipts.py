@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -68,17 +69,13 @@ def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
         return [Signed(*row) for row in connection.execute(sa.select(*columns).where(mine))]
 
 
-def write(
-    connection: sa.Connection, group_id: str, key: str, revision: int, receipt: Receipt, delivered: float
-) -> None:
-    """Sign for a group; IntegrityError when another did at the same moment."""
-    connection.execute(
-        sa.insert(RECEIPTS).values(
-            group_id=group_id,
-            sink=key,
-            revision=revision,
-            digest=receipt.digest,
-            external_id=receipt.external_id,
-            delivered=delivered,
-        )
-    )
+def row(mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> dict[str, Any]:
+    """What is written of a group, or of its part, that is known by this id and key."""
+    group_id, key = mark
+    facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
+    return {"group_id": group_id, "sink": key, "revision": revision, **facts}
+
+
+def write(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Sign for groups; IntegrityError when another did at the same moment."""
+    connection.execute(sa.insert(RECEIPTS), rows)

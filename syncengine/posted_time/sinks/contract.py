@@ -34,6 +34,11 @@ class RenderedGroup:
     variables: Variables
 
     @property
+    def mark(self) -> tuple[str, str]:
+        """What a target knows it by."""
+        return self.group_id, self.key
+
+    @property
     def delivery(self) -> DeliveryKey:
         """What the inbox knows it by."""
         return DeliveryKey(self.group_id, self.revision, self.key)

@@ -1,7 +1,7 @@
 """A group → one statement in a database, in one transaction with our receipt. Writes the target.
 
-Groups that come side by side share a transaction, each behind a savepoint with its receipt. No answer but that it was
-taken is believed in company: whatever fails there is tried alone.
+Groups that come side by side share a transaction, with a receipt each; where one of them fails, they are all made again,
+each behind a savepoint. No answer but that it was taken is believed in company: what fails there is tried alone.
 
 Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
 end nobody saw is simply made again. Without receipts it is at least once.
@@ -53,7 +53,11 @@ _UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
 
 class _Signed(Exception):
-    """Another process delivered the group while this one was at it."""
+    """Another process delivered a group while this one was at it."""
+
+
+class _Fallen(Exception):
+    """A group did not get through in company, and there is no savepoint before it."""
 
 
 class SqlSink:
@@ -157,8 +161,13 @@ class SqlSink:
         except Exception as error:  # it is this group's alone
             return error
 
-    def _together(self, parcels: Sequence[RenderedGroup], given_up: threading.Event) -> list[Answer | None]:
-        """One transaction, for as many as it takes without holding it open for long: each stands or falls by itself."""
+    def _together(
+        self, parcels: Sequence[RenderedGroup], given_up: threading.Event, *, behind_savepoints: bool = False
+    ) -> list[Answer | None]:
+        """One transaction, for as many as it takes without holding it open for long: each stands or falls by itself.
+
+        Where none falls, as a rule, savepoints are half of the work: they are set once one did.
+        """
         answers = list[Answer | None]()
         committing = False
         try:
@@ -169,14 +178,23 @@ class SqlSink:
                 limit_statements(connection, HOLD_SECONDS)
                 until = time.monotonic() + HOLD_SECONDS
                 for parcel in parcels:
-                    answers.append(self._in_turn(connection, parcel, known.get((parcel.group_id, parcel.key))))
+                    receipt = known.get(parcel.mark)
+                    answers.append(
+                        _known(receipt, parcel) if receipt else self._in_turn(connection, parcel, behind_savepoints)
+                    )
                     if time.monotonic() >= until:
                         break
+                posted = [(one, answer) for one, answer in zip(parcels, answers, strict=False) if one.mark not in known]
+                self._sign(connection, posted)
                 if given_up.is_set():
                     raise Silent  # the groups are trouble already: they are offered again
                 committing = True
                 transaction.commit()
                 return answers
+        except _Signed:
+            return [None] * len(answers)
+        except _Fallen:
+            return self._together(parcels, given_up, behind_savepoints=True)
         except FAILURES as error:
             return self._lost(error, parcels, len(answers), committing=committing)
 
@@ -190,23 +208,22 @@ class SqlSink:
         failure = self._failure(error, parcels[0], is_sure=not committing)
         return _shared(failure, begun if committing else len(parcels))
 
-    def _in_turn(
-        self, connection: sa.Connection, parcel: RenderedGroup, known: receipts.Receipt | None
-    ) -> Answer | None:
-        """Behind a savepoint; None: it did not get through, and left nothing.
+    def _in_turn(self, connection: sa.Connection, parcel: RenderedGroup, behind_savepoint: bool) -> Answer | None:
+        """The row; None: it did not get through, and left nothing. _Fallen where there is no savepoint to go back to.
 
         What fails in company may do so for the company's sake: `now()` is the same for all of a transaction.
         """
-        if known is not None:
-            return _known(known, parcel)
-        savepoint = connection.begin_nested()
+        savepoint = connection.begin_nested() if behind_savepoint else None
         try:
             answer, changed = self._posted(connection, parcel)
         except Exception as error:  # whatever it is, it is looked at where the group is alone
             if is_outage(error) and fault_of(error) is not SLOW:  # alone, it has more time
                 raise
-            savepoint.rollback()
-            return None
+            changed = False
+        if savepoint is None:
+            if not changed:
+                raise _Fallen
+            return answer
         if not changed:
             savepoint.rollback()
             return None
@@ -221,6 +238,7 @@ class SqlSink:
                 transaction = connection.begin()
                 known = self._receipts_of(connection, [parcel]).get((parcel.group_id, parcel.key))
                 answer = _known(known, parcel) if known else self._posted(connection, parcel)[0]
+                self._sign(connection, [] if known else [(parcel, answer)])
                 if given_up.is_set():
                     raise Silent  # the group is trouble already: it is offered again
                 committing = True
@@ -237,20 +255,25 @@ class SqlSink:
         return receipts.find(connection, [parcel.group_id for parcel in parcels]) if self.keeps_receipts else {}
 
     def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> tuple[Took, bool]:
-        """The row and its receipt; and whether there was anything that the statement changed or found."""
+        """The row; and whether there was anything that the statement changed or found."""
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
         changed = row is not None if result.returns_rows else result.rowcount != 0
         variables = {**parcel.variables, "returned": dict(row) if row else None}
         external_id = reference(self._words.external_id, variables)
-        if self.keeps_receipts:
-            self._sign(connection, parcel, external_id)
         return Took(external_id), changed
 
-    def _sign(self, connection: sa.Connection, parcel: RenderedGroup, external_id: str | None) -> None:
-        receipt = receipts.Receipt(parcel.digest, external_id)
+    def _sign(self, connection: sa.Connection, posted: Sequence[tuple[RenderedGroup, Answer | None]]) -> None:
+        """Write the receipts of those that got through, in the transaction of their rows."""
+        new = [
+            receipts.row(parcel.mark, parcel.revision, receipts.Receipt(parcel.digest, answer.external_id), self._now())
+            for parcel, answer in posted
+            if isinstance(answer, Took)
+        ]
+        if not new or not self.keeps_receipts:
+            return
         try:
-            receipts.write(connection, parcel.group_id, parcel.key, parcel.revision, receipt, self._now())
+            receipts.write(connection, new)
         except exc.IntegrityError as error:
             raise _Signed from error
 
