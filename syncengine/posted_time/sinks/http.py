@@ -24,6 +24,7 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
+from syncengine.service.connections import Connections, limits
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
@@ -46,6 +47,9 @@ NO_NAME = (
 )
 SIDE_BY_SIDE = 8
 """Requests to one receiver that are under way at a time."""
+
+KEPT_SECONDS = 5.0
+"""How long a connection is kept that nothing is sent on: receivers close theirs unasked."""
 
 LONG = 1.0
 """Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
@@ -115,7 +119,8 @@ class HttpSink:
         self._outage: Failed | None = None
         """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
         self._outages = 0
-        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
+        self._tls = httpx.create_ssl_context()
+        self._connections = Connections(SIDE_BY_SIDE + 1, self._connect)  # one of them for probes
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
@@ -174,7 +179,11 @@ class HttpSink:
         return self._trouble(TroubleKind.UNREACHABLE) if response.status_code in (502, 503, 504) else None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._connections.close()
+
+    def _connect(self) -> httpx.AsyncClient:
+        seconds = self._address.timeout
+        return httpx.AsyncClient(timeout=seconds, headers=HEADERS, limits=limits(KEPT_SECONDS), verify=self._tls)
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> httpx.Response:
         base = self._address.url()
@@ -185,8 +194,9 @@ class HttpSink:
         sent = httpx.Headers({} if body is None else {"Content-Type": "application/json"})
         sent.update(secrets)
         sent.update(headers)
-        request = self._client.build_request(method, url, headers=sent, content=body)
-        reply = await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST)
+        async with self._connections.one() as client:
+            request = client.build_request(method, url, headers=sent, content=body)
+            reply = await exchange(client, request, seconds=self._address.timeout, most=LARGEST)
         return httpx.Response(reply.status, content=reply.content or b"")  # what is too large is read by no template
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:

@@ -1,6 +1,6 @@
 """A group → one statement in a database, in one transaction with our receipt. Writes the target.
 
-Groups that come side by side share a transaction, with a receipt each; where one of them fails, they are all made again,
+Groups that come side by side share a transaction, with a receipt each; where one of them fails, all are made again,
 each behind a savepoint. No answer but that it was taken is believed in company: what fails there is tried alone.
 
 Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
