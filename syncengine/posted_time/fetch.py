@@ -78,8 +78,8 @@ class Fetching:
         self._pace = pace
         self._back_off = BackOff(pace)
         self._pause = 0.0
-        self._has_left = False
-        """Something is in the inbox that was fetched and not begun."""
+        self._has_left = True
+        """Something may be in the inbox that was fetched and not begun: before the first fetch nobody knows."""
 
     async def run(self) -> None:
         """Round after round; WebhookRegistered ends it, and LockLost."""

@@ -297,3 +297,20 @@ def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
     told = fetching((saying([group("a")]), NOTHING), desk, scene)
     assert taken(told) == [("kept", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
+
+
+def test_a_loop_that_is_begun_again_goes_on_with_what_was_left() -> None:
+    """The loop before it ended with an error, as where the inbox was away, and nobody knows what it had not begun."""
+
+    class Left(Desk):
+        is_cautious = False
+
+    desk = Left()
+    desk.held = [("left", Verdict(PostedTimeStatus.SUCCESS))]
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
+        return told
+
+    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    assert taken(told) == [("left", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
