@@ -50,20 +50,23 @@ def intended(row: Recorded | None, leave: Effect) -> Recorded:
     """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""
     if row is None:
         return _appearing(leave)
-    before = row
-    known = set(before.body.keywords)
-    body = Body(
-        fields={**before.body.fields, **leave.fields},
-        keywords=before.body.keywords + tuple(k for k in leave.keywords if k not in known),
-        metadata={**before.body.metadata, **leave.metadata},
-    )
+    body = _added(row.body, leave) if leave.fields or leave.keywords or leave.metadata else row.body
     return replace(
-        before,
+        row,
         body=body,
-        status=_status_intended(before, leave),
-        source=leave.source or before.source,
-        protect=before.protect if leave.protect is None else leave.protect,
-        former_categories=_left_behind(before, body, leave.former),
+        status=_status_intended(row, leave),
+        source=leave.source or row.source,
+        protect=row.protect if leave.protect is None else leave.protect,
+        former_categories=_left_behind(row, body, leave.former),
+    )
+
+
+def _added(body: Body, leave: Effect) -> Body:
+    known = set(body.keywords)
+    return Body(
+        fields={**body.fields, **leave.fields},
+        keywords=body.keywords + tuple(k for k in leave.keywords if k not in known),
+        metadata={**body.metadata, **leave.metadata},
     )
 
 
@@ -108,17 +111,21 @@ def settled(row: Recorded, leave: Effect) -> Recorded:
             protect=False,
             former_categories=(),
         )
-    cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
-    body = Body(
-        fields={n: v for n, v in row.body.fields.items() if n not in cleared},
-        keywords=tuple(k for k in row.body.keywords if k not in keywords),
-        metadata={n: v for n, v in row.body.metadata.items() if n not in metadata},
-    )
+    takes = leave.cleared or leave.keywords_dropped or leave.metadata_dropped
     return replace(
         row,
-        body=body,
+        body=_without(row.body, leave) if takes else row.body,
         status=leave.status or row.status,
         doubtful=row.doubtful and not leave.whole,
         confirmed=row.confirmed or leave.whole,
         former_categories=() if leave.whole else row.former_categories,
+    )
+
+
+def _without(body: Body, leave: Effect) -> Body:
+    cleared, keywords, metadata = set(leave.cleared), set(leave.keywords_dropped), set(leave.metadata_dropped)
+    return Body(
+        fields={n: v for n, v in body.fields.items() if n not in cleared},
+        keywords=tuple(k for k in body.keywords if k not in keywords),
+        metadata={n: v for n, v in body.metadata.items() if n not in metadata},
     )

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests import postgresql
+from tests.support.profiles import FULL
+
+settings.register_profile("ci", max_examples=FULL)
+settings.register_profile("dev", max_examples=FULL // 10)
+settings.load_profile("ci")
+
+for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    # A shell ignores some of them for what it runs in the background, and children would inherit that.
+    if signal.getsignal(_signal) is signal.SIG_IGN:
+        signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

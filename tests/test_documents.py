@@ -1,7 +1,7 @@
 """The pages of docs: citations and links lead somewhere, tables are whole, examples are as the program wants them.
 
 A citation is the path of a page, and behind it the numbers of sections or rules: `docs/planning.md 2.8`,
-`docs/formats.md §4`, `docs/architecture.md, rule 8`. The places that have numbers are anchors: `<a id="2.8"></a>`.
+`docs/interface.md §4`, `docs/architecture.md, rule 8`. The places that have numbers are anchors: `<a id="2.8"></a>`.
 """
 
 from __future__ import annotations
@@ -9,16 +9,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from syncengine.cli.command_table import COMMANDS
 from syncengine.errors import ExitCode
+from syncengine.render.registry import DIAGNOSTIC_FORMATS, PLAN_FORMATS, REPORT_FORMATS
+from syncengine.serve.readiness import Metrics
 from syncengine.service.operations import OPERATIONS, Operation
 from tests.support import warm
+from tests.support.pages import BLOCK, FILE, WRITES, blocks, walked
 
 THIS = Path(__file__)
 ROOT = THIS.parent.parent
@@ -33,6 +39,8 @@ CITING = [
     *PAGES,
 ]
 
+DATA = "number;title;client;status;keywords;id;earlier\nACME-0042;Opposition;ACME Corp.;open;EP 1234567;4711;\n"
+"""A list of matters, as the examples read it."""
 NUMBER = r"\d+(?:\.\d+)*"
 CITATION = re.compile(
     rf"(?<![\w./-])(?P<page>[\w./-]*?[a-z][a-z-]*\.md)\b"
@@ -44,7 +52,6 @@ SECTION = re.compile(r"(?<!# )(?<!\[)§\d.{0,20}")
 RFC = re.compile(r"RFC \d+(?:,? §[\d.]+)+")
 LINK = re.compile(r"\]\((?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PLANNING = {
     *(f"1.{number}" for number in range(1, 9)),
     *(f"2.{number}" for number in range(1, 10)),
@@ -55,13 +62,18 @@ PLANNING = {
 """Sections and rules that others rely on."""
 
 
+def environ(home: Path) -> dict[str, str]:
+    """Of somebody who has set nothing."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home)}
+
+
 def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def examples(kind: str) -> list[str]:
-    """Of a kind of files, as they stand in docs/formats.md."""
-    return [body for found, body in BLOCK.findall(text_of(DOCS / "formats.md")) if found == kind]
+def examples(kind: str) -> list[tuple[str, str]]:
+    """Each with the name of its page."""
+    return [(page.name, body) for page in (ROOT / "README.md", *PAGES) for body in blocks(page, kind)]
 
 
 def broken(text: str, folder: Path) -> Iterator[str]:
@@ -117,7 +129,7 @@ def test_a_citation_leads_to_a_place_that_exists(path: Path) -> None:
         "docs/planning.{md} 2.1, 2.99",
         "docs/planning.{md} 2.1 to 2.99",
         "docs/planning.{md}\n    2.99",
-        "docs/formats.{md} §4, §44",
+        "docs/interface.{md} §2, §44",
         "docs/architecture.{md}, rule 88",
         "(§4)",
     ],
@@ -129,7 +141,13 @@ def test_a_citation_that_leads_nowhere_is_found(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["docs/planning.md 1.3, 6", "docs/formats.md §4, §8", "docs/architecture.md, rule 8", "RFC 8259 §6, §8.1", "x.md5"],
+    [
+        "docs/planning.md 1.3, 6",
+        "docs/interface.md §2, §4",
+        "docs/architecture.md, rule 8",
+        "RFC 8259 §6, §8.1",
+        "x.md5",
+    ],
 )
 def test_a_citation_that_is_right_is_let_be(text: str) -> None:
     """Also one of a document that everybody has."""
@@ -173,14 +191,20 @@ def test_the_rules_of_planning_keep_their_numbers() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_is_described(command: str) -> None:
-    """But for `help`, which describes all others."""
-    assert re.search(rf"^\|.*`{command}\b", text_of(DOCS / "formats.md"), re.MULTILINE) or command == "help"
+    """No command is hidden."""
+    assert re.search(rf"^\| `{command}\b", text_of(DOCS / "commands.md"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
 def test_every_exit_code_is_described(code: ExitCode) -> None:
     """No exit code is a surprise."""
-    assert re.search(rf"^\| {code.value} \|", text_of(DOCS / "formats.md"), re.MULTILINE)
+    assert re.search(rf"^\| {code.value} \|", text_of(DOCS / "commands.md"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted({*PLAN_FORMATS, *REPORT_FORMATS, *DIAGNOSTIC_FORMATS}))
+def test_every_format_is_described(name: str) -> None:
+    """A format that nobody can find is of no use."""
+    assert name in text_of(DOCS / "commands.md")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda operation: operation.id)
@@ -197,35 +221,115 @@ def test_every_state_of_a_group_is_described() -> None:
     assert states == schema["properties"]["state"]["enum"]
 
 
-def test_every_setting_of_the_project_file_is_shown() -> None:
-    """By the examples, which `validate` takes."""
+def test_every_setting_of_the_project_file_is_described() -> None:
+    """In a table that says what the schema says."""
+    page = DOCS / "project-file.md"
+    text = generated(page, "keys", "\n".join(["| key | meaning |", "|---|---|", *settings_rows()]))
+    assert text_of(page) == text
+
+
+def test_every_metric_is_described() -> None:
+    """With the words that Prometheus shows."""
+    page = DOCS / "serve.md"
+    text = generated(page, "metrics", "\n".join(["| metric | meaning |", "|---|---|", *metric_rows()]))
+    assert text_of(page) == text
+
+
+def generated(page: Path, name: str, table: str) -> str:
+    """A page with this table between its two marks; with `SYNCENGINE_DOCS=write` it is written so."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, _, rest = text_of(page).partition(begin)
+    text = f"{before}{begin}{table}\n{end}{rest.partition(end)[2]}"
+    if WRITES:
+        page.write_text(text, encoding="utf-8")
+    return text
+
+
+def settings_rows() -> Iterator[str]:
+    """Every key of the project file, down to the fields of a sink; `environments` repeats them, and kinds of resources
+    have pages of their own.
+    """
     schema = json.loads(text_of(ROOT / "schemas/project.schema.json"))
-    shown = "".join(examples("yaml"))
-    assert [name for name in schema["properties"] if not re.search(rf"^{name}:", shown, re.MULTILINE)] == []
+    yield from rows_of(schema, schema, "")
+
+
+def rows_of(schema: dict[str, Any], node: dict[str, Any], prefix: str) -> Iterator[str]:
+    """The keys below one place of a schema, each with its description."""
+    for name, value in node.get("properties", {}).items():
+        key = prefix + name
+        if told := value.get("description") or resolved(schema, value).get("description"):
+            yield f"| `{key}` | {told} |"
+        if key not in ("environments", "defaults"):
+            yield from below(schema, value, key)
+
+
+def below(schema: dict[str, Any], value: dict[str, Any], key: str) -> Iterator[str]:
+    """The keys of a section, of the items of a list, or of sections that have names."""
+    section = resolved(schema, value)
+    if "items" in section:
+        yield from rows_of(schema, resolved(schema, section["items"]), f"{key}[].")
+    if isinstance(named := section.get("additionalProperties"), dict):
+        yield from rows_of(schema, resolved(schema, named), f"{key}.NAME.")
+    if key.rpartition(".")[2] not in ("apiKey", "callerKey"):
+        yield from rows_of(schema, section, f"{key}.")
+
+
+def resolved(schema: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """A node, or the one that it refers to."""
+    name = value.get("$ref", "").rpartition("/")[2]
+    return schema["$defs"][name] if name else value
+
+
+def metric_rows() -> Iterator[str]:
+    """What a connector counts, as it says itself."""
+    for kind in Metrics().registry.collect():
+        suffix = {"counter": "_total", "info": "_info"}.get(kind.type, "")
+        yield f"| `{kind.name}{suffix}` | {kind.documentation} |"
 
 
 # --- examples
 
 
-@pytest.mark.parametrize("example", examples("json"))
-def test_an_example_of_a_format_is_one(example: str) -> None:
+@pytest.mark.parametrize(("page", "example"), examples("json"))
+def test_an_example_of_a_format_is_one(page: str, example: str) -> None:
     """It is what the published schema of its format describes."""
     document = json.loads(example)
     name = document["format"].removeprefix("syncengine.").removesuffix("/v1")
     Draft202012Validator(json.loads(text_of(ROOT / f"schemas/{name}.schema.json"))).validate(document)
 
 
-@pytest.mark.parametrize("example", examples("yaml"))
-def test_an_example_of_a_file_is_valid(example: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "example"), examples("yaml"))
+def test_an_example_of_a_file_is_valid(page: str, example: str, tmp_path: Path) -> None:
     """`validate` finds nothing in a project that has it, not even something to warn of."""
+    named = FILE.match(example)
+    assert named, f"an example in {page} does not say in its first line which file it is"
+    category = "tagCategories: [{externalId: acme, label: ACME Corp.}]\n"
     files = {
-        "manifests/none.yaml": "",
-        "data/matters.csv": "number;title;client;status\nACME-0042;Opposition;ACME Corp.;open\n",
-        example.split()[1]: example,
+        "manifests/categories.yaml": "" if "tagCategories:" in example else category,
+        "data/matters.csv": DATA,
+        named[1]: example,
     }
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content, encoding="utf-8")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    done = warm.run(["validate", "-C", str(tmp_path)], folder=tmp_path, environ=environ)
+    done = warm.run(["validate"], folder=tmp_path, environ=environ(tmp_path))
     assert (done.code, done.out.splitlines()[:1], done.err) == (0, ["No problems found."], "")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
+def test_commands_print_what_a_page_shows(page: Path, tmp_path: Path) -> None:
+    """Each works as it stands there after the one before."""
+    text, walk = walked(page, tmp_path)
+    assert walk == text
+
+
+@pytest.mark.parametrize(
+    ("page", "line"), [(name, line) for name, body in examples("sh") for line in body.splitlines()]
+)
+def test_a_command_of_a_page_is_one(page: str, line: str) -> None:
+    """The program knows the command and its options; what is no command of ours is somebody else's to know."""
+    words = shlex.split(line, comments=True)
+    if "syncengine" not in words:
+        return
+    arguments = list(takewhile(lambda word: word not in ("&", "|", "&&"), words[words.index("syncengine") + 1 :]))
+    assert warm.run([*arguments, "--help"], folder=ROOT, environ=environ(ROOT)).code == 0

@@ -36,7 +36,7 @@ def _set_signals(handler: Callable[[int, FrameType | None], object] | signal.Han
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the program; its exit code (docs/formats.md §6)."""
+    """Run the program; its exit code (docs/commands.md)."""
     signal.signal(signal.SIGTERM, _as_interrupt)
     _prepare_streams()
     try:
@@ -103,7 +103,7 @@ def _nowhere() -> TextIO:
 
 
 def _told(arguments: list[str] | None, error: SyncengineError, exit_code: ExitCode) -> ExitCode:
-    """Print the trouble in a machine's format too where one was asked for: on every path (docs/formats.md §5)."""
+    """Print the trouble in a machine's format too where one was asked for: on every path (docs/commands.md)."""
     words = sys.argv[1:] if arguments is None else arguments
     asked = [after for before, after in pairwise(words) if before == "--format"]
     asked += [word.partition("=")[2] for word in words if word.startswith("--format=")]

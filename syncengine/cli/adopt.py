@@ -23,10 +23,10 @@ ADOPT_FORMAT = "syncengine.adopt/v1"
 
 @click.command(cls=Command)
 @click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("--replace", is_flag=True, help="Also replace rows that are recorded already.")
+@click.option("--replace", is_flag=True, help="Replace rows that are already recorded.")
 @printing_command
 def adopt(given: Globals, format: str, file: str, replace: bool) -> int:
-    """Record what exists on the service from FILE (CSV, JSON or YAML). Nothing is sent.
+    """Record resources that exist on the service, from FILE (CSV, JSON or YAML). Nothing is sent.
 
     JSON and YAML are written like manifests; the header of a CSV file names the fields, `metadata.NAME` among them.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -52,18 +53,18 @@ class Seconds(click.ParamType[float]):
 
 @click.command(cls=Command)
 @click.argument("paths", metavar="[PLAN | PATHS]", nargs=-1, shell_complete=files)
-@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Apply without asking.")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report so.")
-@click.option("--max-errors", type=click.IntRange(min=1), help="Stop once so many items have failed.")
+@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write the report in this format.")
+@click.option("--max-errors", type=click.IntRange(min=1), help="Stop after this many failed items.")
 @click.option(
     "--lock-timeout",
     type=Seconds(),
     metavar="DURATION",
-    help="Wait so long for the lock and for calls that may still be executed; by default lease + timeout + landing.",
+    help="How long to wait for the lock and for calls that may still be executed (default: lease + timeout + landing).",
 )
-@click.option("--allow-older", is_flag=True, help="Apply a commit that is older than the last applied one.")
-@click.option("--new-state", is_flag=True, help="Begin a state in a CI job.")
+@click.option("--allow-older", is_flag=True, help="Allow a commit that is older than the last applied one.")
+@click.option("--new-state", is_flag=True, help="Allow a CI job to create the state.")
 @selection
 @with_globals
 def apply(
@@ -95,7 +96,7 @@ class _Applying:
         self._auto_approve = auto_approve
         self._format = format
         self._shows = shows
-        self._shown: Plan | None = None
+        self._has_shown = False
         self.output = Output(given, given.folder)
 
     def apply(self, paths: Sequence[str], chosen: Mapping[str, Any]) -> Applied:
@@ -112,7 +113,8 @@ class _Applying:
             application = Application(project, request, around, lambda: serving(project))
             if saved is not None:
                 self._auto_approve = True
-            return application.execute(saved)
+            done = application.execute(saved)
+        return replace(done, plan=None) if self._format == "json" else done  # a report is long enough without it
 
     def _confirm(self, planned: Plan, progress: Progress) -> bool:
         self._show_plan(planned)
@@ -122,7 +124,7 @@ class _Applying:
             return agreed("Apply this plan?")
 
     def _show_plan(self, planned: Plan) -> None:
-        self._shown = planned
+        self._has_shown = True
         if self._format == "text" and self._shows:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()) + "\n")
         elif not self._auto_approve:
@@ -133,11 +135,12 @@ class _Applying:
         if not self._shows:
             return
         if self._format == "json":
+            gc.collect()  # the plan hangs in cycles of the client
             self.output.data(REPORT_FORMATS["json"](done.report, self.output.look()))
             return
         done = _without_repeats(done)
         planned = done.plan
-        if planned is not None and self._shown is None:
+        if planned is not None and not self._has_shown:
             self.output.data(PLAN_FORMATS["text"](planned, self.output.look()))
             if not planned.changes_something and done.report.status is RunStatus.COMPLETE:
                 return
@@ -167,13 +170,13 @@ def _without_repeats(done: Applied) -> Applied:
 def _saved_plan(given: Globals, paths: Sequence[str], chosen: Mapping[str, Any]) -> Plan | None:
     """The saved plan that the one argument names, if it does."""
     from syncengine.plan import saved as saved_plan
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     if len(paths) != 1 or not saved_plan.is_saved_plan(given.folder / paths[0]):
         return None
     if any(chosen[name] for name in SELECTING):
         raise Usage("a saved plan is applied as it is: no selection goes with it")
-    planned = saved_plan.load(given.folder / paths[0], plan_document)
+    planned = saved_plan.load(given.folder / paths[0], SHOWN)
     # What was so of the state when it was planned is judged anew.
     return structs.replace(planned, diagnostics=tuple(d for d in planned.diagnostics if d.code not in SAID_FIRST))
 

@@ -11,22 +11,24 @@ from syncengine.cli.help import CommandEntry, TableGroup
 from syncengine.cli.options import Globals, global_options
 
 COMMANDS: Mapping[str, CommandEntry] = {
-    "init": CommandEntry("syncengine.cli.init", "Begin a project that plans and applies against the sandbox at once."),
+    "init": CommandEntry("syncengine.cli.init", "Create a project that can plan and apply against the sandbox."),
     "validate": CommandEntry("syncengine.cli.validate", "Load and check everything, offline."),
-    "render": CommandEntry("syncengine.cli.render", "Show what the manifests become, as a manifest."),
+    "render": CommandEntry("syncengine.cli.render", "Print the manifests after templates and defaults."),
     "plan": CommandEntry("syncengine.cli.plan", "Show what would change."),
     "show": CommandEntry("syncengine.cli.show", "Show a saved plan again."),
     "apply": CommandEntry("syncengine.cli.apply", "Execute a saved plan, or plan and apply."),
-    "state": CommandEntry("syncengine.cli.state", "Look at the cached prior state, lock and mend it."),
-    "adopt": CommandEntry("syncengine.cli.adopt", "Record what exists on the service already; nothing is sent."),
-    "fmt": CommandEntry("syncengine.cli.fmt", "Give manifests their canonical layout."),
-    "serve": CommandEntry("syncengine.cli.serve", "Reconcile, deliver posted time, report health, until stopped."),
-    "connector": CommandEntry("syncengine.cli.connector", "Register this connector, check its key."),
+    "state": CommandEntry("syncengine.cli.state", "Inspect, lock and repair the state."),
+    "adopt": CommandEntry(
+        "syncengine.cli.adopt", "Record resources that exist on the service, without sending anything."
+    ),
+    "fmt": CommandEntry("syncengine.cli.fmt", "Format manifests."),
+    "serve": CommandEntry("syncengine.cli.serve", "Run the connector: reconcile, deliver posted time, report health."),
+    "connector": CommandEntry("syncengine.cli.connector", "Register this connector, or check its key."),
     "health": CommandEntry("syncengine.cli.health", "Report or clear a health failure by hand."),
-    "time": CommandEntry("syncengine.cli.time", "Posted time by hand: what came, where it went."),
-    "schema": CommandEntry("syncengine.cli.schema", "Write the JSON Schemas of all formats."),
+    "time": CommandEntry("syncengine.cli.time", "Inspect and deliver posted time by hand."),
+    "schema": CommandEntry("syncengine.cli.schema", "Print or write the JSON Schemas of all formats."),
     "sandbox": CommandEntry("syncengine.cli.sandbox", "Run the embedded service in the foreground."),
-    "help": CommandEntry("syncengine.cli.help", "Show the help of a command."),
+    "help": CommandEntry("syncengine.cli.help", "Show help for a command."),
 }
 
 

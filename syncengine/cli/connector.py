@@ -25,7 +25,7 @@ def connector() -> None:
 @connector.command("register")
 @printing_command
 def register_connector(given: Globals, format: str) -> int:
-    """Tell the service who connects, and remember its settings for us. The secrets of its answer are dropped."""
+    """Tell the service who connects, and remember its settings for this connector, without their secrets."""
     from syncengine.connector.registration import register
     from syncengine.state.connector_settings import remember
 
@@ -37,7 +37,7 @@ def register_connector(given: Globals, format: str) -> int:
 @connector.command("check")
 @printing_command
 def check_connector(given: Globals, format: str) -> int:
-    """Make an authenticated call that names the team. Fails for another one than the project's, or the state's."""
+    """Make an authenticated call that names the team. Fails if it is not the team of the project or of the state."""
     from syncengine.connector.connection import proven_team
 
     team = calling(given, proven_team)

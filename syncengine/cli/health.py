@@ -26,10 +26,10 @@ def health() -> None:
 
 @health.command("report")
 @click.argument("kind", metavar="TYPE", type=click.Choice((*TYPES, *PUBLISHED), case_sensitive=False))
-@click.option("--message", metavar="TEXT", help="Shown to users instead of the type's own message.")
+@click.option("--message", metavar="TEXT", help="Shown to users instead of the default message of the type.")
 @printing_command
 def report_health(given: Globals, format: str, kind: str, message: str | None) -> int:
-    """Report that the connected system is in trouble. Everybody who posts time is told so until it is cleared.
+    """Report that the connected system is in trouble. Everybody who posts time sees it until it is cleared.
 
     TYPE is unknown, unreachable, authentication, permissions or subscription, or the interface's name of one.
     """
@@ -45,7 +45,7 @@ def report_health(given: Globals, format: str, kind: str, message: str | None) -
 @health.command("clear")
 @printing_command
 def clear_health(given: Globals, format: str) -> int:
-    """Clear whatever failure was reported."""
+    """Clear the reported failure."""
     from syncengine.connector.registration import by_hand
 
     calling(given, lambda client, _: by_hand(client, None))

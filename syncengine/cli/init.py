@@ -36,7 +36,7 @@ SCHEMAS = ("manifest.schema.json", "project.schema.json")
 )
 @printing_command
 def init(given: Globals, format: str, folder: str, csv: str | None, install: str | None) -> int:
-    """Begin a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
+    """Create a project in DIR: project file, example manifests, CI examples, schemas, .gitignore.
 
     It plans and applies against the embedded sandbox at once. Files that are there are kept.
     """

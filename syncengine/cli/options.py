@@ -106,7 +106,7 @@ _option = partial(click.option, cls=GlobalOption)
 OPTIONS = (
     _option("-C", "directory", metavar="DIR", help="Work in this folder.", shell_complete=folders),
     _option("--config", metavar="FILE", help="The project file (default: syncengine.yaml).", shell_complete=files),
-    _option("--sandbox", is_flag=True, default=None, help="Use the embedded service, with a state of its own."),
+    _option("--sandbox", is_flag=True, default=None, help="Use the embedded service and a state of its own."),
     _option(
         "--env", "environment", metavar="NAME", help="An environment of the project file.", shell_complete=environments
     ),
@@ -125,10 +125,10 @@ OPTIONS = (
         help="Colour: auto on a terminal (also FORCE_COLOR, NO_COLOR).",
     ),
     _option("--no-color", is_flag=True, default=None, help="The same as --color never."),
-    _option("-q", "--quiet", is_flag=True, default=None, help="No progress and no remarks."),
-    _option("-v", "--verbose", is_flag=True, default=None, help="List everything, fold nothing."),
-    _option("--debug", is_flag=True, default=None, help="Trace requests to the service; no key, no body is shown."),
-    _option("--log-format", type=click.Choice(["text", "json"]), help="How messages on stderr are written."),
+    _option("-q", "--quiet", is_flag=True, default=None, help="No progress and no notes."),
+    _option("-v", "--verbose", is_flag=True, default=None, help="List every change; fold nothing."),
+    _option("--debug", is_flag=True, default=None, help="Trace requests to the service, without keys and bodies."),
+    _option("--log-format", type=click.Choice(["text", "json"]), help="Format of messages on stderr."),
 )
 
 

@@ -24,8 +24,14 @@ from syncengine.render.registry import PLAN_FORMATS, TROUBLE_FORMATS
 @click.argument("paths", nargs=-1, shell_complete=files)
 @click.option("--out", metavar="FILE", shell_complete=files, help="Save the plan for `apply FILE`.")
 @click.option("--format", "format", type=click.Choice(list(PLAN_FORMATS)), default="text", show_default=True)
-@click.option("--report", "reports", metavar="FORMAT=FILE", multiple=True, help="Also write it so (- is stdout).")
-@click.option("--detailed-exitcode", is_flag=True, help="2 when there are changes, 4 when the gate would refuse.")
+@click.option(
+    "--report",
+    "reports",
+    metavar="FORMAT=FILE",
+    multiple=True,
+    help="Also write the plan in this format (- is stdout).",
+)
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes, 4 if they need approval.")
 @selection
 @with_globals
 @no_collection()
@@ -43,7 +49,7 @@ def plan(
     from syncengine.plan import saved
     from syncengine.plan.planner import judged, make_plan
     from syncengine.plan.request import Runtime
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     targets = report_targets(reports, list(PLAN_FORMATS))
     output = Output(given, given.folder)
@@ -54,7 +60,7 @@ def plan(
         request = request_of("plan", project, given, paths, chosen)
         planned = make_plan(project, request, Runtime(os.environ))
         if out is not None:
-            planned = saved.save(planned, plan_document, Path(out))
+            planned = saved.save(planned, SHOWN, Path(out))
         planned = judged(planned, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)

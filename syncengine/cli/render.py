@@ -20,7 +20,7 @@ from syncengine.errors import ExitCode, SyncengineError
 @with_globals
 @no_collection()
 def render(given: Globals, paths: Sequence[str], format: str) -> int:
-    """Show what the manifests become after templates and defaults, as a manifest. PATHS narrow what is shown."""
+    """Print the manifests after templates and defaults, as one manifest. PATHS select what is printed."""
     from syncengine.manifest.desired import load
     from syncengine.plan.scope import Scope
     from syncengine.render.manifest import manifest_json, manifest_yaml

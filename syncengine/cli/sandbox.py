@@ -18,9 +18,15 @@ from syncengine.render.escape import file_name
 
 @click.command(cls=Command)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one.")
-@click.option("--data", metavar="FILE", help="Where it keeps what it holds (default: .syncengine/sandbox/service.db).")
-@click.option("--api-key", default="sandbox", show_default=True, help="The key that it accepts.")
+@click.option(
+    "--port",
+    default=8765,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 takes a free one.",
+)
+@click.option("--data", metavar="FILE", help="The file that holds its data (default: .syncengine/sandbox/service.db).")
+@click.option("--api-key", default="sandbox", show_default=True, help="The API key that it accepts.")
 @with_globals
 def sandbox(given: Globals, host: str, port: int, data: str | None, api_key: str) -> int:
     """Run the embedded service in the foreground, until it is interrupted.

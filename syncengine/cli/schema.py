@@ -15,7 +15,7 @@ from syncengine.errors import ExitCode, SyncengineError
 
 @click.command(cls=Command)
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("-o", "folder", metavar="DIR", help="Write files there.  [default: the current folder]")
+@click.option("-o", "folder", metavar="DIR", help="The folder to write to.  [default: the current folder]")
 @with_globals
 def schema(given: Globals, names: Sequence[str], folder: str | None) -> int:
     """Write the JSON Schemas of all formats into a folder, or print the one with this NAME to stdout.

@@ -14,11 +14,13 @@ of_addresses = partial(click.option, metavar="ADDR", multiple=True, shell_comple
 
 SELECTION = (
     of_addresses("--target", "targets", help="Only these addresses (globs)."),
-    of_addresses("--exclude", "excludes", help="Not these addresses (globs)."),
-    click.option("--reassert", is_flag=True, help="Send all that is desired again."),
-    click.option("--sweep", is_flag=True, help="Complete a sync session even if no activity type is removed."),
+    of_addresses("--exclude", "excludes", help="All but these addresses (globs)."),
+    click.option("--reassert", is_flag=True, help="Send everything that the manifests declare again."),
+    click.option("--sweep", is_flag=True, help="Complete a sync session even if it removes no activity type."),
     click.option("--no-delete", is_flag=True, help="Leave out everything that removes or clears."),
-    click.option("--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve the removals."),
+    click.option(
+        "--approve-deletes", "approvals", metavar="COUNT@HASH", multiple=True, help="Approve exactly these removals."
+    ),
 )
 
 

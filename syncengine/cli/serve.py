@@ -17,10 +17,12 @@ from syncengine.errors import ExitCode, SyncengineError
 
 
 @click.command(cls=Command)
-@click.option("--listen", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics (default: the project file's).")
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address of /healthz, /readyz and /metrics (default: from the project file)."
+)
 @with_globals
 def serve(given: Globals, listen: str | None) -> int:
-    """Reconcile on an interval, deliver posted time, report health; until SIGTERM.
+    """Reconcile on an interval, deliver posted time and report health, until SIGTERM.
 
     What happens is written to stderr, one JSON object a line; `--log-format text` writes it for people.
     """

@@ -33,14 +33,14 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine.plan.diff import Action
     from syncengine.plan.planner import judged
     from syncengine.plan.request import PlanRequest
-    from syncengine.render.json import plan_document
+    from syncengine.render.json import SHOWN
 
     unknown = [name for name in actions if name not in {action.word for action in Action}]
     if unknown:
         raise click.UsageError(f"--action {unknown[0]}: one of {', '.join(action.word for action in Action)}")
     output = Output(given, given.folder)
     try:
-        planned = saved_plan.load(given.folder / file, plan_document)
+        planned = saved_plan.load(given.folder / file, SHOWN)
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project

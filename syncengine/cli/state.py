@@ -35,7 +35,7 @@ HISTORY_RUNS = 50
 
 @click.group(cls=HelpfulGroup)
 def state() -> None:
-    """Look at the cached prior state, lock and mend it."""
+    """Inspect, lock and repair the state."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def show_row(given: Globals, format: str, address: str) -> int:
 @click.argument("address", required=False, shell_complete=addresses)
 @printing_command
 def show_history(given: Globals, format: str, address: str | None) -> int:
-    """Show what happened to one resource, or the last runs. With ADDRESS, field by field."""
+    """Show the last runs, or the changes of one resource field by field."""
     key = _key(address) if address else None
     with _reading(given) as opened:
         if key is None:
@@ -84,10 +84,10 @@ def show_history(given: Globals, format: str, address: str | None) -> int:
 
 @state.command("forget")
 @click.argument("addresses", metavar="ADDRESS...", nargs=-1, required=True, shell_complete=addresses)
-@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_approve: bool) -> int:
-    """Drop rows from the state. The service keeps what it holds, and the next plan knows nothing of it."""
+    """Remove rows from the state. The service keeps the resources, and the next plan does not know of them."""
     keys = [_key(address) for address in addresses]
     _confirm(f"Forget {', '.join(addresses)}? The service keeps what it holds.", auto_approve)
     project = given.project()
@@ -100,10 +100,10 @@ def forget_rows(given: Globals, format: str, addresses: Sequence[str], auto_appr
 
 
 @state.command("export")
-@click.option("-o", "--out", metavar="FILE", help="Write to this file, readable for you only, not to stdout.")
+@click.option("-o", "--out", metavar="FILE", help="Write to this file, readable only by you, instead of stdout.")
 @with_globals
 def export_rows(given: Globals, out: str | None) -> int:
-    """Write all that is recorded as JSON lines. A header comes first, then a line for each resource."""
+    """Write everything that is recorded as JSON lines: a header, then one line for each resource."""
     output = Output(given, given.folder)
     try:
         with _reading(given) as opened:
@@ -140,7 +140,7 @@ def _to_file(path: Path, lines: Iterable[str]) -> None:
 
 @state.command("import")
 @click.argument("file", metavar="FILE", shell_complete=files)
-@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def import_rows(given: Globals, format: str, file: str, auto_approve: bool) -> int:
     """Record what `state export` wrote (- is stdin). Rows of the same address are replaced, others stay.
@@ -170,7 +170,7 @@ def _refuse_other_team(opened: State, team: str | None) -> None:
 
 
 @state.command("lock")
-@click.option("--reason", metavar="TEXT", help="Shown to whoever is refused.")
+@click.option("--reason", metavar="TEXT", help="Shown to everyone whom the lock keeps out.")
 @printing_command
 def lock_state(given: Globals, format: str, reason: str | None) -> int:
     """Lock the state by hand, until `state unlock ID`."""
@@ -184,7 +184,7 @@ def lock_state(given: Globals, format: str, reason: str | None) -> int:
 @click.argument("lock_id", metavar="ID")
 @printing_command
 def unlock_state(given: Globals, format: str, lock_id: str) -> int:
-    """End the lock of this ID, whoever holds it. Its holder can write and send nothing any more."""
+    """End the lock with this ID, whoever holds it. Its holder can no longer write or send anything."""
     project = given.project()
     with open_state(project.state, write=False) as looked:
         held = looked.current_lock()
@@ -197,10 +197,10 @@ def unlock_state(given: Globals, format: str, lock_id: str) -> int:
 
 
 @state.command("rebind")
-@click.option("-y", "--auto-approve", is_flag=True, help="Do not ask.")
+@click.option("-y", "--auto-approve", is_flag=True, help="Proceed without asking.")
 @printing_command
 def rebind(given: Globals, format: str, auto_approve: bool) -> int:
-    """Accept the team's new name, or the service's new URL. The service is asked which team the key belongs to."""
+    """Accept the team's new name, or the service's new URL, after asking the service which team the key belongs to."""
     from syncengine.cli.apply import serving
 
     project = given.project()

@@ -52,7 +52,7 @@ class TimeGroup(TableGroup):
 
 @click.group(cls=TimeGroup)
 def time() -> None:
-    """Posted time by hand: what came, where it went, what the service was told."""
+    """Inspect and deliver posted time by hand."""
 
 
 class Moment(click.ParamType[float]):
@@ -81,10 +81,12 @@ class Moment(click.ParamType[float]):
 @click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state (repeatable).")
 @click.option("--user", metavar="NAME", help="Only groups of this user: name, e-mail or id.")
 @click.option("--tag", metavar="NAME", help="Only groups with this tag.")
-@click.option("--since", type=Moment(), metavar="T", help="Only what was offered since: 30d, 2h, or a date and time.")
+@click.option(
+    "--since", type=Moment(), metavar="T", help="Only groups offered since then: 30d, 2h, or a date and time."
+)
 @printing_command
 def show_inbox(given: Globals, format: str, states: Sequence[str], **chosen: Any) -> int:
-    """Show what waits and what failed; with --state, what is in that state."""
+    """List groups that wait or failed; with --state, the groups in that state."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
@@ -106,7 +108,7 @@ def _check_states(states: Sequence[str]) -> None:
 @click.argument("group_id", metavar="GROUP_ID")
 @printing_command
 def show_group(given: Globals, format: str, group_id: str) -> int:
-    """Tell a group's whole story: each offer, each attempt at each sink, each status sent."""
+    """Show the story of a group: each offer, each attempt at each sink, each status sent."""
     from syncengine.render import inbox as rendering
     from syncengine.state.inbox import open_inbox
 
@@ -120,7 +122,7 @@ def show_group(given: Globals, format: str, group_id: str) -> int:
 @click.option("--sample", is_flag=True, help="Render a made-up group.")
 @printing_command
 def preview(given: Globals, format: str, source: str | None, sample: bool) -> int:
-    """Render everything that a group would become, and send nothing: FILE is its JSON (`-` is stdin)."""
+    """Render what every sink would get for a group, and send nothing. FILE is its JSON (`-` is stdin)."""
     from syncengine.posted_time.build_route import build
     from syncengine.posted_time.preview import SAMPLE
     from syncengine.posted_time.preview import preview as rehearsed
@@ -208,7 +210,7 @@ _ACTS: Mapping[Act, str] = {
 @click.command("retry", cls=Command)
 @click.argument("group_ids", metavar="GROUP_ID...", nargs=-1)
 @click.option("--state", "states", metavar="STATE", multiple=True, help="All groups in this state (repeatable).")
-@click.option("--accept", is_flag=True, help="Of conflicts: what the sinks have is right; tell the service SUCCESS.")
+@click.option("--accept", is_flag=True, help="Settle conflicts: the sinks are right, and the service is told SUCCESS.")
 @printing_command
 def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequence[str], accept: bool) -> int:
     """Deliver groups again to the sinks that lack them. The service is told by the next `time pull` or `serve`."""
@@ -238,12 +240,14 @@ def retry(given: Globals, format: str, group_ids: Sequence[str], states: Sequenc
 
 
 @click.command("redeliver", cls=Command)
-@click.option("--sink", required=True, metavar="NAME", help="The sink that lost something.")
-@click.option("--since", type=Moment(), required=True, metavar="T", help="What it took since: 30d, 2h, or a date.")
-@click.option("-y", "--auto-approve", is_flag=True, help="Do it; without, only tell what would be done.")
+@click.option("--sink", required=True, metavar="NAME", help="The sink that lost groups.")
+@click.option(
+    "--since", type=Moment(), required=True, metavar="T", help="Groups that it took since then: 30d, 2h, or a date."
+)
+@click.option("-y", "--auto-approve", is_flag=True, help="Deliver; without this option, only list the groups.")
 @printing_command
 def redeliver(given: Globals, format: str, sink: str, since: float, auto_approve: bool) -> int:
-    """Give one sink again what it took since T. A sink with receipts takes only what it does not have."""
+    """Deliver again to one sink what it took since T. A sink with receipts takes only the groups that it lacks."""
     from syncengine.state.inbox import open_inbox
     from syncengine.state.inbox_states import GroupState
 

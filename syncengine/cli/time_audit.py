@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--since", type=Seconds(), metavar="DURATION", default="30d", show_default=True, help="How far back.")
 @printing_command
 def audit_time(given: Globals, format: str, since: float) -> int:
-    """Compare what the service lists as posted with what the sinks took. Exit 1 where they differ.
+    """Compare the posted time that the service lists with the groups that the sinks took. Exit 1 if they differ.
 
     A database with receipts is asked itself; of any other sink the inbox knows what it took.
     """

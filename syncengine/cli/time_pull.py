@@ -30,7 +30,7 @@ PULL_FORMAT = "syncengine.pull/v1"
 
 
 @click.command("pull", cls=Command)
-@click.option("--limit", type=int, help="Fetch so many groups at most (default: postedTime.fetchLimit, or 25).")
+@click.option("--limit", type=int, help="Fetch at most this many groups (default: postedTime.fetchLimit, or 25).")
 @printing_command
 def pull_time(given: Globals, format: str, limit: int | None) -> int:
     """Fetch once, deliver what comes, and acknowledge it. Waits up to a minute when there is nothing."""

@@ -31,8 +31,8 @@ MECHANISM_FORMAT = "syncengine.mechanism/v1"
 
 
 @click.command("list", cls=Command)
-@click.option("--since", type=Seconds(), metavar="DURATION", help="Only what was submitted so long ago at most.")
-@click.option("--limit", type=int, default=500, show_default=True, help="Groups a request, from 1 to 500.")
+@click.option("--since", type=Seconds(), metavar="DURATION", help="Only groups submitted within this time.")
+@click.option("--limit", type=int, default=500, show_default=True, help="Groups per request, from 1 to 500.")
 @printing_command
 def list_time(given: Globals, format: str, since: float | None, limit: int) -> int:
     """List all posted time that the service has, newest first, each group once."""
@@ -66,7 +66,7 @@ def say_incomplete(given: Globals, found: Listing) -> None:
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def register_time(given: Globals, format: str, mechanism: str | None) -> int:
-    """Have posted time recorded for this connector, by fetch or webhook (default: what the project file says).
+    """Have posted time recorded for this connector, by fetch or webhook (default: from the project file).
 
     The other one of the two is unregistered first, if this project registered it.
     """
@@ -98,7 +98,7 @@ async def _registered(client: Client, project: Project, name: str | None, said: 
 @click.argument("mechanism", required=False, type=click.Choice(MECHANISMS))
 @printing_command
 def unregister_time(given: Globals, format: str, mechanism: str | None) -> int:
-    """Have no more posted time recorded. What users post while nothing is registered never comes here."""
+    """Stop recording posted time. Time that users post while nothing is registered never arrives."""
     said: list[str] = []
     name, ended = calling(given, lambda client, project: _unregistered(client, project, mechanism, said))
     text = _sentences(said if ended else [f"there was no {name} to unregister", *said])

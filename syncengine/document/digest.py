@@ -26,6 +26,20 @@ def sha256_of_parts(parts: Iterable[bytes]) -> str:
     return total.hexdigest()
 
 
+class GrowingSha256:
+    """SHA-256 of all parts so far."""
+
+    def __init__(self) -> None:
+        self._total = hashlib.sha256()
+
+    def add(self, part: bytes) -> None:
+        self._total.update(part)
+
+    def text(self) -> str:
+        """Return it in hexadecimal."""
+        return self._total.hexdigest()
+
+
 def sha256_of_file(file: FileIO | BytesIO) -> str:
     """Return the digest of what is left to read."""
     return hashlib.file_digest(file, "sha256").hexdigest()

@@ -73,7 +73,7 @@ Node = Scalar | Sequence | Mapping | RefusedNode
 
 
 def place(node: Node) -> tuple[int, int]:
-    """Line and column, from 1. A mapping stands where its first key stands (docs/formats.md §3)."""
+    """Line and column, from 1. A mapping stands where its first key stands (docs/manifests.md)."""
     mark = node.keys[0].mark if isinstance(node, Mapping) and node.keys else node.mark
     return mark.line + 1, mark.column + 1
 

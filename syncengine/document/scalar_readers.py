@@ -1,6 +1,6 @@
 """Node → value, as the type of a field asks: the leaf readers. Pure.
 
-A reader returns INVALID after it has reported what is wrong; strings stay strings (docs/formats.md §3).
+A reader returns INVALID after it has reported what is wrong; strings stay strings (docs/manifests.md).
 """
 
 from __future__ import annotations

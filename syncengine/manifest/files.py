@@ -69,7 +69,7 @@ class ManifestFile:
 def find(
     paths: Sequence[Path], root: Path, given: LoadContext | None = None, secrets: Collection[Path] = frozenset()
 ) -> Search:
-    """The manifests at and below `paths`, of a project in the folder `root` (docs/formats.md §2).
+    """The manifests at and below `paths`, of a project in the folder `root` (docs/manifests.md).
 
     What holds `secrets` is none: what a manifest says is shown.
     """

@@ -1,4 +1,4 @@
-"""The models of a `generate` block: where rows come from, and what is made of them. Data only (docs/formats.md §3)."""
+"""The models of a `generate` block: its source and its templates. Data only (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The models of a manifest: names, types, limits and descriptions of every field, once. Data only.
 
-Readers (`model_reader`) and JSON Schemas come from here (docs/formats.md §3, docs/interface.md 2).
+Readers (`model_reader`) and JSON Schemas come from here (docs/manifests.md, docs/interface.md 2).
 """
 
 from __future__ import annotations

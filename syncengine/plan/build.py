@@ -18,7 +18,7 @@ from syncengine.manifest.desired import Desired
 from syncengine.plan.aim import Aim, may_be_held
 from syncengine.plan.calls import Item, Step, whole_tag
 from syncengine.plan.checks import NOTHING_SELECTED, objections, suspicions
-from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff
+from syncengine.plan.diff import REOPENED, Action, Change, Diff, Difference, diff, itself
 from syncengine.plan.gate import Earlier, Gate, Loss, gate
 from syncengine.plan.model import Basis, Options, Plan, Summary
 from syncengine.plan.policy import aim
@@ -86,12 +86,14 @@ def derived(
     basis: Basis,
     reasserts: bool,
     sweeps_anyway: Callable[[Diff], bool],
+    same: Callable[[Change], Change] = itself,
 ) -> tuple[Plan, Diff]:
     """All that follows from what is aimed at, and the differences that it follows from; no gate, no diagnostics.
 
-    `rows` are the `recorded` ones, with what is reasserted in doubt.
+    `rows` are the `recorded` ones, with what is reasserted in doubt; `same` is for `diff`.
     """
-    found = _with_reasons(diff(rows, aimed), recorded) if reasserts else diff(rows, aimed)
+    found = diff(rows, aimed, same)
+    found = _with_reasons(found, recorded) if reasserts else found
     numbers = count(1)
     stages = stages_of(found.differences, aimed, numbers)
     sweep = sweep_of(aimed, rows, numbers, anyway=sweeps_anyway(found), first=not basis.swept_before)

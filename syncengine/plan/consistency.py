@@ -18,7 +18,7 @@ from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, RemovalKind, Rules
 from syncengine.plan.build import derived, reasserted
 from syncengine.plan.checks import objections
-from syncengine.plan.diff import Diff
+from syncengine.plan.diff import Change, Diff
 from syncengine.plan.gate import SAYS, Gate, approval_of, gate, losses_in
 from syncengine.plan.model import Plan
 from syncengine.plan.saved_aim import aim_of, inconsistent
@@ -53,10 +53,22 @@ def prove(plan: Plan, now: Present) -> None:
     _refuse_impossible(aimed, rows, now.rules)
     first = plan.sweep is not None and (plan.sweep.first or not now.owns_activity_types)
     basis = replace(plan.basis, swept_before=not first)
-    again, found = derived(aimed, rows, now.rows, basis, plan.reasserts, lambda _: plan.sweep is not None)
+    sweeps = plan.sweep is not None
+    again, found = derived(aimed, rows, now.rows, basis, plan.reasserts, lambda _: sweeps, _same_as(plan.changes))
     _compare_what_is_shown(plan, again)
     _compare_what_is_done(plan, again, now.rows)
     _compare_gates(plan, found, now)
+
+
+def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:
+    """What is found in the order of the plan is not kept twice."""
+    rest = iter(changes)
+
+    def same(change: Change) -> Change:
+        shown = next(rest, None)
+        return shown if shown is not None and shown == change else change
+
+    return same
 
 
 def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -> None:

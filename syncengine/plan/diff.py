@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from syncengine.effects import Effect
 from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, standing
-from syncengine.resource import IMPORT, Key, Kind, Recorded, Resource, Source, Status, Value
+from syncengine.resource import IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.wire import UNCLEARABLE
 
 
@@ -101,6 +101,9 @@ CREATE_ONLY: Mapping[Kind, frozenset[str]] = {
 }
 """Fields that only count when the service sees the resource for the first time (docs/service.md §2)."""
 
+NO_METADATA: Mapping[str, str] = {}
+"""For the many changes that have none before."""
+
 UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.TAG, "visibility"): "PUBLIC",
     (Kind.TAG, "path"): "/",
@@ -125,8 +128,16 @@ LEAVES_AS: Mapping[RemovalKind, Action] = {
 }
 
 
-def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
-    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5)."""
+def itself(change: Change) -> Change:
+    """No other one."""
+    return change
+
+
+def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
+    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5).
+
+    `same`: an equal change that is in memory already, to be taken instead.
+    """
     differences: list[Difference] = []
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)
@@ -136,7 +147,7 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim) -> Diff:
         change, record, said = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
         notes += said
         if change is not None:
-            differences.append(Difference(change, row or recorded.get(key), resource))
+            differences.append(Difference(same(change), row or recorded.get(key), resource))
         else:
             unchanged += 1
         if record is not None:
@@ -157,7 +168,7 @@ def _compare(
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
     """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
     if row is None and own is None and resource.key.kind is Kind.TAG:
-        return _first(resource, formers), None, ()
+        return appearance(resource.key, resource.body, resource.source, formers[0].name if formers else None), None, ()
     fields, unsaid = _field_changes(row, resource)
     change = _change(row, resource, formers, fields)
     notes = _field_notes(resource, fields, is_new(row) and not _revives(own, resource))
@@ -167,16 +178,17 @@ def _compare(
     return change, record, notes
 
 
-def _first(resource: Resource, formers: Sequence[Key]) -> Change:
-    """A tag that is not recorded: nothing is said of it but that it is created."""
+def appearance(key: Key, says: Body | Effect, source: Source | None, previously: str | None = None) -> Change:
+    """The change of a tag that is not recorded: nothing is said of it but that it is created."""
     return Change(
-        key=resource.key,
+        key=key,
         action=Action.CREATE,
-        source=resource.source,
-        fields=tuple(_first_fields(resource)),
-        keywords_added=resource.body.keywords,
-        metadata_set=resource.body.metadata,
-        previously=formers[0].name if formers else None,
+        source=source,
+        fields=tuple(_first_fields(key.kind, says.fields)),
+        keywords_added=says.keywords,
+        metadata_set=says.metadata,
+        metadata_before=NO_METADATA,
+        previously=previously,
     )
 
 
@@ -225,7 +237,7 @@ def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
 def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[FieldChange], list[FieldChange]]:
     """Differences to show, and those that mean nothing to the service and are only recorded."""
     if row is None:
-        return _first_fields(resource), []
+        return _first_fields(resource.key.kind, resource.body.fields), []
     before, after = row.body.fields, resource.body.fields
     shown: list[FieldChange] = []
     unsaid: list[FieldChange] = []
@@ -239,12 +251,11 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
     return shown, unsaid
 
 
-def _first_fields(resource: Resource) -> list[FieldChange]:
+def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
     """All fields of what is not recorded; there is no row for what they do not say."""
-    kind = resource.key.kind
     return [
         FieldChange(name, None, value)
-        for name, value in resource.body.fields.items()
+        for name, value in fields.items()
         if value or not _means_the_same(kind, FieldChange(name, None, value, _effect(kind, name, value, new=True)))
     ]
 

@@ -1,84 +1,122 @@
 """plan ↔ file. A saved plan holds everything that its apply needs, and reads no manifest (docs/planning.md 6).
 
-The file is the machine format of docs/formats.md §7 with two more members: `execution` holds the calls, what they
-leave, and the digests of the rows that they stand on; `digest` is over the whole file before it. A digest proves no
-author: what a file says is held against the state when it is applied (`consistency`).
+The file is the machine format of docs/formats.md with two more members: `execution` holds the plan in parts
+(`packed`), a line each, and `digest` is over the whole file before it. It is written and read line by line. A digest
+proves no author: what a file says is held against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from itertools import chain, takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
-import orjson
 from msgspec.structs import replace
 
-from syncengine.document.digest import sha256_of
+from syncengine.document.digest import GrowingSha256
 from syncengine.document.gc_pause import no_collection
 from syncengine.errors import SyncengineError
-from syncengine.plan.calls import Item
+from syncengine.plan import saved_v1
+from syncengine.plan.diff import Change
 from syncengine.plan.model import Plan
+from syncengine.plan.packed import Part, head_of, parts_of, restored
 from syncengine.plan.saved_aim import inconsistent
 from syncengine.project.atomic_write import write_whole
-from syncengine.resource import Key
 
 FORMAT = "syncengine.plan/v1"
-NOTHING = msgspec.Raw(b"")
-EXECUTION, DIGEST, END = b',"execution":', b',"digest":"', b'"}'
-"""What stands before the calls, before the digest of all that comes before it, and behind that."""
+CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
+"""What stands before the changes, before the parts to execute, and behind those."""
+DIGEST, END = b',"digest":"', b'"}\n'
 COMMIT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
 """Letters of an id that name the plan's content."""
 
 
-class Execution(msgspec.Struct, frozen=True, gc=False):
-    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+class Shown(NamedTuple):
+    """How readers are shown a plan, and one of its changes."""
+
+    plan: Callable[[Plan], object]
+    change: Callable[[Change], object]
+
+
+class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.execution/v2"):
+    """The first of the parts."""
 
     plan: Plan
-    wholes: tuple[tuple[Key, Item], ...]
-    prior: tuple[tuple[Key, str], ...]
-
-    @classmethod
-    def of(cls, plan: Plan) -> Execution:
-        listed = replace(plan, wholes={}, prior={})
-        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
-
-    def restored(self) -> Plan:
-        return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
 
 
-class Saved(msgspec.Struct):
-    """What a file must hold to be applied; the public document around it is for other readers."""
+class Printed(msgspec.Struct):
+    """What any of our documents says of itself."""
 
     format: str = ""
-    execution: msgspec.Raw = NOTHING
 
 
-def save(plan: Plan, shown: Callable[[Plan], Mapping[str, object]], path: Path) -> Plan:
+class Named(msgspec.Struct):
+    """What the last line says."""
+
+    id: str
+
+
+class Found(NamedTuple):
+    """A saved plan's file: where the parts to execute start, and its last line as an object."""
+
+    start: int
+    names: bytes
+
+
+def save(plan: Plan, shown: Shown, path: Path) -> Plan:
     """Write `plan` beside what is `shown` of it, readable by its owner alone (docs/planning.md 1.4).
 
     The plan as it was written: its id ends in a digest of its content, so that no other plan can pass for it.
     """
-    plan = _sealed(plan)
-    content = orjson.dumps(shown(plan))[:-1] + EXECUTION + msgspec.json.encode(Execution.of(plan))
+    file = _File(plan, shown)
     try:
-        write_whole(path, (content, DIGEST, sha256_of(content).encode(), END), mode=0o600)
+        write_whole(path, file.pieces(), mode=0o600)
     except OSError as error:
         raise SyncengineError(f"the plan cannot be written to {path}: {error.strerror}", code="plan-file") from None
-    return plan
+    return replace(plan, basis=replace(plan.basis, id=file.id, settles=None))
 
 
-def _sealed(plan: Plan) -> Plan:
-    """The plan under an id that names its content."""
-    plain = replace(plan, basis=replace(plan.basis, id="", settles=None))
-    return replace(plain, basis=replace(plain.basis, id=f"{plan.id}-{_seal(plain)}"))
+class _File:
+    """The content of a plan's file. `id` is known once all of the `pieces` were asked for."""
+
+    def __init__(self, plan: Plan, shown: Shown) -> None:
+        self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None))
+        self._name = plan.id
+        self._shown = shown
+        self.id = ""
+
+    def pieces(self) -> Iterator[bytes]:
+        """Bytes in their order, few at a time."""
+        total = GrowingSha256()
+        for piece in self._content():
+            total.add(piece)
+            yield piece
+        self.id = f"{self._name}-{total.text()[:SEAL]}"
+        named = ID + msgspec.json.encode(self.id)
+        total.add(named)
+        yield from (named, DIGEST, total.text().encode(), END)
+
+    def _content(self) -> Iterator[bytes]:
+        document = msgspec.to_builtins(self._shown.plan(replace(self._plan, changes=())))
+        del document["id"], document["changes"]
+        yield msgspec.json.encode(document)[:-1]
+        yield CHANGES
+        yield from _lines(map(self._shown.change, self._plan.changes))
+        yield EXECUTION
+        yield from _lines(chain((Header(head_of(self._plan)),), parts_of(self._plan)))
 
 
-def _seal(plan: Plan) -> str:
-    """A digest of everything but the id."""
-    return sha256_of(msgspec.json.encode(Execution.of(replace(plan, basis=replace(plan.basis, id="")))))[:SEAL]
+def _lines(values: Iterable[object]) -> Iterator[bytes]:
+    encoder, before = msgspec.json.Encoder(), b""
+    for value in values:
+        yield before + encoder.encode(value)
+        before = b",\n"
 
 
 def is_saved_plan(path: Path) -> bool:
@@ -93,56 +131,98 @@ def is_saved_plan(path: Path) -> bool:
     return start.startswith(b"{") and b'"format"' in start and b'"syncengine.' in start
 
 
-def load(path: Path, shown: Callable[[Plan], Mapping[str, object]]) -> Plan:
+def load(path: Path, shown: Shown) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
 
     StalePlan (`plan-inconsistent`) where the file shows another plan than it holds.
     """
-    content = _content(path)
-    plan = _executed(path, content)
-    if content != orjson.dumps(shown(plan))[:-1] + EXECUTION + msgspec.json.encode(Execution.of(plan)):
-        raise inconsistent(f"{path} shows another plan than it holds")
-    if plan.id.rpartition("-")[2] != _seal(plan) or plan.basis.settles is not None:
-        raise inconsistent(f"{path} has the id of another plan")
+    with no_collection(), _opened(path) as file:
+        found = _found(path, file)
+        plan = _executed(path, file, found) if found else _of_before(path, shown)
+        if found and not _is_as_written(file, plan, shown):
+            raise inconsistent(f"{path} shows another plan than it holds")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
         raise inconsistent(f"{path} names a commit that cannot be one")
     return plan
 
 
-def _content(path: Path) -> bytes:
-    """All of a file but its digest, which must be right."""
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
     try:
         if not path.is_file():
             raise _unfit(f"the plan {path} cannot be read: it is {'no file' if path.exists() else 'not there'}")
-        whole = path.read_bytes().rstrip()
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise _unfit(f"the plan {path} cannot be read: {error.strerror}") from None
-    if EXECUTION not in whole:
+
+
+def _found(path: Path, file: BufferedReader) -> Found | None:
+    """Where a file that is as it was written holds what; None where it is not laid out in lines."""
+    total, start, last = GrowingSha256(), 0, b""
+    for line in file:
+        total.add(last)
+        last = line
+        start = start or (file.tell() if line == EXECUTION[1:] else 0)
+    if not start:
+        return None
+    content, _, digest = last.rstrip().removesuffix(END.rstrip()).rpartition(DIGEST)
+    total.add(content)
+    if digest.decode("ascii", "replace") != total.text():
+        raise _changed(path)
+    return Found(start, b"{" + last.removeprefix(b"],"))
+
+
+def _of_before(path: Path, shown: Shown) -> Plan:
+    """A plan that was saved in the form of before."""
+    whole = path.read_bytes().rstrip()
+    if saved_v1.EXECUTION not in whole:
         raise _unfit(_why_none(path, whole))
-    content, _, digest = whole.removesuffix(END).rpartition(DIGEST)
-    if digest.decode("ascii", "replace") != sha256_of(content):
-        raise _unfit(f"{path} was changed after it was saved: plan again")
-    return content
+    if (content := saved_v1.unsealed(whole)) is None:
+        raise _changed(path)
+    try:
+        plan = saved_v1.executed(content)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise _of_another_version(path) from None
+    if not saved_v1.is_as_written(content, plan, shown.plan):
+        raise inconsistent(f"{path} shows another plan than it holds")
+    return plan
 
 
 def _why_none(path: Path, whole: bytes) -> str:
     """Why a file without anything to execute is no saved plan."""
     try:
-        found = msgspec.json.decode(whole, type=Saved).format
+        found = msgspec.json.decode(whole, type=Printed).format
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         found = ""
     return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is no saved plan"
 
 
-def _executed(path: Path, content: bytes) -> Plan:
+def _executed(path: Path, file: BufferedReader, found: Found) -> Plan:
+    file.seek(found.start)
+    lines = (line.removesuffix(b",\n") for line in file)
+    decoder = msgspec.json.Decoder(Part)
     try:
-        with no_collection():
-            saved = msgspec.json.decode(content + b"}", type=Saved)
-            if saved.format != FORMAT:
-                raise _unfit(f"{path} is not a saved plan of this version ({FORMAT})")
-            return msgspec.json.decode(saved.execution, type=Execution).restored()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise _unfit(f"{path} was saved by another version of syncengine, or is no saved plan") from None
+        header = msgspec.json.decode(next(lines, b""), type=Header)
+        plan = restored(header.plan, map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines)))
+        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(found.names, type=Named).id))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise _of_another_version(path) from None
+
+
+def _is_as_written(file: BufferedReader, plan: Plan, shown: Shown) -> bool:
+    """Whether the file is, to the byte, that of the plan that it holds: no other is shown, and its id is its own."""
+    file.seek(0)
+    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), shown)
+    return all(file.read(len(piece)) == piece for piece in again.pieces()) and not file.read().strip()
+
+
+def _changed(path: Path) -> SyncengineError:
+    return _unfit(f"{path} was changed after it was saved: plan again")
+
+
+def _of_another_version(path: Path) -> SyncengineError:
+    return _unfit(f"{path} was saved by another version of syncengine, or is no saved plan")
 
 
 def _unfit(message: str) -> SyncengineError:

@@ -1,4 +1,7 @@
-"""The models of `sources:`, `postedTime:` and `serve:` in the project file (docs/formats.md §4, §8)."""
+"""The models of `sources:`, `postedTime:` and `serve:` in the project file.
+
+Settings are explained in docs/project-file.md and docs/posted-time-settings.md.
+"""
 
 from __future__ import annotations
 

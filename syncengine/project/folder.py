@@ -1,4 +1,4 @@
-"""The folder `.syncengine`: state, cache and the sandbox's data, which are never committed (docs/formats.md §2)."""
+"""The folder `.syncengine`: state, cache and the sandbox's data, which are never committed (docs/manifests.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Project file, environment variables and options → Project. Reads the project file, and secrets only when asked.
 
 Precedence, from the strongest: options, environment variables, the chosen environment, the top level, the defaults
-of docs/formats.md §4.
+of docs/project-file.md.
 """
 
 from __future__ import annotations

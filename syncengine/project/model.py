@@ -22,7 +22,7 @@ MANIFESTS = "manifests"
 """The folder that manifests are in where the project file does not say."""
 SANDBOX = "sandbox"
 SANDBOX_KEY = "sandbox"
-"""The key that the embedded service accepts (docs/formats.md §5)."""
+"""The key that the embedded service accepts (docs/commands.md)."""
 LIMITS = {
     "tags": Limit(percent=25),
     "activityTypes": Limit(percent=25),

@@ -1,4 +1,4 @@
-"""The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/formats.md §4).
+"""The models of `syncengine.yaml`: names, types, limits and descriptions of every setting, once (docs/project-file.md).
 
 Readers and the JSON Schema come from here; `load` makes a project of what they read. Nothing here echoes a value
 that might be a secret.

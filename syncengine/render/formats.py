@@ -1,4 +1,4 @@
-"""Formats that machines read: plans, reports and diagnostics (docs/formats.md §7). Data only.
+"""Formats that machines read: plans, reports and diagnostics (docs/formats.md). Data only.
 
 Documents are made of these models, and so are their JSON Schemas. Annotations of text are descriptions.
 """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import orjson
+import msgspec
 from msgspec import structs, to_builtins
 
 from syncengine.apply.report import Report, Result
@@ -16,6 +16,7 @@ from syncengine.plan.aim import Note
 from syncengine.plan.diff import Change, FieldChange
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
+from syncengine.plan.saved import Shown
 from syncengine.render import formats
 from syncengine.render.style import PLAIN, Look
 from syncengine.resource import Source
@@ -23,12 +24,12 @@ from syncengine.resource import Source
 Document = dict[str, Any]
 
 
-def dumped(document: Document | list[Document]) -> str:
-    """Indented JSON. What orjson refuses (half a surrogate pair, integers over 64 bits) the slow writer escapes."""
+def dumped(document: object) -> str:
+    """Indented JSON. Half a surrogate pair, which no UTF-8 can have, the slow writer escapes."""
     try:
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-    except orjson.JSONEncodeError:
-        return json.dumps(document, indent=2) + "\n"
+        return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+    except UnicodeEncodeError:
+        return json.dumps(to_builtins(document), indent=2) + "\n"
 
 
 def plan_json(plan: Plan, look: Look = PLAIN) -> str:
@@ -46,22 +47,19 @@ def diagnostics_json(found: Sequence[Diagnostic], look: Look = PLAIN) -> str:
 # --- plan -------------------------------------------------------------------------------------------------------------
 
 
-def plan_document(plan: Plan) -> Document:
-    document: Document = to_builtins(
-        formats.PlanFormat(
-            id=plan.id,
-            created=plan.basis.created,
-            service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
-            summary=formats.PlanSummary(**structs.asdict(plan.summary)),
-            gate=_gate(plan.gate),
-            sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
-            notes=[_note(note) for note in plan.notes],
-            commit=plan.basis.commit,
-            changes=[_change(change) for change in plan.changes],
-            diagnostics=_diagnostics(plan.diagnostics),
-        )
+def plan_document(plan: Plan) -> formats.PlanFormat:
+    return formats.PlanFormat(
+        id=plan.id,
+        created=plan.basis.created,
+        service=formats.PlannedService(plan.basis.base_url, plan.basis.team),
+        summary=formats.PlanSummary(**structs.asdict(plan.summary)),
+        gate=_gate(plan.gate),
+        sweep=formats.SweepItem(plan.sweep.known, True) if plan.sweep else None,
+        notes=[_note(note) for note in plan.notes],
+        commit=plan.basis.commit,
+        changes=[_change(change) for change in plan.changes],
+        diagnostics=_diagnostics(plan.diagnostics),
     )
-    return document
 
 
 def _gate(gate: Gate) -> formats.GateState:
@@ -88,6 +86,10 @@ def _change(change: Change) -> formats.ChangeItem:
     )
 
 
+SHOWN = Shown(plan_document, _change)
+"""How a saved plan is shown beside what is executed of it."""
+
+
 def _field(field: FieldChange) -> formats.FieldChangeItem:
     return formats.FieldChangeItem(field.name, field.before, field.after, field.effect)
 
@@ -103,18 +105,15 @@ def _row(row: Row | None) -> formats.DataRow | None:
 # --- report and diagnostics -------------------------------------------------------------------------------------------
 
 
-def report_document(report: Report) -> Document:
-    document: Document = to_builtins(
-        formats.ReportFormat(
-            plan=report.plan,
-            status=report.status,
-            summary=formats.ReportSummary(**asdict(report.totals)),
-            session=formats.SessionItem(**asdict(report.session)),
-            results=[_result(result) for result in report.results],
-            diagnostics=_diagnostics(report.diagnostics),
-        )
+def report_document(report: Report) -> formats.ReportFormat:
+    return formats.ReportFormat(
+        plan=report.plan,
+        status=report.status,
+        summary=formats.ReportSummary(**asdict(report.totals)),
+        session=formats.SessionItem(**asdict(report.session)),
+        results=[_result(result) for result in report.results],
+        diagnostics=_diagnostics(report.diagnostics),
     )
-    return document
 
 
 def _result(result: Result) -> formats.ResultItem:

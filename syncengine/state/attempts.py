@@ -14,29 +14,23 @@ import sqlalchemy as sa
 from syncengine.resource import Key
 from syncengine.state.clock import Clock
 from syncengine.state.landing import Attempt, Outstanding
-from syncengine.state.tables import ATTEMPTS, many
+from syncengine.state.queries import among
+from syncengine.state.tables import ATTEMPTS, write_many
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Attempt)
 
-SENT = sa.insert(ATTEMPTS)
-DROPPED = sa.delete(ATTEMPTS).where(
-    ATTEMPTS.c.run == sa.bindparam("of_run"), ATTEMPTS.c.call == sa.bindparam("of_call")
-)
-
 
 def begin(connection: sa.Connection, run: str, attempts: Iterable[tuple[str, Attempt]]) -> None:
     """Write calls that are about to be sent; one that is sent again in parts stays as it was."""
-    values = [
-        {"run": run, "call": call, "operation": attempt.operation, "content": _ENCODER.encode(attempt)}
-        for call, attempt in attempts
-    ]
-    many(connection, SENT, values)
+    values = [(run, call, attempt.operation, _ENCODER.encode(attempt)) for call, attempt in attempts]
+    write_many(connection, ATTEMPTS, ("run", "call", "operation", "content"), values)
 
 
 def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
     """Drop calls whose every attempt has a known end."""
-    many(connection, DROPPED, [{"of_run": run, "of_call": call} for call in calls])
+    dropped = sa.and_(ATTEMPTS.c.run == run, among(connection, ATTEMPTS.c.call, calls))
+    connection.execute(sa.delete(ATTEMPTS).where(dropped))
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:

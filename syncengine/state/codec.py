@@ -33,6 +33,9 @@ COLUMNS = (
 )
 """The order of a row's values."""
 
+Values = tuple[Any, ...]
+"""A row in that order."""
+
 _BODY = msgspec.json.Decoder(Body)
 _FORMER = msgspec.json.Decoder(tuple[str, ...])
 
@@ -54,8 +57,8 @@ def from_json(text: str | None) -> dict[str, Any]:
     return found
 
 
-def to_values(recorded: Recorded) -> dict[str, object]:
-    """A row as the table takes it; nobody's yet, so without `run` and `plan`.
+def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
+    """A row as the table takes it, signed by who writes it.
 
     `category` repeats a tag's first reference, so that members are found by an index. `former` is not None wherever
     that one does not say it all.
@@ -63,22 +66,24 @@ def to_values(recorded: Recorded) -> dict[str, object]:
     key, body, source = recorded.key, recorded.body, recorded.source
     data = source.data if source else None
     references = recorded.category_references() if key.kind is Kind.TAG else ()
-    return {
-        "kind": str(key.kind),
-        "name": key.name,
-        "category": references[0] if references else None,
-        "status": str(recorded.status),
-        "doubtful": recorded.doubtful,
-        "confirmed": recorded.confirmed,
-        "server_id": recorded.server_id,
-        "protect": recorded.protect,
-        "former": to_json(recorded.former_categories) if len(references) > 1 or recorded.former_categories else None,
-        "file": source.file if source else None,
-        "line": source.line if source else None,
-        "data_file": data.file if data else None,
-        "data_row": data.row if data else None,
-        "body": to_json({"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}),
-    }
+    return (
+        str(key.kind),
+        key.name,
+        references[0] if references else None,
+        str(recorded.status),
+        recorded.doubtful,
+        recorded.confirmed,
+        recorded.server_id,
+        recorded.protect,
+        to_json(recorded.former_categories) if len(references) > 1 or recorded.former_categories else None,
+        source.file if source else None,
+        source.line if source else None,
+        data.file if data else None,
+        data.row if data else None,
+        run,
+        plan,
+        to_json({"fields": body.fields, "keywords": body.keywords, "metadata": body.metadata}),
+    )
 
 
 TYPES: Sequence[tuple[type, ...]] = (

@@ -48,11 +48,15 @@ MIGRATING = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact
 
 @dataclass(slots=True)
 class StateDatabase:
-    """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory."""
+    """An engine under the name that people may see. `absent`: there is no state, and this is an empty one in memory.
+
+    `version`: the schema, which is older only where a state is read that nobody has migrated.
+    """
 
     name: str
     engine: sa.Engine
     absent: bool = False
+    version: int = VERSION
     at_rest: Callable[[], None] | None = None
     kept: ExitStack = field(default_factory=ExitStack)
 
@@ -243,6 +247,7 @@ def _migrated(database: StateDatabase, new_lineage: Callable[[], str]) -> StateD
 
 def _without_migrating(database: StateDatabase, found: int) -> StateDatabase:
     if found >= tables.READABLE:
+        database.version = found
         return database
     if found:
         raise TOO_OLD.error(database.name)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from syncengine.resource import Key, Source
+from syncengine.state import packed_lines
 from syncengine.state.codec import from_json, to_json
 from syncengine.state.holder import Holder, actor
-from syncengine.state.journal import CALL, FAILED, INTENDED, SETTLED
+from syncengine.state.info import PACKED_SINCE
+from syncengine.state.journal import CALL, FAILED, INTENDED, PACKED, SETTLED
 from syncengine.state.journal_detail import Detail, read
-from syncengine.state.tables import JOURNAL, RUNS
+from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 DIED, REFUSED = "died", "refused"
+LARGE = 50
+"""Packed lines fetched at a time."""
+
 UNFINISHED = (DIED, "interrupted", REFUSED, "unreachable")
 """Outcomes that do not use up a saved plan: it may be applied again."""
 
@@ -151,63 +157,107 @@ def plan_began(connection: sa.Connection, plan: str) -> bool:
 
 def settled_calls(connection: sa.Connection, plan: str) -> set[str]:
     """Calls of a plan whose every key settled last, in whichever of its runs: by itself, or with the whole call."""
-    runs_of_plan = sa.select(RUNS.c.id).where(RUNS.c.plan == plan)
-    last = (
-        sa.select(sa.func.max(JOURNAL.c.id))
-        .where(JOURNAL.c.run.in_(runs_of_plan), JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
-        .group_by(JOURNAL.c.call, JOURNAL.c.kind, JOURNAL.c.name)
-    )
-    whole = JOURNAL.c.kind == CALL
-    failed, begun, ended = (
-        sa.func.max(sa.case((which, JOURNAL.c.id), else_=0))
-        for which in (JOURNAL.c.verb == FAILED, JOURNAL.c.verb == INTENDED, whole)
-    )
     query = (
-        sa.select(JOURNAL.c.call)
-        .where(JOURNAL.c.id.in_(last))
-        .group_by(JOURNAL.c.call)
-        .having(failed == 0, begun <= ended)
-    )
-    return set(connection.execute(query).scalars())
-
-
-def history(connection: sa.Connection, key: Key) -> list[HistoryEntry]:
-    """What happened to one resource, oldest first."""
-    query = (
-        sa.select(JOURNAL, RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
-        .join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
-        .where(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
+        sa.select(*(JOURNAL.c[name] for name in ("run", "verb", "call", "kind", "name", "packed")))
+        .where(JOURNAL.c.run.in_(sa.select(RUNS.c.id).where(RUNS.c.plan == plan)))
+        .where(JOURNAL.c.verb.in_((INTENDED, SETTLED, FAILED)))
         .order_by(JOURNAL.c.id)
     )
-    lines = connection.execute(query).all()
-    calls = {line.call for line in lines if line.verb == INTENDED}
-    whole = sa.select(JOURNAL.c.run, JOURNAL.c.call).where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls))
-    return _folded(lines, [(run, call) for run, call in connection.execute(whole)])
+    last: dict[Any, dict[str, tuple[str, str]]] = defaultdict(dict)
+    for line in connection.execute(query, execution_options={"yield_per": LARGE}):
+        for call, addresses in _keys_of(line):
+            of_call = last[call]
+            # An end without keys is that of all that the run has open of the call.
+            keys = addresses or [each for each, state in of_call.items() if state == (line.run, INTENDED)]
+            of_call.update(dict.fromkeys(keys, (line.run, line.verb)))
+    return {call for call, of_call in last.items() if all(verb == SETTLED for _, verb in of_call.values())}
 
 
-def _folded(lines: Iterable[sa.Row[Any]], whole: Iterable[tuple[str, str]]) -> list[HistoryEntry]:
-    """Lines as entries: the end of a call is told with its beginning. `whole`: run and call of those that ended so."""
-    entries: list[HistoryEntry] = []
-    begun: dict[tuple[str, str], int] = {}
-    for line in lines:
-        if line.verb in (SETTLED, FAILED) and (line.run, line.call) in begun:
-            at = begun.pop((line.run, line.call))
-            entries[at] = _ended(entries[at], line)
-            continue
-        if line.verb == INTENDED:
-            begun[line.run, line.call] = len(entries)
-        entries.append(_entry(line))
-    for ended in begun.keys() & set(whole):
-        entries[begun[ended]] = replace(entries[begun[ended]], outcome=SETTLED)
+def _keys_of(line: Any) -> Iterable[tuple[str | None, Sequence[str]]]:
+    """Calls of a line with the addresses that it names."""
+    if line.packed is None:
+        return [(line.call, [] if line.kind == CALL else [f"{line.kind}/{line.name}"])]
+    if line.verb == INTENDED:
+        return packed_lines.keys(line.packed)
+    return [(end.call, end.keys) for end in packed_lines.ends(line.packed)]
+
+
+ACTOR = (RUNS.c.command, RUNS.c.revision, RUNS.c.who, RUNS.c.host, RUNS.c.job_url)
+SINGLE = (JOURNAL.c[name] for name in ("id", "run", "at", "verb", "call", "operation", "file", "line", "detail"))
+LINES = sa.select(*SINGLE, *ACTOR).join_from(JOURNAL, RUNS, JOURNAL.c.run == RUNS.c.id, isouter=True)
+
+ByLine = dict[int, list[HistoryEntry]]
+"""Entries of one resource, by the ids of the lines of the journal that tell of them."""
+
+
+def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEntry]:
+    """What happened to one resource, oldest first."""
+    of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
+    entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
+    if version >= PACKED_SINCE:
+        entries |= _packed(connection, key)
+    intents = [entry for of_line in entries.values() for entry in of_line if entry.outcome == INTENDED]
+    return _folded(entries, _ends(connection, key, intents, version))
+
+
+def _packed(connection: sa.Connection, key: Key) -> ByLine:
+    """What packed lines tell: from the last one of its row backwards, and from those of rows that were forgotten."""
+    heads = [
+        entry
+        for table in (ROWS, JOURNAL)
+        for entry in connection.execute(
+            sa.select(table.c.entry).where(table.c.kind == key.kind.value, table.c.name == key.name)
+        ).scalars()
+    ]
+    entries: ByLine = {}
+    while heads:
+        if (head := heads.pop()) is not None:
+            line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one()
+            of_key = list(packed_lines.lines_of(line.packed, key))
+            entries[head] = [
+                replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
+                for call, operation, each in of_key
+            ]
+            heads.append(of_key[0][2].previous)
     return entries
 
 
-def _ended(entry: HistoryEntry, line: sa.Row[Any]) -> HistoryEntry:
-    message = read(line.detail).message
-    return replace(entry, outcome=line.verb, detail=replace(entry.detail, message=message))
+def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry], version: int) -> ByLine:
+    """Ends of these calls that name the key among others, or none since the call ended whole."""
+    calls = {entry.call for entry in intents}
+    whole = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.call, JOURNAL.c.at)
+    lines = connection.execute(whole.where(JOURNAL.c.kind == CALL, JOURNAL.c.name.in_(calls)))
+    ends = {id: [HistoryEntry(at=at, outcome=SETTLED, run=run, call=call)] for id, run, call, at in lines}
+    if version >= PACKED_SINCE:
+        of_runs = sa.and_(JOURNAL.c.run.in_({entry.run for entry in intents}), JOURNAL.c.verb.in_((SETTLED, FAILED)))
+        query = sa.select(JOURNAL.c.id, JOURNAL.c.run, JOURNAL.c.at, JOURNAL.c.verb, JOURNAL.c.packed)
+        for id, run, at, verb, packed in connection.execute(query.where(of_runs, JOURNAL.c.kind == PACKED)):
+            ends[id] = [
+                HistoryEntry(at=at, outcome=verb, run=run, call=end.call, detail=Detail(message=end.message))
+                for end in packed_lines.ends(packed)
+                if end.call in calls and (not end.keys or str(key) in end.keys)
+            ]
+    return ends
 
 
-def _entry(line: sa.Row[Any]) -> HistoryEntry:
+def _folded(beginnings: ByLine, ends: ByLine) -> list[HistoryEntry]:
+    """All that is told, in order: the end of a call with its beginning."""
+    entries: list[HistoryEntry] = []
+    intents: dict[tuple[str | None, str | None], int] = {}
+    for id, each in sorted({**beginnings, **ends}.items()):
+        for entry in each:
+            at = intents.pop((entry.run, entry.call), None) if entry.outcome in (SETTLED, FAILED) else None
+            if at is not None:
+                detail = replace(entries[at].detail, message=entry.detail.message)
+                entries[at] = replace(entries[at], outcome=entry.outcome, detail=detail)
+            elif id in beginnings:
+                if entry.outcome == INTENDED:
+                    intents[entry.run, entry.call] = len(entries)
+                entries.append(entry)
+    return entries
+
+
+def _entry(line: Any) -> HistoryEntry:
     return HistoryEntry(
         at=line.at,
         outcome=line.verb,

@@ -10,8 +10,11 @@ from typing import Any, Protocol
 from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.removals import RemovalLine
 
-VERSION = 6
+VERSION = 7
 """The schema of the tables (`tables.MIGRATIONS`)."""
+
+PACKED_SINCE = 7
+"""The first schema whose journal has packed lines, and whose intents are kept by call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from operator import attrgetter
-from typing import Any
 
+import orjson
 import sqlalchemy as sa
 from msgspec.structs import replace
 
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Source, Status
-from syncengine.state import journal_detail
-from syncengine.state.codec import COLUMNS, to_values
+from syncengine.state import packed_lines
+from syncengine.state.codec import COLUMNS, Values, to_json, to_values
+from syncengine.state.journal_detail import MESSAGE_LIMIT, difference
 from syncengine.state.landing import Attempt
-from syncengine.state.queries import IN_FLIGHT, among, by_kind, fetch, keyed
-from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert, many
+from syncengine.state.packed_lines import End, Line, Part
+from syncengine.state.queries import among, by_kind, fetch, fetch_chained, in_flight, keyed
+from syncengine.state.removals import may_take
+from syncengine.state.tables import JOURNAL, OPEN, ROWS, insert_one, write_many
 
 INTENDED, SETTLED, FAILED = "intended", "settled", "failed"
 RECORDED, DOUBTED, FORGOTTEN = "recorded", "doubted", "forgotten"
@@ -31,15 +33,13 @@ ANSWERED, PATH = "answered", "path"
 """Verb and kind of a line for an operation's method and path, once it has answered with a 2xx for this state."""
 
 CALL = "call"
-"""The kind of a line, named by a call, that ends whatever is open of it: nearly all calls end so, and a line for each
-of their keys would be half of the journal."""
+"""The kind of a line, named by a call, that ends whatever is open of it, from before lines were packed."""
 
-WRITTEN = sa.insert(JOURNAL)
-ENDED = sa.delete(OPEN).where(
-    OPEN.c.kind == sa.bindparam("of_kind"),
-    OPEN.c.name == sa.bindparam("of_name"),
-    OPEN.c.call == sa.bindparam("of_call"),
-)
+PACKED = "packed"
+"""The kind of a packed line."""
+
+LINE = ("run", "epoch", "at", "verb", "operation", "kind", "name", "entry")
+"""The columns of a line that is not packed."""
 
 STAYS = ROWS.c.status == Status.ACTIVE.value
 
@@ -47,7 +47,6 @@ SUBSTANCE = attrgetter("status", "server_id", "protect", "source", "former_categ
 """All of a row but its flags and its last writer."""
 
 Rows = dict[Key, Recorded]
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,53 +94,30 @@ class Stamp:
     at: float
 
     def signed(self, row: Recorded) -> Values:
-        """A row's values with their last writer."""
-        return {**to_values(row), "run": self.run, "plan": self.plan}
+        return to_values(row, self.run, self.plan)
 
-    def line(
-        self,
-        verb: str,
-        key: tuple[str, str],
-        *,
-        call: str | None = None,
-        operation: str | None = None,
-        source: Source | None = None,
-        said: str | None = None,
-    ) -> Values:
-        return {
-            "run": self.run,
-            "epoch": self.epoch,
-            "at": self.at,
-            "verb": verb,
-            "call": call,
-            "operation": operation,
-            "kind": str(key[0]),
-            "name": key[1],
-            "file": source.file if source else None,
-            "line": source.line if source else None,
-            "detail": said,
-        }
+    def line(self, verb: str, key: tuple[str, str], operation: str | None = None, entry: int | None = None) -> Values:
+        """The values of LINE."""
+        return (self.run, self.epoch, self.at, verb, operation, str(key[0]), key[1], entry)
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
     """Before sending: rows gain what the calls add, and every key of the calls is open."""
-    rows = fetch(connection, _intended_keys(entries))
-    changed: Rows = {}
-    lines: list[Values] = []
+    rows, last = fetch_chained(connection, _intended_keys(entries))
+    changed: dict[Key, Values] = {}
+    parts = []
     for entry in entries:
+        lines = []
         for leave in entry.leaves:
-            before = rows.get(leave.key)
-            after = _renamed(intended(before, leave), leave, rows)
-            rows[leave.key] = changed[leave.key] = after
-            said = journal_detail.difference(before, settled(after, leave) if _takes(leave, after) else after)
-            lines.append(
-                stamp.line(
-                    INTENDED, leave.key, call=entry.call, operation=entry.operation, source=leave.source, said=said
-                )
-            )
-    _write(connection, stamp, changed.values())
-    _open(connection, entries)
-    _append(connection, lines)
+            key, before = leave.key, rows.get(leave.key)
+            rows[key] = after = _renamed(intended(before, leave), leave, rows)
+            changed[key] = values = stamp.signed(after)
+            ended = settled(after, leave) if _takes(leave, after) else after
+            body = values[-1] if before is None and ended is after else None
+            lines.append(_line(leave.source, last.get(key), before, ended, body))
+        parts.append(Part(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
+    _write(connection, stamp, INTENDED, changed, parts)
+    _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
@@ -157,41 +133,38 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
     _rewrite(connection, stamp, known, rows)
-    parts = _end_calls(connection, stamp, entries)
-    _end(connection, stamp, SETTLED, [(entry.call, leave.key, None) for entry in parts for leave in entry.leaves])
+    ends = [End(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
+    _end(connection, stamp, SETTLED, ends)
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
     """After a refusal: rows keep what they have, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
-    ends = [(entry.call, key, journal_detail.message(entry.message)) for entry in entries for key in entry.keys]
+    ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 
 def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
     """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
-    rows = fetch(connection, (leave.key for leave in leaves))
-    changed: Rows = {}
-    lines = []
+    rows, last = fetch_chained(connection, (leave.key for leave in leaves))
+    changed: dict[Key, Values] = {}
+    keys, lines = [], []
     for leave in leaves:
         if before := rows.get(leave.key):
-            after = _recorded(before, leave)
-            rows[leave.key] = changed[leave.key] = after
-            said = journal_detail.difference(before, after)
-            lines.append(stamp.line(RECORDED, leave.key, source=leave.source, said=said))
-    _write(connection, stamp, changed.values())
-    _append(connection, lines)
+            rows[leave.key] = after = _recorded(before, leave)
+            changed[leave.key] = stamp.signed(after)
+            keys.append(str(leave.key))
+            lines.append(_line(leave.source, last[leave.key], before, after))
+    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows, as `adopt` and `state import` bring them."""
-    rows = fetch(connection, (row.key for row in recorded))
-    _write(connection, stamp, {row.key: row for row in recorded}.values())
-    lines = [
-        stamp.line(RECORDED, row.key, source=row.source, said=journal_detail.difference(rows.get(row.key), row))
-        for row in recorded
-    ]
-    _append(connection, lines)
+    rows, last = fetch_chained(connection, (row.key for row in recorded))
+    changed = {row.key: stamp.signed(row) for row in recorded}
+    lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
+    keys = [str(row.key) for row in recorded]
+    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -206,14 +179,14 @@ def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 
 def note(connection: sa.Connection, stamp: Stamp, verb: str, keys: Iterable[Key]) -> None:
-    """Append lines that say no more than the verb."""
-    _append(connection, [stamp.line(verb, key) for key in keys])
+    """Append a line for each key that says no more than the verb."""
+    write_many(connection, JOURNAL, LINE, [stamp.line(verb, key) for key in keys])
 
 
 def answered(connection: sa.Connection, stamp: Stamp, operation: str, path: str) -> None:
     """Append that an operation is at this path, where it is not known yet."""
     if (operation, path) not in paths(connection):
-        _append(connection, [stamp.line(ANSWERED, (PATH, path), operation=operation)])
+        write_many(connection, JOURNAL, LINE, [stamp.line(ANSWERED, (PATH, path), operation)])
 
 
 def paths(connection: sa.Connection) -> set[tuple[str, str]]:
@@ -222,18 +195,19 @@ def paths(connection: sa.Connection) -> set[tuple[str, str]]:
     return {(operation, path) for operation, path in connection.execute(query)}
 
 
-def forget(connection: sa.Connection, keys: Iterable[Key]) -> list[Key]:
-    """Drop rows and whatever is open for them; the keys that had one."""
-    dropped = list(fetch(connection, keys))
-    for table in (ROWS, OPEN):
-        for part in keyed(connection, table, dropped):
-            connection.execute(sa.delete(table).where(part))
-    return dropped
+def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
+    """Drop rows; how many there were. Their lines point to what was told of them until now."""
+    _, last = fetch_chained(connection, keys)
+    for part in keyed(connection, ROWS, last):
+        connection.execute(sa.delete(ROWS).where(part))
+    write_many(connection, JOURNAL, LINE, [stamp.line(FORGOTTEN, key, entry=entry) for key, entry in last.items()])
+    return len(last)
 
 
 def abandon(connection: sa.Connection) -> None:
     """The run is over, or dead: what is open stays unknown, so its rows are doubtful for good."""
-    connection.execute(sa.update(ROWS).where(IN_FLIGHT, ROWS.c.doubtful.is_(False)).values(doubtful=True))
+    in_doubt = in_flight(connection.dialect.name)
+    connection.execute(sa.update(ROWS).where(in_doubt, ROWS.c.doubtful.is_(False)).values(doubtful=True))
     connection.execute(sa.delete(OPEN))
 
 
@@ -269,22 +243,30 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
     return replace(after, status=status, doubtful=row.doubtful, confirmed=row.confirmed)
 
 
-@cache
-def upsert(dialect: str) -> sa.UpdateBase:
-    """Write a row, whether there is one or not."""
-    statement = insert(dialect, ROWS)
-    new = {name: statement.excluded[name] for name in COLUMNS if not ROWS.c[name].primary_key}
-    return statement.on_conflict_do_update(index_elements=["kind", "name"], set_=new)
+def _line(
+    source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
+) -> Line:
+    """What happened to a row; with the `body` of one that appears, as it is written."""
+    file, line = (source.file, source.line) if source else (None, None)
+    if body is not None:
+        return Line(previous, file, line, None, body, after.status.value)
+    return Line(previous, file, line, difference(before, after))
 
 
-@cache
-def open_once(dialect: str) -> sa.UpdateBase:
-    """Open an intent; a call that is tried again, or names a key twice, is open once."""
-    return insert(dialect, OPEN).on_conflict_do_nothing()
+def _write(
+    connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[Part]
+) -> None:
+    """Append what is told of rows, and write them with a pointer to it."""
+    if parts:
+        takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
+        entry = _append(connection, stamp, verb, packed_lines.pack(parts), takes)
+        write_many(connection, ROWS, (*COLUMNS, "entry"), [(*row, entry) for row in rows.values()], upsert=True)
 
 
-def _write(connection: sa.Connection, stamp: Stamp, rows: Iterable[Recorded]) -> None:
-    many(connection, upsert(connection.dialect.name), [stamp.signed(row) for row in rows])
+def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, takes: bool = False) -> int:
+    """Append a packed line; its id."""
+    line = (*stamp.line(verb, (PACKED, "")), packed, takes)
+    return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
 def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
@@ -297,7 +279,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
             confirmed[row.doubtful, row.confirmed].append(key)
-    _write(connection, stamp, others)
+    write_many(connection, ROWS, COLUMNS, list(map(stamp.signed, others)), upsert=True)
     for (doubtful, certain), keys in confirmed.items():
         values = {"doubtful": doubtful, "confirmed": certain, "run": stamp.run, "plan": stamp.plan}
         for part in keyed(connection, ROWS, keys):
@@ -337,31 +319,31 @@ def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key
     return found
 
 
-def _open(connection: sa.Connection, entries: Sequence[Intent]) -> None:
-    places = [_place(entry.call, leave.key) for entry in entries for leave in entry.leaves]
-    many(connection, open_once(connection.dialect.name), places)
+def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> None:
+    """Write what is open of each call, from addresses."""
+    names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for call, addresses in opened.items():
+        for address in addresses:
+            kind, _, name = address.partition("/")
+            names[call, kind][name] = None
+    values = [(call, kind, to_json(list(each))) for (call, kind), each in names.items()]
+    write_many(connection, OPEN, ("call", "kind", "names"), values)
 
 
-def _end_calls(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> list[Settlement]:
-    """End calls of which nothing else is open, with a line each; the entries of the others."""
-    keys = {entry.call: {leave.key for leave in entry.leaves} for entry in entries if len(entry.leaves) > 1}
-    if not keys:
-        return list(entries)
-    count = sa.select(OPEN.c.call, sa.func.count()).where(OPEN.c.call.in_(keys)).group_by(OPEN.c.call)
-    whole = [call for call, opened in connection.execute(count) if len(keys[call]) == opened]
-    connection.execute(sa.delete(OPEN).where(OPEN.c.call.in_(whole)))
-    _append(connection, [stamp.line(SETTLED, (CALL, call), call=call) for call in whole])
-    return [entry for entry in entries if entry.call not in whole]
-
-
-def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[tuple[str, Key, str | None]]) -> None:
-    many(connection, ENDED, [{f"of_{name}": v for name, v in _place(call, key).items()} for call, key, _ in ends])
-    _append(connection, [stamp.line(verb, key, call=call, said=said) for call, key, said in ends])
-
-
-def _place(call: str, key: Key) -> Values:
-    return {"kind": str(key.kind), "name": key.name, "call": call}
-
-
-def _append(connection: sa.Connection, lines: Sequence[Values]) -> None:
-    many(connection, WRITTEN, lines)
+def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
+    """Close what ended of calls, with one line for all; the keys of a call that ends whole are not named."""
+    ends = [end for end in ends if end.keys]
+    if not ends:
+        return
+    calls = among(connection, OPEN.c.call, [end.call for end in ends])
+    opened: dict[str, set[str]] = defaultdict(set)
+    for call, kind, names in connection.execute(sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names).where(calls)):
+        opened[call].update(f"{kind}/{name}" for name in orjson.loads(names))
+    parts = []
+    for end in ends:
+        was_open = end.call in opened and bool(opened[end.call])
+        opened[end.call].difference_update(end.keys)
+        parts.append(End(end.call, (), end.message) if was_open and not opened[end.call] else end)
+    connection.execute(sa.delete(OPEN).where(calls))
+    _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
+    _append(connection, stamp, verb, packed_lines.pack_ends(parts))

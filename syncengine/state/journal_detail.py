@@ -31,11 +31,12 @@ def difference(before: Recorded | None, after: Recorded) -> str | None:
         return _written(_appearance(after))
     old, new = before.body, after.body
     kept, held = set(new.keywords), set(old.keywords)
+    names = () if old.fields == new.fields else {**old.fields, **new.fields}
     return _written(
         {
             "fields": {
                 name: (old.fields.get(name), new.fields.get(name))
-                for name in {**old.fields, **new.fields}
+                for name in names
                 if old.fields.get(name) != new.fields.get(name)
             },
             "added": [keyword for keyword in new.keywords if keyword not in held],
@@ -57,11 +58,6 @@ def _appearance(after: Recorded) -> dict[str, object]:
     }
 
 
-def message(text: str) -> str | None:
-    """The detail of a failed line: the service's words, cut."""
-    return _written({"message": text[:MESSAGE_LIMIT]})
-
-
 def _written(parts: Mapping[str, object]) -> str | None:
     said = {name: value for name, value in parts.items() if value}
     return to_json(said) if said else None
@@ -78,6 +74,17 @@ def read(text: str | None) -> Detail:
         metadata_deleted=tuple(parts.get("unset", ())),
         status=_status(parts.get("status")),
         message=parts.get("message"),
+    )
+
+
+def appeared(body: str, status: str) -> Detail:
+    """What is told of a row that was not there before, by its body as the row holds it."""
+    parts = from_json(body)
+    return Detail(
+        fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},
+        keywords_added=tuple(parts["keywords"]),
+        metadata_set=parts["metadata"],
+        status=(None, STATUSES[status]),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
 from syncengine.resource import Key, Kind, Recorded, Status
-from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values
-from syncengine.state.tables import MOVING, NAME, OPEN, ROWS
+from syncengine.state.codec import COLUMNS, KINDS, STATUSES, from_values, to_json
+from syncengine.state.info import PACKED_SINCE, VERSION
+from syncengine.state.tables import MOVING, ROWS
 
 PIECE = 5000
 """Names looked up at a time."""
@@ -22,16 +22,42 @@ STREAM = 2000
 
 Query = sa.Select[Any]
 
-IN_FLIGHT = sa.exists().where(OPEN.c.kind == ROWS.c.kind, OPEN.c.name == ROWS.c.name)
-"""Some call for the row was sent, or is about to be, and nobody knows what became of it."""
-
-DOUBTFUL = sa.or_(ROWS.c.doubtful, IN_FLIGHT)
-
 STORED: Query = sa.select(*(ROWS.c[name] for name in COLUMNS))
 """Rows with their own doubt only: what the verbs of the journal fold over."""
 
-SEEN: Query = sa.select(*(DOUBTFUL.label("doubtful") if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
-"""Rows as everyone else sees them: an intent without an end is a doubt."""
+CHAINED: Query = STORED.add_columns(ROWS.c.entry)
+"""The same, with the last packed line that tells of each."""
+
+IN_FLIGHT = {
+    "sqlite": "(state_rows.kind || '/' || state_rows.name)"
+    " IN (SELECT o.kind || '/' || n.value FROM state_open o, json_each(o.names) n)",
+    "postgresql": '(state_rows.kind, state_rows.name) IN (SELECT o.kind, n.value COLLATE "C"'
+    " FROM state_open o, json_array_elements_text(CAST(o.names AS json)) AS n(value))",
+}
+"""Made once a statement; of a pair, SQLite would look through all that is open for each row that is not among it."""
+
+KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind AND o.name = state_rows.name)"
+"""The same in a state of before its intents were kept by call."""
+
+
+def in_flight(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
+    """Some call for the row was sent, or is about to be, and nobody knows what became of it.
+
+    Asked in the statement that reads the rows: to PostgreSQL two statements are two instants, and between them a call
+    may begin.
+    """
+    return sa.literal_column(IN_FLIGHT[dialect] if version >= PACKED_SINCE else KEY_BY_KEY, sa.Boolean)
+
+
+def doubtful(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
+    return sa.or_(ROWS.c.doubtful, in_flight(dialect, version))
+
+
+@cache
+def seen(dialect: str, version: int = VERSION) -> Query:
+    """Rows as everyone else sees them: an intent without an end is a doubt."""
+    said = doubtful(dialect, version).label("doubtful")
+    return sa.select(*(said if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
 def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
@@ -39,12 +65,17 @@ def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
         yield names[start : start + size]
 
 
-def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.ColumnElement[bool]:
+AMONG = {
+    "sqlite": "{column} IN (SELECT value FROM json_each(:names))",
+    "postgresql": "{column} = ANY(CAST(:names AS TEXT[]))",
+}
+
+
+def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.TextClause:
     """Whether a column is one of these names, which go as one parameter: a statement of one length is prepared once."""
-    if connection.dialect.name == "sqlite":
-        listed = sa.func.json_each(json.dumps(names)).table_valued("value")
-        return column.in_(sa.select(listed.c.value))
-    return column == sa.any_(sa.literal(list(names), postgresql.ARRAY(NAME)))
+    dialect = connection.dialect.name
+    listed = to_json(names) if dialect == "sqlite" else list(names)
+    return sa.text(AMONG[dialect].format(column=column)).bindparams(names=listed)
 
 
 def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
@@ -69,19 +100,32 @@ def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED)
     return {recorded.key: recorded for recorded in map(from_values, found)}
 
 
-def stream(connection: sa.Connection, kind: Kind | None) -> Iterator[Recorded]:
+def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[Key, Recorded], dict[Key, int | None]]:
+    """The rows of these keys that are recorded, and the last packed line that tells of each."""
+    rows: dict[Key, Recorded] = {}
+    last: dict[Key, int | None] = {}
+    for part in keyed(connection, ROWS, keys):
+        for row in connection.execute(CHAINED.where(part)):
+            recorded, entry = from_values(row[:-1]), row.entry
+            rows[recorded.key], last[recorded.key] = recorded, entry
+    return rows, last
+
+
+def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
     """All rows, or a kind's, by kind and name."""
-    query = SEEN.order_by(ROWS.c.kind, ROWS.c.name)
+    query = seen(connection.dialect.name, version).order_by(ROWS.c.kind, ROWS.c.name)
     if kind is not None:
         query = query.where(ROWS.c.kind == kind.value)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
 
 
-def members(connection: sa.Connection, categories: Iterable[str]) -> list[Recorded]:
+def members(connection: sa.Connection, categories: Iterable[str], version: int) -> list[Recorded]:
     """Tags that the service may still hold in one of these categories, by name."""
+    how = (connection.dialect.name, version)
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
-    held = SEEN.where(ROWS.c.kind == Kind.TAG.value, sa.or_(ROWS.c.status != Status.DELETED.value, DOUBTFUL))
-    said = [among(connection, ROWS.c.category, piece) for piece in pieces(sorted(references))]
+    is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(*how))
+    held = seen(*how).where(ROWS.c.kind == Kind.TAG.value, is_held)
+    said = [sa.and_(among(connection, ROWS.c.category, piece)) for piece in pieces(sorted(references))]
     found = (from_values(row) for part in (*said, MOVING) for row in connection.execute(held.where(part)))
     tags = {tag.key: tag for tag in found if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from syncengine.resource import Key
+from syncengine.state import packed_lines
 from syncengine.state.codec import KINDS, from_json
 from syncengine.state.journal_detail import Detail, read
+
+Execute = Callable[[str, Mapping[str, float]], Iterable[Any]]
+"""A query with its parameters → rows."""
 
 LONGEST_RUN = 86_400.0
 """Seconds that a run takes at most: the index of runs is by their beginning."""
 
-TAKES = " OR ".join(
-    f"j.detail LIKE '%{part}%'" for part in ('"status":["', '"deleted":[', '"unset":[', ",null]", ',""]', ",[]]")
-)
-"""Whether a detail may tell of a loss, as canonical JSON has it; of what appears, hardly any does."""
+SIGNS = ('"status":["', '"deleted":[', '"unset":[', ",null]", ',""]', ",[]]")
+"""One of these stands in each detail that tells of a loss, as canonical JSON has it."""
 
-QUERY = f"""
-SELECT j.at, j.verb, j.kind, j.name, j.detail, r.counts
+RUNS_OF_PLANS = """
 FROM state_runs r JOIN state_journal j ON j.run = r.id
-WHERE r.started >= :began AND r.plan IS NOT NULL AND j.at >= :since AND j.verb IN ('intended', 'recorded') AND ({TAKES})
-ORDER BY j.id
-"""  # noqa: S608 - only constants
+WHERE r.started >= :began AND r.plan IS NOT NULL AND j.at >= :since AND j.verb IN ('intended', 'recorded')
+"""
 """Adoption and imports make no plan, and `state forget` writes other lines. `at` is the wall clock of whoever wrote:
 what it is off by is minutes of a day."""
+
+PACKED = f"SELECT j.at, j.verb, j.packed, r.counts {RUNS_OF_PLANS} AND j.takes ORDER BY j.id"
+
+SINGLE = f"""
+SELECT j.at, j.verb, j.kind, j.name, j.detail, r.counts {RUNS_OF_PLANS}
+AND ({" OR ".join(f"j.detail LIKE '%{sign}%'" for sign in SIGNS)}) ORDER BY j.id
+"""
+"""A line for each key, as all were before they were packed."""
 
 
 class RemovalLine(NamedTuple):
@@ -37,14 +45,24 @@ class RemovalLine(NamedTuple):
     approved: bool
 
 
-def bounds(since: float) -> Mapping[str, float]:
-    """The parameters of QUERY."""
-    return {"since": since, "began": since - LONGEST_RUN}
+def may_take(detail: str) -> bool:
+    """Whether the differences that are told of a row may be a loss; what appears has none."""
+    return any(sign in detail for sign in SIGNS)
 
 
-def removal_of(values: Sequence[Any]) -> RemovalLine:
-    """A row of QUERY as a value; ValueError, LookupError or TypeError for a damaged one."""
-    at, verb, kind, name, said, about = values
-    return RemovalLine(
-        float(at), verb == "intended", Key(KINDS[kind], name), read(said), "approvals" in from_json(about)
-    )
+def removals_since(since: float, execute: Execute, *, packed: bool = True) -> Iterator[RemovalLine]:
+    """Lines of runs of plans, oldest first; ValueError, LookupError or TypeError for a damaged one.
+
+    `packed`: the schema has packed lines, all of which are later than the others.
+    """
+    bounds = {"since": since, "began": since - LONGEST_RUN}
+    for at, verb, kind, name, said, about in execute(SINGLE, bounds):
+        yield RemovalLine(float(at), verb == "intended", Key(KINDS[kind], name), read(said), _is_approved(about))
+    for at, verb, parts, about in execute(PACKED, bounds) if packed else ():
+        for key, line in packed_lines.lines(parts):
+            if line.detail is not None and may_take(line.detail):
+                yield RemovalLine(float(at), verb == "intended", key, line.read(), _is_approved(about))
+
+
+def _is_approved(about: str) -> bool:
+    return "approvals" in from_json(about)

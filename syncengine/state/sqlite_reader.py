@@ -17,13 +17,13 @@ from syncengine.resource import Key, Kind, Recorded
 from syncengine.state.codec import COLUMNS, from_values
 from syncengine.state.info import FACTS, VERSION, Facts, StateReader, facts_of
 from syncengine.state.location import refuse_no_state
-from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
+from syncengine.state.removals import RemovalLine, removals_since
 
 NO_FACTS = Facts("", None, None, False, None)
 PIECE = 500
 """Names in one IN list."""
 
-IN_FLIGHT = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = r.kind AND o.name = r.name)"
+IN_FLIGHT = "(r.kind || '/' || r.name) IN (SELECT o.kind || '/' || n.value FROM state_open o, json_each(o.names) n)"
 SEEN = ", ".join(f"(r.doubtful OR {IN_FLIGHT})" if column == "doubtful" else f"r.{column}" for column in COLUMNS)
 SELECT = f"SELECT {SEEN} FROM state_rows r"  # noqa: S608 - names of columns
 
@@ -62,7 +62,7 @@ class SqliteReader:
         if self._connection is None:
             return []
         with told(self._name):
-            return list(map(removal_of, self._connection.execute(QUERY, bounds(since))))
+            return list(removals_since(since, self._connection.execute))
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:

@@ -21,11 +21,11 @@ from syncengine.state import attempts, history, info, journal, queries, tables
 from syncengine.state.clock import Clock
 from syncengine.state.database import StateDatabase, open_database
 from syncengine.state.history import HistoryEntry, Run
-from syncengine.state.info import Facts, facts_of
+from syncengine.state.info import PACKED_SINCE, Facts, facts_of
 from syncengine.state.journal import CallFailure, Intent, Settlement, Stamp
 from syncengine.state.landing import DEFAULT_SECONDS, Outstanding
 from syncengine.state.lock import Holder, Lease, LockInfo, Locks, prove, short_id
-from syncengine.state.removals import QUERY, RemovalLine, bounds, removal_of
+from syncengine.state.removals import RemovalLine, removals_since
 from syncengine.state.tables import ARRIVED, FACTS, ROWS, SESSIONS
 
 __all__ = ["CallFailure", "Facts", "Intent", "Run", "Settlement", "State", "open_state"]
@@ -90,22 +90,28 @@ class State:
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
         """All rows, or a kind's, by kind and name, read as they are asked for."""
         with self.database.transaction() as connection:
-            yield from queries.stream(connection, kind)
+            yield from queries.stream(connection, kind, self.database.version)
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """The rows of these keys; a key that is not recorded is left out."""
         with self.database.transaction() as connection:
-            return queries.fetch(connection, keys, queries.SEEN)
+            return queries.fetch(connection, keys, queries.seen(connection.dialect.name, self.database.version))
 
     def removals(self, since: float) -> list[RemovalLine]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
         with self.database.transaction() as connection:
-            return [removal_of(row) for row in connection.execute(sa.text(QUERY), bounds(since))]
+            packed = self.database.version >= PACKED_SINCE
+            options = {"yield_per": history.LARGE}
+
+            def execute(query: str, values: Mapping[str, float]) -> Iterable[Any]:
+                return connection.execute(sa.text(query), values, execution_options=options)
+
+            return list(removals_since(since, execute, packed=packed))
 
     def members(self, categories: Iterable[str]) -> list[Recorded]:
         """Tags of these categories that the service may still hold, whatever their status, by name."""
         with self.database.transaction() as connection:
-            return queries.members(connection, categories)
+            return queries.members(connection, categories, self.database.version)
 
     def counts(self) -> dict[tuple[Kind, Status], int]:
         with self.database.transaction() as connection:
@@ -145,7 +151,7 @@ class State:
     def history(self, key: Key) -> list[HistoryEntry]:
         """What happened to one resource, oldest first."""
         with self.database.transaction() as connection:
-            return history.history(connection, key)
+            return history.history(connection, key, self.database.version)
 
     def current_lock(self) -> LockInfo | None:
         return self._locks.current()
@@ -298,9 +304,7 @@ class State:
                 key, left = next(iter(late.items()))
                 message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(left)} s"
                 raise SyncengineError(message, code="landing")
-            dropped = journal.forget(connection, keys)
-            journal.note(connection, self._stamp(), journal.FORGOTTEN, dropped)
-        return len(dropped)
+            return journal.forget(connection, self._stamp(), keys)
 
     def path_answered(self, operation: str, path: str) -> None:
         """Remember that an operation is at this path."""

@@ -6,13 +6,13 @@ One schema for SQLite and PostgreSQL: plain columns, JSON as text, order by code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from operator import itemgetter
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
+from syncengine.state.codec import to_json
 from syncengine.state.columns import METADATA, NAME, SERIAL
 from syncengine.state.inbox_tables import INBOX_TABLES, MECHANISM
 from syncengine.state.info import VERSION
@@ -74,17 +74,18 @@ ROWS = sa.Table(
     sa.Column("run", sa.Text),
     sa.Column("plan", sa.Text),
     sa.Column("body", sa.Text, nullable=False),
+    sa.Column("entry", sa.BigInteger, comment="The last packed line of the journal that tells of it"),
     sa.Index("state_rows_moving", "kind", sqlite_where=MOVING, postgresql_where=MOVING),
-    comment="What the service was last asked to hold; columns as in codec.COLUMNS.",
+    comment="What the service was last asked to hold; columns as in codec.COLUMNS, and where its history ends.",
 )
 
 OPEN = sa.Table(
     "state_open",
     METADATA,
-    sa.Column("kind", NAME, primary_key=True),
-    sa.Column("name", NAME, primary_key=True),
     sa.Column("call", sa.Text, primary_key=True),
-    comment="Intents of the run without an end that neither settled nor failed: as large as what is in flight.",
+    sa.Column("kind", NAME, primary_key=True),
+    sa.Column("names", sa.Text, nullable=False, comment="JSON: what of this kind neither settled nor failed"),
+    comment="Intents of the run without an end: as large as what is in flight.",
 )
 
 ATTEMPTS = sa.Table(
@@ -114,8 +115,11 @@ JOURNAL = sa.Table(
     sa.Column("file", sa.Text),
     sa.Column("line", sa.Integer),
     sa.Column("detail", sa.Text),
+    sa.Column("packed", sa.LargeBinary, comment="What calls that were written together say, as packed_lines.Part"),
+    sa.Column("takes", sa.Boolean, comment="Whether something packed here may take something away"),
+    sa.Column("entry", sa.BigInteger, comment="Of what was forgotten, the last packed line that tells of it"),
     sa.Index("state_journal_key", "kind", "name"),
-    comment="Append-only: one line for each call, key and verb, or `journal.CALL` and verb for all keys of a call.",
+    comment="Append-only: a packed line for all keys of a verb, found by `state_rows.entry`, or a line for one key.",
 )
 
 RUNS = sa.Table(
@@ -181,7 +185,25 @@ def _attempts(connection: sa.Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE state_lock ADD COLUMN seconds DOUBLE PRECISION")
 
 
-MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts)
+def _packed_lines(connection: sa.Connection) -> None:
+    """6 → 7: lines are packed, and rows point to them; lines of before stay as they are, and are read by their keys."""
+    for table, column, kind in (
+        ("state_rows", "entry", "BIGINT"),
+        ("state_journal", "packed", "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"),
+        ("state_journal", "takes", "BOOLEAN"),
+        ("state_journal", "entry", "BIGINT"),
+    ):
+        connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+    opened: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for call, kind, name in connection.exec_driver_sql("SELECT call, kind, name FROM state_open ORDER BY 1, 2, 3"):
+        opened[call, kind].append(name)
+    connection.exec_driver_sql("DROP TABLE state_open")
+    METADATA.create_all(connection, tables=[OPEN])
+    rows = [(call, kind, to_json(names)) for (call, kind), names in opened.items()]
+    write_many(connection, OPEN, ("call", "kind", "names"), rows)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_inbox_arrives, _generations, _mechanism, _sources, _attempts, _packed_lines)
 """The n-th turns a state of version n, from 1, into one of version n + 1; a new state starts at the last version.
 Append; never edit one that was released."""
 
@@ -222,29 +244,42 @@ def upgrade(
     return None
 
 
-Insert = sqlite.Insert | postgresql.Insert
+def write_many(
+    connection: sa.Connection,
+    table: sa.Table,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    upsert: bool = False,
+) -> None:
+    """Insert rows, which hold the values of these columns; with `upsert` in place of what is there under their keys.
 
-
-def insert(dialect: str, table: sa.Table) -> Insert:
-    """The database's own INSERT, since ON CONFLICT is spelt alike in both but is not in SQLAlchemy's common part."""
-    return (sqlite.insert if dialect == "sqlite" else postgresql.insert)(table)
-
-
-def many(connection: sa.Connection, statement: sa.UpdateBase, values: Sequence[Mapping[str, object]]) -> None:
-    """Execute for every one of `values`, which all have the same names.
-
-    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply.
+    Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
+    PostgreSQL they go as one parameter of one statement, save for bytes, which JSON has none of.
     """
-    if values:
-        make: Callable[..., sa.Dialect] = type(connection.dialect)
-        text, order = _compiled(statement, make, connection.dialect.paramstyle, tuple(values[0]))
-        connection.exec_driver_sql(text, list(map(itemgetter(*order), values)) if order else list(values))
+    if not rows:
+        return
+    has_bytes = any(isinstance(table.c[name].type, sa.LargeBinary) for name in names)
+    as_json = connection.dialect.name == "postgresql" and not has_bytes
+    text = _insertion(connection.dialect.name, table, tuple(names), upsert=upsert, as_json=as_json)
+    if as_json:
+        connection.exec_driver_sql(text, (to_json([dict(zip(names, row, strict=True)) for row in rows]),))
+    else:
+        connection.exec_driver_sql(text, list(map(tuple, rows)))
 
 
-@lru_cache(maxsize=64)
-def _compiled(
-    statement: sa.UpdateBase, make: Callable[..., sa.Dialect], paramstyle: str, names: tuple[str, ...]
-) -> tuple[str, Sequence[str] | None]:
-    """The text of a statement, and its parameters in their order; None where the driver takes them by name."""
-    compiled = statement.compile(dialect=make(paramstyle=paramstyle), column_keys=list(names))
-    return str(compiled), compiled.positiontup
+def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str], row: Sequence[object]) -> int:
+    """Insert a row; its id, which the database makes."""
+    text = _insertion(connection.dialect.name, table, tuple(names), upsert=False, as_json=False)
+    return int(connection.exec_driver_sql(f"{text} RETURNING id", tuple(row)).scalar_one())
+
+
+@cache
+def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], *, upsert: bool, as_json: bool) -> str:
+    columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
+    listed = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
+    values = f"SELECT {columns} FROM {listed}" if as_json else f"VALUES ({', '.join([mark] * len(names))})"  # noqa: S608 - names of columns
+    keys = [column.name for column in table.primary_key]
+    new = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
+    conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {new}" if upsert else ""
+    return f"INSERT INTO {table.name} ({columns}) {values}{conflict}"

@@ -24,6 +24,7 @@ from syncengine.project.schema import Ownership
 from syncengine.resource import Body, Key, Kind, Removal, Resource, Source, Value
 from syncengine.state.holder import Holder
 from syncengine.state.store import open_state
+from tests.support.profiles import tried
 
 from .crash_model import ANSWERS, DEATHS, LANDS, LATE, Ending, House, Manifest, Time, Trouble
 from .truths import beyond_recorded, is_held, troubles_of
@@ -180,7 +181,7 @@ STATISTICS: Counter[str] = Counter()
 
 
 @settings(
-    max_examples=HISTORIES,
+    max_examples=tried(HISTORIES),
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),

@@ -11,7 +11,7 @@ import orjson
 from syncengine.apply.singles import SPELLS
 from syncengine.plan.calls import Call, Item
 from syncengine.plan.saved import load
-from syncengine.render.json import plan_document
+from syncengine.render.json import SHOWN
 from syncengine.service import wire
 from syncengine.service.operations import OPERATIONS
 
@@ -31,4 +31,4 @@ def tag(item: Item) -> wire.JsonObject:
 
 if __name__ == "__main__":
     with Path(sys.argv[2]).open("wb") as file:
-        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1]), plan_document).calls())
+        file.writelines(orjson.dumps(request(call)) + b"\n" for call in load(Path(sys.argv[1]), SHOWN).calls())

@@ -1,4 +1,4 @@
-"""Every exit code of docs/formats.md §6, and what is said with it."""
+"""Every exit code of docs/commands.md, and what is said with it."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_8_is_a_manifest_with_errors(project: Project, command: str) -> None:
 
 @pytest.mark.parametrize("missing", ["baseUrl", "SYNCENGINE_API_KEY"])
 def test_8_is_a_project_that_does_not_say_where_to_or_with_which_key(project: Project, missing: str) -> None:
-    """Never a silent sandbox (docs/formats.md §4)."""
+    """Never a silent sandbox (docs/project-file.md)."""
     project.wants(tags=[tag("NEW-1")])
     file = project.folder / "syncengine.yaml"
     file.write_text(

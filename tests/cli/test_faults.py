@@ -74,7 +74,7 @@ def test_what_was_refused_once_is_done_by_the_next_run(estate: Estate, operation
     ],
 )
 def test_trouble_that_lasts_ends_in_3_and_is_gone_with_its_cause(estate: Estate, kind: str, operation: str) -> None:
-    """State saved, exit 3, and the next run brings the rest about (docs/formats.md §6)."""
+    """State saved, exit 3, and the next run brings the rest about (docs/commands.md)."""
     estate.service.fault(operation, **{**ONCE[kind], "times": None})
     done = estate.project.apply()
     assert (done.code, done.document["status"]) == (3, "incomplete")

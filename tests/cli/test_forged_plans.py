@@ -15,20 +15,21 @@ from msgspec.structs import replace
 from syncengine.apply import guards
 from syncengine.document.digest import sha256_of
 from syncengine.errors import SyncengineError
+from syncengine.plan.calls import Item
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import options_of
 from syncengine.plan.request import PlanRequest
-from syncengine.plan.saved import DIGEST, END, Execution, load, save
+from syncengine.plan.saved import CHANGES, DIGEST, END, EXECUTION, ID, SEAL, load, save
 from syncengine.project.model import Project as Settings
-from syncengine.render.json import plan_document
+from syncengine.render.json import SHOWN
+from syncengine.resource import Key
 from syncengine.state.store import State, open_state
 
 from .conftest import Estate
 from .program import Project, category, tag
 from .service import Service
 
-Place = tuple[str | int, ...]
 FAMILIES = (
     ("active", "released", "retired", "deleted"),
     ("+", "~", "-", "x", "o"),
@@ -37,6 +38,22 @@ FAMILIES = (
     ("upsertTags", "deleteTag"),
 )
 """Texts of which one may stand where another does."""
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+
+    plan: Plan
+    wholes: tuple[tuple[Key, Item], ...]
+    prior: tuple[tuple[Key, str], ...]
+
+    @classmethod
+    def of(cls, plan: Plan) -> Listed:
+        listed = replace(plan, wholes={}, prior={})
+        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
+
+    def restored(self) -> Plan:
+        return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
 
 
 def rewritten(value: Any) -> Iterator[Any]:
@@ -74,7 +91,7 @@ def others(value: Any) -> Iterator[Any]:
 def sent_and_shown(plan: Plan) -> Any:
     """All that a plan does and all that it says of that; no places, ids, times and words that decide nothing, nor what
     is protected from now on: lifting that removes nothing, and what does is another plan with a gate of its own."""
-    execution = msgspec.to_builtins(Execution.of(replace(plan, basis=replace(plan.basis, id=""))))
+    execution = msgspec.to_builtins(Listed.of(replace(plan, basis=replace(plan.basis, id=""))))
     execution.pop("prior")
     said = execution["plan"]
     harmless = {"notes", "diagnostics", "basis", "is_whole", "sources"}
@@ -109,7 +126,7 @@ def is_accepted(settings: Settings, file: Path, state: State) -> Plan | None:
     """The plan in a file, if an apply would begin to execute it."""
     options = options_of(settings, PlanRequest("apply"))
     try:
-        plan = load(file, plan_document)
+        plan = load(file, SHOWN)
         guards.refuse_stale(plan, state, settings.base_url())
         guards.refuse_inconsistent(plan, state, options.rules, options.limits)
     except SyncengineError as error:
@@ -144,12 +161,12 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
     harm: list[str] = []
     settings = estate.project.loaded()
     with open_state(settings.state, write=False) as state:
-        save(planned, plan_document, file)
+        save(planned, SHOWN, file)
         assert is_accepted(settings, file, state), "the plan itself"
-        for forged in rewritten(json.loads(msgspec.json.encode(Execution.of(planned)))):
+        for forged in rewritten(json.loads(msgspec.json.encode(Listed.of(planned)))):
             try:
-                plan = msgspec.convert(forged, Execution).restored()
-                save(plan, plan_document, file)
+                plan = msgspec.convert(forged, Listed).restored()
+                save(plan, SHOWN, file)
             except (msgspec.ValidationError, TypeError, AttributeError):
                 continue  # nothing that an execution can be
             tried += 1
@@ -164,20 +181,61 @@ def test_every_part_of_a_plan_that_is_rewritten_is_refused_or_does_no_harm(
 def test_every_part_that_a_plan_shows_is_what_it_holds(estate: Estate, planned: Plan, tmp_path: Path) -> None:
     """The document for readers is rewritten, and the digest is right: none is accepted, none shown."""
     file = tmp_path / "forged.plan"
-    save(planned, plan_document, file)
+    save(planned, SHOWN, file)
     document = json.loads(file.read_bytes())
-    execution = file.read_bytes().partition(b',"execution":')[2].rpartition(DIGEST)[0]
-    shown = {name: part for name, part in document.items() if name not in ("execution", "digest")}
+    execution = file.read_bytes().partition(EXECUTION)[2].partition(ID)[0]
+    shown = {name: part for name, part in document.items() if name not in ("execution", "id", "digest")}
+    assert file.read_bytes() == as_file(shown, execution, planned.id)
     count = 0
     settings = estate.project.loaded()
     with open_state(settings.state, write=False) as state:
         for forged in rewritten(deepcopy(shown)):
-            head = json.dumps(forged, separators=(",", ":"), ensure_ascii=False).encode()[:-1]
-            content = head + b',"execution":' + execution
-            file.write_bytes(content + DIGEST + sha256_of(content).encode() + END)
+            file.write_bytes(as_file(forged, execution, planned.id))
             assert is_accepted(settings, file, state) is None, forged
             count += 1
     assert count > 300
+
+
+def test_a_plan_is_read_as_it_was_written(planned: Plan, tmp_path: Path) -> None:
+    """In parts, all of it: changes that are not written follow from their calls."""
+    written = save(planned, SHOWN, tmp_path / "saved.plan")
+    assert load(tmp_path / "saved.plan", SHOWN) == written
+    assert replace(written, basis=planned.basis) == planned
+
+
+def test_every_line_of_a_plan_counts(estate: Estate, planned: Plan, tmp_path: Path) -> None:
+    """One that is left out, doubled or moved on, with id and digest right: none is accepted."""
+    file = tmp_path / "forged.plan"
+    save(planned, SHOWN, file)
+    shown, _, rest = file.read_bytes().partition(EXECUTION)
+    lines = rest.partition(ID)[0].split(b",\n")
+    settings = estate.project.loaded()
+    with open_state(settings.state, write=False) as state:
+        for number, line in enumerate(lines):
+            before, after = lines[:number], lines[number + 1 :]
+            for forged in ([*before, *after], [*before, line, line, *after], [*before, *after[:1], line, *after[1:]]):
+                file.write_bytes(sealed(shown + EXECUTION + b",\n".join(forged), planned.id))
+                accepted = is_accepted(settings, file, state)
+                assert accepted is None or forged == lines, line
+    assert len(lines) > 10
+
+
+def as_file(shown: Any, execution: bytes, name: str) -> bytes:
+    """A file that shows this beside what it executes, with an id and a digest that are right."""
+    lines = shown.get("changes")
+    head = dumped({name: part for name, part in shown.items() if name != "changes" or not isinstance(part, list)})
+    changes = CHANGES + b",\n".join(map(dumped, lines)) if isinstance(lines, list) else b""
+    content = head[:-1] + changes + EXECUTION.removeprefix(b"" if changes else b"\n]") + execution
+    return sealed(content, name)
+
+
+def sealed(content: bytes, name: str) -> bytes:
+    named = content + ID + dumped(f"{name}-{sha256_of(content)[:SEAL]}")
+    return named + DIGEST + sha256_of(named).encode() + END
+
+
+def dumped(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @pytest.fixture
@@ -191,7 +249,7 @@ def emptied(project: Project) -> Project:
 
 def forged(project: Project, plan: Plan) -> Any:
     """What `apply` says of such a plan."""
-    save(plan, plan_document, project.folder / "forged.plan")
+    save(plan, SHOWN, project.folder / "forged.plan")
     return project.run("apply", "forged.plan", "--format", "json")
 
 
@@ -259,7 +317,7 @@ def test_a_member_that_no_change_shows_keeps_its_category(project: Project, serv
         replace(plan, stages=(*plan.stages[:-1], first)),
         replace(plan, stages=plan.stages[::-1]),
     ):
-        save(other, plan_document, project.folder / "forged.plan")
+        save(other, SHOWN, project.folder / "forged.plan")
         done = project.run("apply", "forged.plan", "--format", "json", *approve)
         assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
     assert sorted(service.tags()) == ["IN-1", "IN-2"]

@@ -47,7 +47,7 @@ PATHS: list[tuple[tuple[str, ...], int, str]] = [
 
 @pytest.mark.parametrize(("arguments", "code", "format"), PATHS)
 def test_every_path_prints_one_document(project: Project, arguments: tuple[str, ...], code: int, format: str) -> None:
-    """Whatever happens, a machine reads what became of it (docs/formats.md §5)."""
+    """Whatever happens, a machine reads what became of it (docs/commands.md)."""
     project.wants(tags=[tag("NEW-1", category="fresh")], tagCategories=[category("fresh")])
     done = project.run(*arguments, "--format", "json")
     assert (done.code, _fits(done)) == (code, f"syncengine.{format}/v1")

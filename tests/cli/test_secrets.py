@@ -29,7 +29,7 @@ def test_neither_plan_nor_log_nor_state_holds_the_key(project: Project) -> None:
 
 @pytest.mark.parametrize("command", ["validate", "plan", "apply"])
 def test_a_key_in_the_project_file_is_refused_without_being_shown(project: Project, command: str) -> None:
-    """It would be in the history of Git for ever (docs/formats.md §4)."""
+    """It would be in the history of Git for ever (docs/project-file.md)."""
     file = project.folder / "syncengine.yaml"
     file.write_text(file.read_text().replace("{env: SYNCENGINE_API_KEY}", KEY))
     project.wants(tags=[tag("NEW-1")])

@@ -105,6 +105,8 @@ DOCUMENTS = {
     "interrupted-state-list": Case(("state", "list", *JSON), situation="interrupted"),
     "interrupted-history": Case(("state", "history", *JSON), situation="interrupted"),
     "interrupted-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="interrupted"),
+    "packed-state-list": Case(("state", "list", *JSON), situation="packed"),
+    "packed-history-of-one": Case(("state", "history", "tag/ACME-0042", *JSON), situation="packed"),
     "inbox": Case(("time", "inbox", *JSON)),
     "inbox-acknowledged": Case(("time", "inbox", "--state", "acknowledged", *JSON)),
     "group-posted": Case(("time", "show", "g-posted", *JSON)),

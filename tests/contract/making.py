@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from tests.contract.program import Ended, keep, lay_out, restore, run, service, start
+from tests.contract.program import DATABASES, Ended, keep, lay_out, restore, run, service, start
 from tests.sandbox.receiver import eventually
 
 GROUPS: list[dict[str, Any]] = [
@@ -27,7 +27,7 @@ CHANGED = {**GROUPS[-1], "description": "as posted again", "totalDurationSecs": 
 
 def main() -> None:
     """Write each situation anew."""
-    for situation in (planned, interrupted):
+    for situation in (planned, interrupted, packed):
         with tempfile.TemporaryDirectory(prefix="contract-") as folder:
             situation(Path(folder).resolve())
 
@@ -63,6 +63,18 @@ def interrupted(folder: Path) -> None:
             kill(folder, url, operation, there)
         done(apply(folder, there))
     keep(folder, "interrupted", url=url)
+
+
+def packed(folder: Path) -> None:
+    """A state of version 7, whose journal has lines for one key from before, and packed ones."""
+    restore(folder, "planned")
+    done(apply(folder, {}))
+    done(run(folder, "state", "forget", "tag/ACME-0042", "-y"))
+    done(apply(folder, {}))
+    for name, database in DATABASES.items():
+        if name != "state.sql":
+            (folder / database).unlink()
+    keep(folder, "packed")
 
 
 def kill(folder: Path, url: str, operation: str, there: dict[str, str]) -> None:

@@ -102,6 +102,11 @@ def test_a_query_ends(database: Path, query: str) -> None:
         list(sql_rows("pms", str(database / "pms.db"), query, {}, 0.3))
 
 
+def _reads(process: int, file: Path) -> bool:
+    """Whether a process has the file open."""
+    return any(link.resolve() == file.resolve() for link in Path(f"/proc/{process}/fd").iterdir())
+
+
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
 def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -> None:
     """By a person, or by whoever runs the pipeline."""
@@ -110,7 +115,8 @@ def test_a_query_can_be_interrupted(project: Project, signal_: signal.Signals) -
     write(project.folder, {"manifests/m.yaml": block % query})
     sqlite3.connect(project.folder / "r.db").execute("CREATE TABLE t (n)").connection.close()
     process = project.start("validate")
-    time.sleep(3)
+    while not _reads(process.pid, project.folder / "r.db"):
+        time.sleep(0.05)
     process.send_signal(signal_)
     assert process.wait(timeout=10) == 130
     process.communicate()

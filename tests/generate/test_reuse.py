@@ -21,6 +21,7 @@ from syncengine.manifest.load import read_all, read_one
 from syncengine.manifest.read_file import NO_DEFAULTS, Reading, read_file
 from syncengine.resource import Resource, Row
 from syncengine.templating.values import Record
+from tests.support.profiles import tried
 
 BLOCKS = """\
 generate:
@@ -63,7 +64,7 @@ def packed(found: Reading) -> bytes:
 
 
 @given(tables=TABLES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tried(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_taken_over_is_what_would_be_made(tmp_path: Path, tables: list[list[dict[str, Any]]]) -> None:
     """Over any history of a source: the same resources, places, findings and rows as without a memory."""
     file, former = manifest(tmp_path), None

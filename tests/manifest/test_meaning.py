@@ -17,6 +17,7 @@ from syncengine.document.reader import read
 from syncengine.document.scalar_readers import milliseconds
 from syncengine.render.schemas.published import schemas
 from syncengine.resource import Key, Kind, Removal
+from tests.support.profiles import tried
 
 from .loading import loaded, problems, tag
 
@@ -150,7 +151,7 @@ def test_a_file_may_hold_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_a_resource_stands_where_its_first_key_stands(tmp_path: Path) -> None:
-    """Or where its dash stands, which is the same line (docs/formats.md §3)."""
+    """Or where its dash stands, which is the same line (docs/manifests.md)."""
     text = "tags:\n  - name: one\n  -\n    managedBy: x\n    name: two\n  - &a\n    {\n    name: six}\n"
     desired = loaded(tmp_path, {"manifests/m.yaml": text})
     assert [tag(desired, name).source.line for name in ("one", "two", "six")] == [2, 4, 8]
@@ -203,7 +204,7 @@ def test_timestamps_may_be_milliseconds(tmp_path: Path) -> None:
 printable = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"), exclude_characters="\ufeff\ufffe\uffff"))
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=tried(200), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(printable, printable, min_size=1, max_size=5), st.booleans())
 def test_quoted_text_is_read_back_exactly(values: dict[str, str], escaped: bool) -> None:
     """Whatever a YAML writer puts in double quotes, raw or escaped, arrives as it was."""

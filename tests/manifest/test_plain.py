@@ -17,6 +17,7 @@ from syncengine.document.nodes import Mapping, Sequence, place, scalars
 from syncengine.document.reader import read as read_fully
 from syncengine.document.text import decoded
 from syncengine.manifest.schema import PLAIN_SECTIONS, RESOURCE_TABLES, SECTIONS
+from tests.support.profiles import tried
 
 from .bad import BAD
 from .yaml_spec import EXAMPLES
@@ -417,7 +418,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
-quick = settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+quick = settings(max_examples=tried(300), suppress_health_check=list(HealthCheck), deadline=None)
 
 
 @quick

@@ -21,6 +21,7 @@ from syncengine.plan.model import Plan
 from syncengine.plan.policy import aim
 from syncengine.plan.scope import Scope
 from syncengine.resource import Key, Kind, Status
+from tests.support.profiles import tried
 
 from .applying import Places, applied
 from .estate import How, Rows, ask, calls, planned, says_nothing
@@ -255,7 +256,7 @@ INVARIANTS: tuple[Callable[[Case], None], ...] = (
 )
 
 
-@settings(max_examples=HISTORIES_TRIED, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tried(HISTORIES_TRIED), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CASES)
 def test_what_holds_of_every_plan(case: Case) -> None:
     """Every invariant above, after any history."""

@@ -1,4 +1,4 @@
-"""docs/planning.md 4.1 and docs/formats.md §7: stages, batches, request counts, and what a plan sums up."""
+"""docs/planning.md 4.1 and docs/formats.md: stages, batches, request counts, and what a plan sums up."""
 
 from __future__ import annotations
 

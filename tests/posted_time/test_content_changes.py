@@ -14,6 +14,7 @@ from syncengine.render.inbox import changes_lines
 from syncengine.state.inbox import Offer, open_inbox
 from tests.posted_time.samples import raw, row
 from tests.posted_time.test_group import ANYTHING, OTHER, SAME
+from tests.support.profiles import tried
 
 LONG = "Reply to the examiner, " * 20
 
@@ -68,7 +69,7 @@ def test_what_the_service_adds_is_no_difference(change: dict[str, Any]) -> None:
     assert told({}, change) == []
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=tried(40), suppress_health_check=[HealthCheck.too_slow])
 @given(ANYTHING, ANYTHING)
 def test_no_content_is_too_odd_to_be_compared(one: dict[str, Any], other: dict[str, Any]) -> None:
     """Two digests that differ have a difference to show, in lines of 80 columns that a terminal can show."""

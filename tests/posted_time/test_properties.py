@@ -20,6 +20,7 @@ from tests.posted_time.mortal import Dead, Fate, Moody, MortalInbox
 from tests.posted_time.projects import bare_route
 from tests.posted_time.samples import raw
 from tests.store.moves import MOVES, moves_of
+from tests.support.profiles import tried
 
 GROUPS = st.sampled_from(["a", "b"])
 CONTENTS = st.sampled_from([100, 200])
@@ -122,7 +123,7 @@ def _then_no(mood: str) -> list[tuple[object, ...]]:
 @example(_dies_after_trouble(4))
 @example(_dies_after_trouble(5))
 @example(_dies_after_trouble(6))
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=tried(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HISTORIES)
 def test_sinks_have_a_group_before_the_service_hears_of_success(history: list[tuple[object, ...]]) -> None:
     """At least once to each, one content each, and in the end everything that can be delivered is."""

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncengine.sandbox.instance import Sandbox
+from tests.support.profiles import tried
 
 from .conftest import Asking, Clock
 
@@ -216,7 +217,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=30))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=tried(150), deadline=None)
 def test_after_any_history_just_what_has_no_end_is_offered_again(history: list[tuple[str, Any]]) -> None:
     """At least once (docs/service.md §2): nothing is lost, and what was said to be done or refused stays so."""
     clock = Clock()

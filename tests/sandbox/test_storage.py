@@ -25,6 +25,7 @@ from syncengine.sandbox.app import running_sandbox
 from syncengine.sandbox.instance import Sandbox
 from syncengine.sandbox.rules import RULES
 from syncengine.sandbox.storage import VERSION
+from tests.support.profiles import tried
 
 SERVER = """
 import sys
@@ -234,7 +235,7 @@ ASKABLE = {**RULES, "post": posting.post}
 
 
 @given(st.lists(ASKED, max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tried(60), deadline=None)
 def test_what_is_loaded_is_what_was_held(history: list[tuple[str, dict[str, Any]]]) -> None:
     """After any history: the same resources, and indexes that agree with them."""
     ids = count(1)

@@ -354,7 +354,7 @@ MACHINE: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", MACHINE)
 def test_what_machines_read_is_described(name: str) -> None:
-    """The examples of docs/formats.md §7, and what may be added to them; a missing key is missed."""
+    """The examples of docs/formats.md, and what may be added to them; a missing key is missed."""
     judge(name).validate(MACHINE[name])
     without = {key: value for key, value in MACHINE[name].items() if key != "diagnostics"}
     assert not judge(name).is_valid(without)

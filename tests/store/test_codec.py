@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from syncengine.resource import Body, Recorded, Row, Source, Status
-from syncengine.state.codec import COLUMNS, digest, from_values, to_values
+from syncengine.state.codec import digest, from_values, to_values
 
 from .estate import category, tag
 
@@ -24,8 +24,7 @@ FULL = Recorded(
 
 
 def _again(row: Recorded) -> Recorded:
-    values = {**to_values(row), "run": row.run, "plan": row.plan}
-    return from_values([values[name] for name in COLUMNS])
+    return from_values(to_values(row, row.run, row.plan))
 
 
 @pytest.mark.parametrize("row", [FULL, Recorded(category("acme")), replace(FULL, source=Source("a.yaml", 3))])

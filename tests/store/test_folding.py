@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from syncengine.effects import Effect, intended, settled
 from syncengine.resource import Key, Recorded, Row, Source, Status
 from syncengine.state.store import CallFailure, Intent, Settlement, State
+from tests.support.profiles import tried
 
 from .estate import applying, category, run, tag
 
@@ -134,7 +135,7 @@ class Life:
         self.model.doubt(set(self.model.open))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tried(40), deadline=None)
 @given(st.lists(st.tuples(ENDS, CALLS), min_size=1, max_size=8))
 def test_the_tables_hold_the_fold_of_the_leaves(steps: list[tuple[str, tuple[Effect, ...]]]) -> None:
     """Intents, ends, partial ends and deaths leave the rows that `effects` computes; open intents are doubt."""

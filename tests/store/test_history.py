@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from syncengine.effects import Effect
 from syncengine.resource import Key, Source, Status
+from syncengine.state import packed_lines
 from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
 from syncengine.state.tables import JOURNAL, RUNS
 
@@ -71,8 +72,8 @@ def test_a_call_that_ends_whole_ends_for_each_of_its_keys(url: str) -> None:
         assert outcomes(state, A, b, c) == [["settled"], ["settled"], ["failed"]]
         assert state.settled_calls("plan-1") == set()
         with state.database.transaction() as connection:
-            ends = connection.execute(sa.select(JOURNAL.c.kind, JOURNAL.c.name).where(JOURNAL.c.verb == "settled"))
-            assert [tuple(end) for end in ends] == [("call", "tags 1")]
+            packed = connection.execute(sa.select(JOURNAL.c.packed).where(JOURNAL.c.verb == "settled")).scalars()
+            assert [packed_lines.ends(each) for each in packed] == [(packed_lines.End("tags 1", []),)]
     with applying(url, run(2, plan="plan-1")) as state:
         state.intend([Intent("tags 1", "upsertTags", (whole(A), whole(b), whole(c)))])
         assert outcomes(state, A, c) == [["settled", "intended"], ["failed", "intended"]]
@@ -91,6 +92,16 @@ def test_a_call_that_ends_in_parts_is_settled_with_the_last(url: str) -> None:
         assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["intended"]], set())
         state.settle([Settlement("tags 1", (whole(b), whole(tag("c"))))])
         assert (outcomes(state, A, b), state.settled_calls("plan-1")) == ([["settled"], ["settled"]], {"tags 1"})
+
+
+def test_a_call_of_which_nothing_was_acknowledged_is_not_settled(url: str) -> None:
+    """A 2xx that names every item as refused: the settlement is of none, and ends nothing."""
+    with applying(url) as state:
+        state.intend([Intent("tags 1", "upsertTags", (whole(A),))])
+        state.settle([Settlement("tags 1", ())])
+        assert (outcomes(state, A), state.settled_calls("plan-1")) == ([["intended"]], set())
+        state.fail([CallFailure("tags 1", (A,), "no"), CallFailure("tags 1", (), "no")])
+        assert (outcomes(state, A), state.settled_calls("plan-1")) == ([["failed"]], set())
 
 
 def test_history_outlives_its_row(url: str) -> None:

@@ -23,6 +23,8 @@ from syncengine.state.info import VERSION
 from syncengine.state.lock import LockLost
 from syncengine.state.store import open_state
 
+from .before import UNPACKED
+
 OFFER = Offer("g1", "digest-1", '{"groupId":"g1"}', "fetch", "Jo Doe", ("Jo Doe", "jo@example.com"), "ACME-0042")
 HERE = Holder.here("serve", {})
 
@@ -319,6 +321,8 @@ def _first_version(path: Path) -> None:
     """A state as the first release wrote it."""
     open_state(str(path), write=True).close()
     with closing(sqlite3.connect(path)) as connection:
+        for statement in UNPACKED:
+            connection.execute(statement)
         for table in ("inbox_groups", "inbox_deliveries", "inbox_events"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DELETE FROM state_lock WHERE id = 2")

@@ -14,6 +14,8 @@ from syncengine.state.info import VERSION
 from syncengine.state.mechanism import Mechanism, digest, registered, remember
 from syncengine.state.store import open_state
 
+from .before import unpack
+
 KEY = "caller-key-of-a-test"
 FETCH = Mechanism("fetch", "https://service.example")
 HOOK = Mechanism("webhook", "https://service.example", "https://hook.example", digest(KEY))
@@ -48,6 +50,7 @@ def test_an_older_state_gains_the_table_and_keeps_what_it_remembers(has_table: b
         remember(url, HOOK)
     database = open_database(url, write=True, new_lineage=lambda: "x")
     with database.alone() as connection:
+        unpack(connection)
         connection.execute(sa.update(tables.FACTS).values(version=3))
         for column in ("beats", "seconds"):
             connection.exec_driver_sql(f"ALTER TABLE state_lock DROP COLUMN {column}")

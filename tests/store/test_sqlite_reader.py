@@ -16,7 +16,9 @@ from syncengine.resource import Body, Key, Kind, Recorded, Row, Source, Status
 from syncengine.state.info import FACTS, StateReader
 from syncengine.state.sqlite_reader import SqliteReader, recollection
 from syncengine.state.store import Intent, Settlement, State, open_state
+from tests.support.profiles import tried
 
+from .before import UNPACKED
 from .estate import applied, applying, category, run, tag, whole
 
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
@@ -64,7 +66,7 @@ def assert_same(path: Path, keys: list[Key]) -> None:
         assert (found[:4], set(state.get(keys))) == (expected[:4], set(expected[3]))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tried(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(ROWS, max_size=8, unique_by=lambda row: row.key), flying=st.integers(0, 3))
 def test_any_rows_read_alike(tmp_path_factory: pytest.TempPathFactory, rows: list[Recorded], flying: int) -> None:
     """Some of them with a call under way."""
@@ -145,6 +147,8 @@ def test_an_older_state_is_left_to_who_knows_it(path: Path) -> None:
     with applying(str(path)) as state:
         applied(state, "c1", whole(tag("A")))
     with closing(sqlite3.connect(path)) as connection:
+        for statement in UNPACKED:
+            connection.execute(statement)
         connection.execute("ALTER TABLE state_facts DROP COLUMN generation")
         connection.execute("UPDATE state_facts SET version = 1")
         connection.commit()

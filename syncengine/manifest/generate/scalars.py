@@ -1,4 +1,4 @@
-"""Templates in scalars → one function for all of a block, and each of them; compiled once (docs/formats.md §3)."""
+"""Templates in scalars → one function for all of a block; each is compiled once (docs/manifests-from-data.md)."""
 
 from __future__ import annotations
 

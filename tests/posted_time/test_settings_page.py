@@ -1,4 +1,4 @@
-"""The README's ten lines of posted time do what is printed below them."""
+"""The examples of docs/posted-time-settings.md do what the page says."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parents[2] / "README.md"
-BLOCKS = re.compile(r"^```(yaml|sh)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+from tests.support import warm
+from tests.support.pages import ROOT, blocks
 
-
-def _blocks() -> list[tuple[str, str]]:
-    section = README.read_text(encoding="utf-8").partition("## Posted time\n")[2].partition("\n## ")[0]
-    return BLOCKS.findall(section)
+PAGE = ROOT / "docs/posted-time-settings.md"
 
 
 def _free_port() -> int:
@@ -29,11 +27,11 @@ CURL = """#!{python}
 import sys, urllib.request
 print(urllib.request.urlopen(sys.argv[-1], data=sys.argv[-2].encode(), timeout=20).read().decode())
 """
-"""For machines without one: it posts, as the README has it."""
+"""For machines without one: it posts, as the page has it."""
 
 
 def _tools(folder: Path) -> None:
-    """What the README's commands need."""
+    """What its commands need."""
     folder.mkdir()
     programs = {"syncengine": f'#!/bin/sh\nexec "{sys.executable}" -m syncengine "$@"\n'}
     if shutil.which("curl") is None:
@@ -45,8 +43,8 @@ def _tools(folder: Path) -> None:
 
 def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
     """The commands as they stand, on a port that is free on this machine."""
-    (_, settings), (_, commands), _ = _blocks()
-    assert len(settings.splitlines()) == 10
+    settings, commands = blocks(PAGE, "yaml")[0], blocks(PAGE, "sh")[0]
+    assert len(settings.splitlines()) == 1 + 10
     port = str(_free_port())
     (tmp_path / "syncengine.yaml").write_text(settings.replace("8765", port))
     _tools(tmp_path / "bin")
@@ -63,10 +61,14 @@ def test_the_ten_lines_deliver_what_is_printed(tmp_path: Path) -> None:
     assert "SUCCESS" in done.stdout
 
 
-def test_the_ledger_of_the_readme_can_be_rehearsed(tmp_path: Path) -> None:
-    """Its names, templates and sources agree."""
-    _, _, (_, settings) = _blocks()
-    (tmp_path / "syncengine.yaml").write_text(f"version: 1\n{settings}")
-    command = [sys.executable, "-m", "syncengine", "-C", str(tmp_path), "time", "preview", "--sample"]
-    done = subprocess.run(command, cwd=README.parent, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, "params.matter = '<matter.id>'" in done.stdout) == (0, True), done.stderr
+def test_all_settings_can_be_rehearsed(tmp_path: Path) -> None:
+    """Their names, templates and sources agree."""
+    ledger = sqlite3.connect(tmp_path / "ledger.db")
+    ledger.executescript("CREATE TABLE matter (id, no); CREATE TABLE time (id, matter, secs)")
+    ledger.close()
+    settings = blocks(PAGE, "yaml")[1].replace("data/ledger.db", "ledger.db")
+    (tmp_path / "syncengine.yaml").write_text(settings)
+    done = warm.run(
+        ["time", "preview", "--sample"], folder=tmp_path, environ={"HOME": str(tmp_path), "CALLER_KEY": "k"}
+    )
+    assert (done.code, "params.matter = '<matter.id>'" in done.out) == (0, True), done.err

@@ -1,0 +1,122 @@
+"""a plan ↔ the parts of it that its file is made of, none of them large, so that none must wait for the others; pure.
+
+What follows from another part is not repeated: the change that a new tag is follows from the upsert that creates it,
+and so keeps its words in memory once. What is known of the row before stands beside the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from syncengine.effects import Effect
+from syncengine.plan.calls import Call, Item, Step
+from syncengine.plan.diff import Change, appearance
+from syncengine.plan.model import Plan
+from syncengine.plan.stages import Stage
+from syncengine.resource import Key
+from syncengine.state.codec import ABSENT
+
+T = TypeVar("T")
+
+AT_ONCE = 500
+"""Changes, or others of which there may be many, in one part."""
+
+
+class Part(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One call with its step, or some of what else there may be much of.
+
+    `changes` are each with the digest of the row that it stands on; None for one that follows from the next upsert.
+    `prior` are the digests of other rows.
+    """
+
+    step: Step | None = None
+    call: Call | None = None
+    changes: tuple[tuple[Change | None, str | None], ...] = ()
+    wholes: tuple[Item, ...] = ()
+    records: tuple[Effect, ...] = ()
+    prior: tuple[tuple[Key, str], ...] = ()
+
+
+def head_of(plan: Plan) -> Plan:
+    """The plan without all that `parts_of` it hold."""
+    return replace(plan, changes=(), stages=(), records=(), wholes={}, prior={})
+
+
+def parts_of(plan: Plan) -> Iterator[Part]:
+    """Parts, calls first, that `restored` makes the plan of again."""
+    for stage in plan.stages:
+        yield from (Part(step=stage.step, call=call) for call in stage.calls)
+    yield from (Part(changes=some) for some in _some(_changes(plan)))
+    yield from (Part(wholes=some) for some in _some(plan.wholes.values()))
+    yield from (Part(records=some) for some in _some(plan.records))
+    changed = {change.key for change in plan.changes}
+    others = ((key, digest) for key, digest in plan.prior.items() if key not in changed)
+    yield from (Part(prior=some) for some in _some(others))
+
+
+def restored(head: Plan, parts: Iterable[Part]) -> Plan:
+    """The plan of its parts; ValueError where changes do not follow that should."""
+    calls: list[tuple[Step, Call]] = []
+    changes: list[Change] = []
+    wholes: dict[Key, Item] = {}
+    records: list[Effect] = []
+    prior: dict[Key, str] = {}
+    upserts: _Upserts | None = None
+    for part in parts:
+        if part.step is not None and part.call is not None:
+            calls.append((part.step, part.call))
+        for written, digest in part.changes:
+            upserts = upserts or _Upserts(calls)
+            changes.append(written or upserts.change())
+            upserts.leave(changes[-1].key)
+            if digest is not None:
+                prior[changes[-1].key] = ABSENT if digest == ABSENT else digest  # not one for each
+        wholes |= {leave.key: item for item in part.wholes for leave in item.leaves[:1]}
+        records += part.records
+        prior |= part.prior
+    stages = (Stage(step, tuple(call for _, call in some)) for step, some in groupby(calls, lambda pair: pair[0]))
+    return replace(
+        head, changes=tuple(changes), stages=tuple(stages), records=tuple(records), wholes=wholes, prior=prior
+    )
+
+
+class _Upserts:
+    """The upserts of tags in their order, which that of the changes agrees with."""
+
+    def __init__(self, calls: Iterable[tuple[Step, Call]]) -> None:
+        items = (item for step, call in calls if step is Step.TAGS for item in call.items)
+        self._rest = (leave for item in items for leave in item.leaves[:1])
+        self._next = next(self._rest, None)
+
+    def change(self) -> Change:
+        """The change that the next upsert makes of a new tag."""
+        if self._next is None:
+            raise ValueError("a change without an upsert")
+        return appearance(self._next.key, self._next, self._next.source)
+
+    def leave(self, key: Key) -> None:
+        """Go on if the next one is of this key."""
+        if self._next is not None and self._next.key == key:
+            self._next = next(self._rest, None)
+
+    def make(self, change: Change) -> bool:
+        """Whether the change follows from the next one."""
+        return self._next is not None and self._next.key == change.key and self.change() == change
+
+
+def _changes(plan: Plan) -> Iterator[tuple[Change | None, str | None]]:
+    upserts = _Upserts((stage.step, call) for stage in plan.stages for call in stage.calls)
+    for change in plan.changes:
+        yield (None if upserts.make(change) else change, plan.prior.get(change.key))
+        upserts.leave(change.key)
+
+
+def _some(values: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    rest = iter(values)
+    while some := tuple(islice(rest, AT_ONCE)):
+        yield some

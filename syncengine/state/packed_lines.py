@@ -1,0 +1,105 @@
+"""A packed line of the journal: what a verb says of all keys of the calls that are written together ↔ bytes; pure.
+
+What is said of one key points to the packed line that told of it before, so that a resource's history is followed from
+its row (`state_rows.entry`). Ends are not chained: they are looked up among those of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from syncengine.resource import Key, Source
+from syncengine.state import journal_detail
+from syncengine.state.journal_detail import Detail
+
+
+class Line(Struct, frozen=True, gc=False, array_like=True):
+    """What is said of one key. `previous`: the packed line that told of it before.
+
+    `detail`: the differences as in `journal_detail`; what appears is told by `body` and `status`, as its row has them.
+    """
+
+    previous: int | None
+    file: str | None
+    line: int | None
+    detail: str | None = None
+    body: str | None = None
+    status: str | None = None
+
+    @property
+    def source(self) -> Source | None:
+        return None if self.file is None or self.line is None else Source(self.file, self.line)
+
+    def read(self) -> Detail:
+        if self.body is not None and self.status is not None:
+            return journal_detail.appeared(self.body, self.status)
+        return journal_detail.read(self.detail)
+
+
+class Part(Struct, frozen=True, gc=False, array_like=True):
+    """What is said by one call, or without any, of `keys`, which are addresses."""
+
+    call: str | None
+    operation: str | None
+    keys: Sequence[str]
+    lines: Sequence[Line]
+
+
+class End(Struct, frozen=True, gc=False, array_like=True):
+    """Addresses of a call that ended together; without any, all that was open of it. `message`: why it failed."""
+
+    call: str
+    keys: Sequence[str]
+    message: str | None = None
+
+
+class _Read(Struct, frozen=True, gc=False, array_like=True):
+    """A part whose lines are read one by one."""
+
+    call: str | None
+    operation: str | None
+    keys: tuple[str, ...]
+    lines: tuple[msgspec.Raw, ...]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_PARTS = msgspec.msgpack.Decoder(tuple[_Read, ...])
+_LINE = msgspec.msgpack.Decoder(Line)
+_ENDS = msgspec.msgpack.Decoder(tuple[End, ...])
+
+
+def pack(parts: Sequence[Part]) -> bytes:
+    return _encode(parts)
+
+
+def pack_ends(ends: Sequence[End]) -> bytes:
+    return _encode(ends)
+
+
+def ends(packed: bytes) -> tuple[End, ...]:
+    return _ENDS.decode(packed)
+
+
+def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
+    """Calls with the addresses that they name."""
+    return ((part.call, part.keys) for part in _PARTS.decode(packed))
+
+
+def lines(packed: bytes) -> Iterator[tuple[Key, Line]]:
+    """All that is said."""
+    for part in _PARTS.decode(packed):
+        for address, line in zip(part.keys, part.lines, strict=True):
+            yield Key.parse(address), _LINE.decode(line)
+
+
+def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, Line]]:
+    """What is said of one key, with call and operation."""
+    address = str(key)
+    for part in _PARTS.decode(packed):
+        if address in part.keys:
+            for each, line in zip(part.keys, part.lines, strict=True):
+                if each == address:
+                    yield part.call, part.operation, _LINE.decode(line)

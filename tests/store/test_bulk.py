@@ -1,0 +1,52 @@
+"""What a call costs in statements: as many for two thousand tags as for two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from syncengine.effects import Effect
+from syncengine.resource import Status
+from syncengine.state.store import CallFailure, Intent, Settlement, State
+
+from .estate import applying, run, tag, whole
+
+
+class Statements:
+    """Counts what a server is sent from now on; of one that is executed many times, each time."""
+
+    def __init__(self, state: State) -> None:
+        self.count = 0
+        event.listen(state.database.engine, "before_cursor_execute", self._count)
+
+    def _count(self, _c: Any, _u: Any, _statement: str, parameters: Any, _x: Any, many: bool) -> None:
+        self.count += len(parameters) if many else 1
+
+
+def statements(url: str, number: int, size: int) -> int:
+    """Of a call that makes tags, one that changes them, one that takes something, and one that is refused."""
+    with applying(url, run(number)) as state:
+        counted = Statements(state)
+        keys = [tag(f"{number}-{n}") for n in range(size)]
+        calls = {
+            "makes": tuple(whole(key, description="a") for key in keys),
+            "changes": tuple(whole(key, description="b") for key in keys),
+            "takes": tuple(Effect(key=key, status=Status.DELETED) for key in keys),
+        }
+        for call, leaves in calls.items():
+            state.intend([Intent(call, "upsertTags", leaves)])
+            state.settle([Settlement(call, leaves)])
+            state.end_attempts([call], {})
+        state.intend([Intent("refused", "upsertTags", calls["makes"])])
+        state.fail([CallFailure("refused", tuple(keys), "no")])
+        state.record(calls["changes"])
+        state.end_run("complete", {})
+        return counted.count
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_statements_of_a_call_do_not_depend_on_its_size(url: str) -> None:
+    """To a server, where each may be a round trip."""
+    assert statements(url, 1, 2) == statements(url, 2, 2000) < 90

@@ -1,0 +1,80 @@
+"""docs/postgresql.md, followed: a state that is shared, a job that may only read, a second state in a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests.cli.service import KEY, serving
+from tests.support import warm
+from tests.support.pages import ROOT, blocks
+
+PAGE = ROOT / "docs/postgresql.md"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody with the project of the page, and a service."""
+
+    folder: Path
+    service: str
+
+    def begin(self) -> None:
+        settings = blocks(PAGE, "yaml")[0].replace("https://wisetime.com/connect/api", f'"{self.service}"')
+        (self.folder / "syncengine.yaml").write_text(settings)
+        self.declare("A")
+
+    def declare(self, *tags: str) -> None:
+        listed = ", ".join(f"{{name: {name}}}" for name in tags)
+        (self.folder / "manifests").mkdir(exist_ok=True)
+        (self.folder / "manifests/tags.yaml").write_text(f"tags: [{listed}]\n")
+
+    def runs(self, state: str, *arguments: str) -> warm.Ended:
+        environ = {"HOME": str(self.folder), "SYNCENGINE_STATE": state, "SYNCENGINE_API_KEY": KEY}
+        return warm.run(arguments, folder=self.folder, environ=environ)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[Reader]:
+    with serving() as service:
+        reader = Reader(tmp_path, service.url)
+        reader.begin()
+        yield reader
+
+
+def schema(url: str, name: str, *statements: str) -> str:
+    """The URL of an empty schema of its own, as the page has it, after these statements."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for statement in (f"DROP SCHEMA IF EXISTS {name} CASCADE", f"CREATE SCHEMA {name}", *statements):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    return f"{url}?options=-csearch_path%3D{name}"
+
+
+def test_a_role_that_may_only_read_plans(reader: Reader, postgresql_url: str) -> None:
+    """As the page grants it; it cannot apply, and is told why."""
+    grants = blocks(PAGE, "sql")[0].replace("public", "staging").strip().split(";\n")
+    role = ("DROP ROLE IF EXISTS planner", "CREATE ROLE planner LOGIN PASSWORD 'p'")
+    staging = schema(postgresql_url, "staging", *role, *grants)
+    planner = sa.make_url(staging).set(username="planner", password="p").render_as_string(hide_password=False)
+    assert reader.runs(staging, "apply", "-y").code == 0
+    planned = reader.runs(planner, "plan")
+    assert (planned.code, planned.out.splitlines()[0]) == (0, "No changes. 1 resource matches the recorded state.")
+    reader.declare("A", "B")
+    refused = reader.runs(planner, "apply", "-y")
+    assert (refused.code, "[state-rights]" in refused.err) == (1, True), refused
+
+
+def test_a_state_moves_as_the_page_says(reader: Reader, postgresql_url: str) -> None:
+    """Out of a file, into the database; the next apply sends it again."""
+    moved, file = schema(postgresql_url, "moved"), str(reader.folder / "state.db")
+    assert reader.runs(file, "apply", "-y").code == 0
+    assert reader.runs(file, "state", "export", "-o", "state.jsonl").code == 0
+    imported = reader.runs(moved, "state", "import", "state.jsonl", "-y")
+    assert imported.code == 0, imported
+    assert "1 to update" in reader.runs(moved, "plan").out
