@@ -400,3 +400,38 @@ def test_an_answer_to_commit_that_is_lost_makes_no_second_row(server: postgresql
         for lost in tmp_path.glob(".syncengine/state.db*"):
             lost.unlink()
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
+
+
+AT_COMMIT = "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
+RAISED = """
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
+'BEGIN IF NEW.id = ''g2'' THEN RAISE EXCEPTION ''not this one''; END IF; RETURN NEW; END'
+"""
+
+
+def test_a_commit_that_the_server_refuses_is_tried_one_by_one(server: postgresql.Server, tmp_path: Path) -> None:
+    """Whatever its reason: trouble of one is not that of all."""
+    do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
+
+    async def story(opened: Delivery) -> None:
+        expected = [TROUBLE if number == 2 else SUCCESS for number in range(6)]
+        assert outcomes(await together(opened, *some(6))) == expected
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6) if n != 2]
+
+
+def test_receipts_that_are_locked_for_a_moment_are_waited_for(server: postgresql.Server, tmp_path: Path) -> None:
+    """As while an index is built: longer than a shared transaction waits, and not as long as a lone one does."""
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE syncengine_receipts IN SHARE MODE")
+            groups = asyncio.ensure_future(together(opened, *some(6)))
+            await asyncio.sleep(0.5)
+        assert outcomes(await groups) == [SUCCESS] * 6
+        engine.dispose()
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]

@@ -20,7 +20,6 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from syncengine.database.errors import (
-    CONFLICT,
     FAILURES,
     SLOW,
     USER,
@@ -202,8 +201,7 @@ class SqlSink:
         self, error: Exception, parcels: Sequence[RenderedGroup], begun: int, *, committing: bool
     ) -> list[Answer | None]:
         """What is left of them when their transaction is not: each is tried alone, where that can help."""
-        kind = meaning(error)
-        if kind is USER or fault_of(error) is CONFLICT or not (committing or is_outage(error)):
+        if _may_pass_alone(error):
             return [None] * max(begun, 1)
         failure = self._failure(error, parcels[0], is_sure=not committing)
         return _shared(failure, begun if committing else len(parcels))
@@ -217,7 +215,7 @@ class SqlSink:
         try:
             answer, changed = self._posted(connection, parcel)
         except Exception as error:  # whatever it is, it is looked at where the group is alone
-            if is_outage(error) and fault_of(error) is not SLOW:  # alone, it has more time
+            if not _may_pass_alone(error):
                 raise
             changed = False
         if savepoint is None:
@@ -293,6 +291,11 @@ def _takes_company(statement: Statement, dialect: str) -> bool:
     A statement that takes another row for its own says nothing of it, and groups of one transaction have one `now()`.
     """
     return dialect == "sqlite" or (dialect == "postgresql" and _UPSERT.search(statement.clause.text) is None)
+
+
+def _may_pass_alone(error: Exception) -> bool:
+    """Whether one of those that met it together may fare otherwise: the server answered, or it has more time alone."""
+    return not is_outage(error) or fault_of(error) is SLOW
 
 
 def _known(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
