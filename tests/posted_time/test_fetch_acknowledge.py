@@ -159,6 +159,27 @@ def test_two_statuses_without_an_answer_keep_a_third_waiting_no_longer_than_the_
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
 
+def test_what_was_accepted_is_written_while_others_are_on_their_way(tmp_path: Path) -> None:
+    """A process that dies while it waits for one answer tells the service nothing twice for it."""
+    state = str(tmp_path / "state.db")
+    decided(state, [POSTED, REFUSED])
+
+    async def play() -> list[str]:
+        said, told = asyncio.Event(), list[Event]()
+        with open_inbox(state, write=True) as inbox:
+            async with serving(OK, Reply(until=said)) as server, Client(server.url, key) as client:
+                loop = Acknowledging(client, InboxWriter(inbox), told.append, asyncio.Event(), pace=SWIFT)
+                round = asyncio.ensure_future(loop.round())
+                async with asyncio.timeout(20):
+                    await until(told, ended(1))
+                left = [verdict.group_id for verdict in inbox.waiting()]
+                said.set()
+                await round
+        return left
+
+    assert asyncio.run(play()) in (["b"], ["a"])  # whichever of them the service heard first
+
+
 def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:
     """One by hand while the loop is in its own: each status is sent once, and neither round stumbles."""
     state = str(tmp_path / "state.db")
