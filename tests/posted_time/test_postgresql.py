@@ -72,6 +72,13 @@ def ids(server: postgresql.Server, table: str = "time", column: str = "id") -> l
     return found
 
 
+def wait_for_rows(server: postgresql.Server, count: int) -> None:
+    until = time.monotonic() + 10
+    while len(ids(server)) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def receipts(server: postgresql.Server) -> list[str]:
     return ids(server, "syncengine_receipts", "group_id")
 
@@ -364,11 +371,13 @@ def test_a_group_that_waits_for_a_row_holds_up_no_other(server: postgresql.Serve
         with engine.begin() as other:
             other.exec_driver_sql("SELECT no FROM matter WHERE no = 61 FOR UPDATE")
             groups = [raw(f"g{n}", totalDurationSecs=60 + (n == 5), timeRows=[]) for n in range(6)]
-            assert outcomes(await together(opened, *groups)) == [SUCCESS] * 5 + [TROUBLE]
+            verdicts = asyncio.ensure_future(together(opened, *groups))
+            await asyncio.to_thread(wait_for_rows, server, 5)
         engine.dispose()
+        assert outcomes(await verdicts) == [SUCCESS] * 6
 
-    run(delivery(tmp_path, server.url() + ONE_SECOND, deliver), story)
-    assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
+    run(delivery(tmp_path, server.url(), deliver), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
 
 
 def test_a_connection_that_is_cut_at_commit_leaves_all_of_its_groups_in_doubt(
@@ -400,6 +409,23 @@ def test_an_answer_to_commit_that_is_lost_makes_no_second_row(server: postgresql
         for lost in tmp_path.glob(".syncengine/state.db*"):
             lost.unlink()
     assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
+
+
+def test_a_transaction_takes_no_further_group_once_it_took_long(server: postgresql.Server, tmp_path: Path) -> None:
+    """What it wrote is locked until it ends: rows that take 30 ms each are at most four in one."""
+    do(
+        server,
+        "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()",
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'",
+        "CREATE TRIGGER slow BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION slow()",
+    )
+
+    async def story(opened: Delivery) -> None:
+        assert outcomes(await together(opened, *some(12))) == [SUCCESS] * 12
+
+    run(delivery(tmp_path, server.url()), story)
+    assert len(set(ids(server, column="xid::text"))) >= 3
+    assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(12))
 
 
 AT_COMMIT = "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 import resource
 import signal
 import sqlite3
+import textwrap
 import threading
 import time
 from collections.abc import Sequence
@@ -19,12 +22,14 @@ import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.batcher import Batcher
+from syncengine.posted_time.build_route import build
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
 from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.state.inbox import Inbox, Offer, open_inbox
-from tests.posted_time.projects import SQL_SINK, delivering, rows
+from tests.posted_time.mortal import Dead, Fate, MortalInbox
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
 from tests.posted_time.receiver import Got, receiving
 from tests.posted_time.samples import raw
 from tests.posted_time.test_sinks import JSONL, http_sink, lines, run
@@ -200,6 +205,27 @@ def test_a_commit_that_is_refused_is_tried_one_by_one_and_hurts_nobody_else(tmp_
 
     run(delivery, story)
     assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g3", "next"]
+
+
+SIGNED_MEANWHILE = """
+CREATE TRIGGER meanwhile AFTER INSERT ON time
+WHEN NEW.id = 'g2' AND NOT EXISTS (SELECT * FROM syncengine_receipts WHERE group_id = 'g1')
+BEGIN INSERT INTO syncengine_receipts VALUES ('g2', 'ledger', 1, 'd', NULL, 1.0); END;
+"""
+
+
+def test_a_receipt_that_comes_between_has_its_company_tried_one_by_one(tmp_path: Path) -> None:
+    """As where another process delivered a group meanwhile: nothing of the transaction is there."""
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.executescript(SIGNED_MEANWHILE)
+        groups = (opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(5))
+        assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {SUCCESS}
+
+    run(delivering(tmp_path), story)
+    assert sorted(row[0] for row in rows(tmp_path)) == [f"g{number}" for number in range(5)]
+    assert len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == 5
 
 
 def test_an_outage_is_one_trouble_of_all_that_came_together(tmp_path: Path) -> None:
@@ -394,3 +420,53 @@ def test_a_full_disk_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path
     run(delivery, story)
     written = (tmp_path / "out/time.jsonl").read_bytes().splitlines()[2:]
     assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)
+
+
+def test_lines_that_may_not_be_on_the_disk_are_nobodys_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk fails between the lines and their fsync: all are in doubt, and brought to the disk before they count."""
+    groups = [raw(f"g{number}") for number in range(6)]
+    errors, synced = [OSError(errno.EIO, "the disk")], list[int]()
+
+    def fsync(file: int) -> None:
+        if errors:
+            raise errors.pop()
+        synced.append(os.fstat(file).st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    async def story(opened: Delivery) -> None:
+        first = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in first} == {TROUBLE}
+        statuses = {entry.deliveries[0].status for entry in opened.inbox.entries()}
+        assert (statuses, synced) == ({"unknown"}, [])
+        size = (tmp_path / "out/time.jsonl").stat().st_size
+        again = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in again} == {SUCCESS}
+        assert synced == [size]
+
+    run(delivering(tmp_path, JSONL, ""), story)
+    assert sorted(line["groupId"] for line in lines(tmp_path)) == sorted(group["groupId"] for group in groups)
+
+
+@pytest.mark.parametrize("instants", range(15))
+def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: int, tmp_path: Path) -> None:
+    """Before and after each transaction of the inbox: a target's commit and a file's lines stand between two of them.
+
+    Two of three groups have the same line.
+    """
+    same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
+    groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
+    built = build(project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(same + SQL_SINK, '  ')}"), {}, now=time.time)
+    mortal = MortalInbox(open_inbox(str(tmp_path / ".syncengine/state.db"), write=True).database, time.time)
+    mortal.fate = Fate(instants)
+
+    async def dies(opened: Delivery) -> list[Verdict | BaseException]:
+        takes = (opened.take(group, mechanism="fetch") for group in groups)
+        return await asyncio.gather(*takes, return_exceptions=True)
+
+    found = run(Delivery(built, mortal, keep=1e9, now=time.time), dies)
+    assert any(isinstance(one, Dead) for one in found) is (instants < 14)
+    verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
+    assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
+    assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)
+    assert sorted(line["note"] for line in lines(tmp_path)) == ["one"] * 4 + ["two"] * 2

@@ -177,7 +177,7 @@ def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World
         target.holding.set()
         assert served.ends() == 0
         assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]
-        assert estate.states() == {id: "success" for id in ids[:WIDTH]} | {id: "offered" for id in ids[WIDTH:]}
+        assert estate.states() == dict.fromkeys(ids[:WIDTH], "success") | dict.fromkeys(ids[WIDTH:], "offered")
         estate.serve()
         eventually(lambda: set(estate.states().values()) == {"success"})
         assert sorted(call["id"] for call in target.calls) == ids
