@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.acknowledge import SIDE_BY_SIDE, Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.render.inbox import story_text
@@ -178,6 +178,22 @@ def test_what_was_accepted_is_written_while_others_are_on_their_way(tmp_path: Pa
         return left
 
     assert asyncio.run(play()) in (["b"], ["a"])  # whichever of them the service heard first
+
+
+def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
+    """A key that is not accepted: those that were on their way are all that it hears in this round."""
+    state = str(tmp_path / "state.db")
+    decided(state, [(f"g{number}", *POSTED[1:]) for number in range(SIDE_BY_SIDE + 4)])
+
+    async def play() -> int:
+        conduct = Conduct(attempts=1, breaks=False)
+        with open_inbox(state, write=True) as inbox:
+            async with serving(saying({}, 401)) as server, Client(server.url, key, conduct=conduct) as client:
+                writer = InboxWriter(inbox)
+                await Acknowledging(client, writer, lambda event: None, asyncio.Event(), pace=SWIFT).round()
+                return len(server.heard)
+
+    assert asyncio.run(play()) == SIDE_BY_SIDE
 
 
 def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:

@@ -314,3 +314,28 @@ def test_a_loop_that_is_begun_again_goes_on_with_what_was_left() -> None:
 
     told = fetching((saying([group("a")]), NOTHING), desk, scene)
     assert taken(told) == [("left", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
+
+
+def test_what_a_resumption_did_not_begin_comes_before_the_next_fetch() -> None:
+    """A sink went down in the middle of it, and is well again: the rest of it is not left to a next start."""
+
+    class Falling(Desk):
+        is_cautious = False
+
+        async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
+            if len(self.held) == 1:
+                return await super().resume(stop, heard)
+            self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
+            asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
+            heard(*self.held.pop(0))
+            return 1
+
+    desk = Falling()
+    desk.held = [(id, Verdict(PostedTimeStatus.SUCCESS)) for id in ("left", "rest")]
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 3)
+        return told
+
+    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    assert [id for id, _ in taken(told)] == ["left", "rest", "a"]

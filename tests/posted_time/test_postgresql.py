@@ -221,12 +221,13 @@ def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) 
     assert found == ["20s", "500ms"]
 
 
-def test_killed_again_and_again_each_group_is_one_row(server: postgresql.Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", ["20", "20+"], ids=["one by one", "at once"])
+def test_killed_again_and_again_each_group_is_one_row(groups: str, server: postgresql.Server, tmp_path: Path) -> None:
     """SIGKILL at any instant; row and receipt stay one."""
     chance = random.Random(7)
     project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
     (tmp_path / "url").write_text(server.url())
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), "20"]
+    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), groups]
     for heard in (1, 5, 9, 14, 18, 20):
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
             assert worker.stdout is not None
@@ -358,6 +359,25 @@ def test_a_locked_table_is_waited_for_once(server: postgresql.Server, tmp_path: 
 
     run(delivery(tmp_path, server.url() + ONE_SECOND), story)
     assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(40))
+
+
+def test_a_lookup_that_is_locked_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
+    """By one group of those that came together, as where a sink is."""
+    do(server, "CREATE TABLE matter (no TEXT PRIMARY KEY)", "INSERT INTO matter VALUES ('ACME-0042')")
+    query = 'SELECT no FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}'
+    lookups = f"lookups: [{{name: matter, sql: {{source: ledger, query: {query}}}}}]\n"
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE matter IN ACCESS EXCLUSIVE MODE")
+            async with asyncio.timeout(15):
+                assert outcomes(await together(opened, *some(40))) == [TROUBLE] * 40
+            assert opened.reported == ()
+        engine.dispose()
+
+    run(delivery(tmp_path, server.url() + ONE_SECOND, lookups + DELIVER), story)
+    assert ids(server) == receipts(server) == []
 
 
 def test_a_group_that_waits_for_a_row_holds_up_no_other(server: postgresql.Server, tmp_path: Path) -> None:
