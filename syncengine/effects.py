@@ -1,7 +1,7 @@
-"""The effects of calls on resources: what an acknowledged call makes true, folded into recorded rows.
+"""The effects of calls on resources, folded into recorded rows.
 
-recorded, Effect → recorded; pure. `intended` writes what a call adds before it is sent, `settled` writes what it
-removes once it is acknowledged: a recorded row is a superset of what the service may hold at every instant.
+Pure. `intended` records the additions of a call before it is sent, `settled` records its
+removals once it is acknowledged: at every instant a recorded row has at least all that the service may hold.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from syncengine.resource import Body, Key, Kind, Recorded, Source, Status, Value
 
 
 class Effect(Struct, frozen=True, gc=False, kw_only=True):
-    """What will be true of `key` once the call that carries this is acknowledged.
+    """The effect on `key` of a call, once it is acknowledged.
 
     `fields`, `keywords` and `metadata` are added (written by intend); `cleared`, `keywords_dropped` and
     `metadata_dropped` are no longer held (written by settle). `status` is the status afterwards; DELETED is written by
@@ -62,10 +62,10 @@ def intended(row: Recorded | None, leave: Effect) -> Recorded:
 
 
 def _added(body: Body, leave: Effect) -> Body:
-    known = set(body.keywords)
+    existing = set(body.keywords)
     return Body(
         fields={**body.fields, **leave.fields},
-        keywords=body.keywords + tuple(k for k in leave.keywords if k not in known),
+        keywords=body.keywords + tuple(k for k in leave.keywords if k not in existing),
         metadata={**body.metadata, **leave.metadata},
     )
 
@@ -97,7 +97,7 @@ def _status_intended(before: Recorded, leave: Effect) -> Status:
 
 
 def settled(row: Recorded, leave: Effect) -> Recorded:
-    """The row after a 2xx. A deleted activity type is archived: what it held comes back when it is revived."""
+    """The row after a 2xx. A deleted activity type is archived: its fields come back when it is revived."""
     if leave.unsure is not None:
         return replace(row, status=leave.unsure, doubtful=True)
     if leave.status is Status.DELETED:

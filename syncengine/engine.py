@@ -30,7 +30,7 @@ from syncengine.document.clock import machine_seconds
 from syncengine.errors import AuthFailed, ExitCode, Interrupted, SyncengineError, Unreachable
 from syncengine.manifest.desired import ManifestSet
 from syncengine.plan.model import Plan
-from syncengine.plan.planner import checked, confirm_settled, judged, options_of, plan_in
+from syncengine.plan.planner import check_manifests, confirm_settled, options_of, plan_in, with_approvals
 from syncengine.plan.request import PlanRequest, Runtime
 from syncengine.project import git
 from syncengine.project.model import Project
@@ -55,7 +55,7 @@ Serving = Callable[[], AbstractContextManager[str]]
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply came to: the plan if there was one, the report, the exit code."""
+    """The end of an apply: the plan if there was one, the report, the exit code."""
 
     plan: Plan | None
     report: Report
@@ -80,8 +80,8 @@ class Application:
         self._patience = 0.0
 
     def execute(self, saved: Plan | None = None) -> Applied:
-        """Apply `saved`, or plan and apply. What goes wrong is in the report, with its exit code."""
-        self._chronicle.plan = saved = saved and judged(saved, self._project, self._request)
+        """Apply `saved`, or plan and apply. Errors are in the report, with their exit code."""
+        self._chronicle.plan = saved = saved and with_approvals(saved, self._project, self._request)
         try:
             exit_code = self._execute(saved)
         except SyncengineError as error:
@@ -93,25 +93,25 @@ class Application:
         project, request = self._project, self._request
         project.base_url()
         project.api_key()
-        manifests = None if saved else checked(project, request, self._around)
+        manifests = None if saved else check_manifests(project, request, self._around)
         if self._around.environ.get("CI") and not (request.new_state or project.is_sandbox):
             guards.refuse_new_state(project.state)
         with open_state(project.state, write=True, now=self._around.now) as state:
             holder = Holder.here(request.command, self._around.environ)
             with self._locked(state, holder):
                 guards.refuse_other_service(state.facts(), project.base_url())
-                planned = self._proven(saved, state) if saved else self._planned(state, manifests)
-                self._chronicle.plan = planned
-                self._guard(planned, state)
+                plan = self._proven(saved, state) if saved else self._planned(state, manifests)
+                self._chronicle.plan = plan
+                self._guard(plan, state)
                 before = state.facts()
-                exit_code = self._apply(planned, state, holder)
+                exit_code = self._apply(plan, state, holder)
                 if exit_code is ExitCode.DONE and not state.doubted:
-                    confirm_settled(project, planned, before, state.facts())
+                    confirm_settled(project, plan, before, state.facts())
                 return exit_code
 
     def _locked(self, state: State, holder: Holder) -> Lease:
-        service, wanted = self._project.service, self._request.lock_timeout
-        wait = service.lock_timeout if wanted is None else wanted
+        service, timeout = self._project.service, self._request.lock_timeout
+        wait = service.lock_timeout if timeout is None else timeout
         began = machine_seconds()
         lease = state.lock(
             holder,
@@ -124,17 +124,19 @@ class Application:
         return lease
 
     def _proven(self, saved: Plan, state: State) -> Plan:
-        """The saved plan, if it fits the state; its gate counts what was taken away since it was made."""
+        """The saved plan, if it fits the state; its gate counts losses since it was made."""
         project, request = self._project, self._request
         options = options_of(project, request)
         guards.refuse_stale(saved, state, project.base_url())
         guards.refuse_inconsistent(saved, state, options.rules, options.limits)
-        return judged(guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request)
+        return with_approvals(
+            guards.with_recent_losses(saved, state, options.limits, self._around.now()), project, request
+        )
 
     def _planned(self, state: State, manifests: ManifestSet | None) -> Plan:
         project, request = self._project, self._request
-        manifests = manifests or checked(project, request, self._around)
-        return judged(plan_in(state, manifests, project, request, self._around), project, request)
+        manifests = manifests or check_manifests(project, request, self._around)
+        return with_approvals(plan_in(state, manifests, project, request, self._around), project, request)
 
     def _record_refusal(self, error: SyncengineError) -> None:
         """Have it in the history, where there is a state that may be written; the report tells it in any case."""
@@ -148,19 +150,19 @@ class Application:
                 state.record_refusal(self._refused_run(error))
 
     def _is_refused_again(self, state: State, error: SyncengineError) -> bool:
-        """Whether a `serve` meets in this round what it met in the last: that is one line of the history."""
+        """Whether `serve` is refused as in its last round: that is one line of the history."""
         last = next(iter(state.runs(1)), None)
         same = last is not None and (last.command, last.reason) == (self._request.command, reason_of(error))
         return self._request.command == "serve" and same
 
     def _refused_run(self, error: SyncengineError) -> Run:
         holder = Holder.here(self._request.command, self._around.environ)
-        commit, planned = git.head(self._project.root), self._chronicle.plan
+        commit, plan = git.head(self._project.root), self._chronicle.plan
         return replace(
             self._run_of(holder),
             ended=self._around.now(),
-            plan=planned.id if planned else None,
-            commit=planned.basis.commit if planned else (commit.id if commit else None),
+            plan=plan.id if plan else None,
+            commit=plan.basis.commit if plan else (commit.id if commit else None),
             clean=commit.clean if commit else None,
             exit_code=int(error.exit_code),
             reason=reason_of(error),
@@ -169,29 +171,29 @@ class Application:
     def _run_of(self, holder: Holder) -> Run:
         return Run.here(self._around.new_id(), self._around.now(), holder, self._around.environ)
 
-    def _guard(self, planned: Plan, state: State) -> None:
+    def _guard(self, plan: Plan, state: State) -> None:
         facts, root = state.facts(), self._project.root
-        warning = guards.refuse_older(root, planned.basis.commit, facts, allowed=self._request.allow_older)
+        warning = guards.refuse_older(root, plan.basis.commit, facts, allowed=self._request.allow_older)
         if warning:
             self._chronicle.remark("unknown-ancestry", warning)
-        guards.refuse_ungated(planned)
-        if planned.changes_something and not self._around.confirm(planned):
+        guards.refuse_ungated(plan)
+        if plan.changes_something and not self._around.confirm(plan):
             raise SyncengineError("not applied: it was not confirmed", code=NOT_CONFIRMED)
 
-    def _apply(self, planned: Plan, state: State, holder: Holder) -> ExitCode:
-        if not planned.sends_something:
-            return asyncio.run(self._run_offline(planned, state, holder))
+    def _apply(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
+        if not plan.sends_something:
+            return asyncio.run(self._run_offline(plan, state, holder))
         with self._serving() as base_url:
-            return asyncio.run(self._run_online(planned, state, holder, base_url))
+            return asyncio.run(self._run_online(plan, state, holder, base_url))
 
-    async def _run_offline(self, planned: Plan, state: State, holder: Holder) -> ExitCode:
+    async def _run_offline(self, plan: Plan, state: State, holder: Holder) -> ExitCode:
         """A plan that sends nothing: only the state is written."""
         run = ApplyRun(_Silent(), state, self._chronicle.hear, asyncio.Event())
-        with self._recorded_run(planned, state, holder, run):
-            await applier.perform(run, planned)
+        with self._recorded_run(plan, state, holder, run):
+            await applier.perform(run, plan)
         return ExitCode.DONE
 
-    async def _run_online(self, planned: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
+    async def _run_online(self, plan: Plan, state: State, holder: Holder, base_url: str) -> ExitCode:
         service, stop, abandon = self._project.service, asyncio.Event(), asyncio.Event()
         conduct = Conduct(
             timeout=service.timeout,
@@ -218,11 +220,11 @@ class Application:
                     concurrency=service.concurrency,
                     max_errors=self._request.max_errors,
                     patience=Patience(service.landing, machine_seconds() + self._patience, now=self._around.now),
-                    plan_leaves=planned.leaves,
+                    plan_leaves=plan.leaves,
                     unproven=unproven_paths(self._project, state),
                 )
-                with self._recorded_run(planned, state, holder, run):
-                    await applier.perform(run, planned)
+                with self._recorded_run(plan, state, holder, run):
+                    await applier.perform(run, plan)
                 self._remark_missing_paths(client)
                 return self._exit_code(run)
 
@@ -242,22 +244,22 @@ class Application:
             state.set_facts(base_url=base_url, team=team)
 
     @contextmanager
-    def _recorded_run(self, planned: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
-        """A run in the history, ended with what became of it; one that is left by an exception counts as dead."""
+    def _recorded_run(self, plan: Plan, state: State, holder: Holder, run: ApplyRun) -> Iterator[None]:
+        """A run in the history, ended with its outcome; one that an exception ends counts as dead."""
         commit = git.head(self._project.root)
         state.begin_run(
             replace(
                 self._run_of(holder),
-                plan=planned.id,
-                commit=planned.basis.commit,
+                plan=plan.id,
+                commit=plan.basis.commit,
                 clean=commit.clean if commit else None,
-                approvals=(planned.gate.approve,) if planned.gate.tripped and planned.gate.approve else (),
+                approvals=(plan.gate.approve,) if plan.gate.tripped and plan.gate.approve else (),
             ),
-            planned.sources,
+            plan.sources,
         )
         self._chronicle.began = True
         yield
-        sources = planned.sources if planned.is_whole else None
+        sources = plan.sources if plan.is_whole else None
         state.end_run(self._outcome(run), self._chronicle.counts(), sources)
 
     def _outcome(self, run: ApplyRun) -> str:

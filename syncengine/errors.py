@@ -1,6 +1,6 @@
 """Diagnostics as facts with their place, and one exception class for each exit code.
 
-SyncengineError                1   anything below, and what has no code of its own
+SyncengineError                1   anything below, and errors without a code of their own
 ├── GateTripped                4   removals that nobody approved
 ├── StalePlan                  5   a saved plan that no longer fits, or an older commit
 ├── LockHeld                   6   another run holds the state
@@ -73,7 +73,7 @@ def with_row(message: str, data: Row | None, more: int = 0) -> str:
 
 
 class SyncengineError(Exception):
-    """The root: `code` names the trouble for machines, `exit_code` is what the process answers."""
+    """The root: `code` names the trouble for machines, `exit_code` is the exit code of the process."""
 
     exit_code: ExitCode = ExitCode.ERROR
     code: str = "error"

@@ -57,14 +57,14 @@ class Source(NamedTuple):
 def found_at(
     source: Source | None, key: Key, code: str, message: str, severity: Severity = Severity.ERROR
 ) -> Diagnostic:
-    """What is found about a resource, at its place; the message names the row that it was made of."""
+    """A diagnostic about a resource, at its place; the message names the row that it was made of."""
     file, line, data = source or (None, None, None)
     message = with_row(message, data)
     return Diagnostic(severity=severity, code=code, message=message, file=file, line=line, address=str(key), data=data)
 
 
 class Body(Struct, frozen=True, gc=False):
-    """What the service is asked to hold of one resource.
+    """The desired content of one resource.
 
     `fields` uses the interface's names, save that a tag's `category` is the externalId of a category
     and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (docs/planning.md 2.3):
@@ -94,9 +94,9 @@ class Resource(Struct, frozen=True, gc=False, array_like=True):
 
 
 def category_references(fields: Mapping[str, Value]) -> tuple[str, ...]:
-    """What a tag's fields say of its category: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
-    named, by_id = fields.get("category"), fields.get("tagCategoryId")
-    references = (f"category/{named}",) if named else ()
+    """References to a tag's category in its fields: `category/EXTERNAL_ID` or `id/SERVER_ID`."""
+    name, by_id = fields.get("category"), fields.get("tagCategoryId")
+    references = (f"category/{name}",) if name else ()
     return (*references, f"id/{by_id}") if by_id else references
 
 
@@ -119,7 +119,7 @@ class Removed(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Status(StrEnum):
-    """What the service was asked to make of a recorded resource."""
+    """The status of a recorded resource, as the service was asked for it."""
 
     ACTIVE = "active"
     RELEASED = "released"
@@ -132,7 +132,7 @@ IMPORT = "import-"
 
 
 class Recorded(Struct, frozen=True, gc=False):
-    """One row of the cached prior state: the most that the service may hold of what we asked for.
+    """One row of the cached prior state: the most that the service may hold of a resource of ours.
 
     `doubtful`: some call that touched it has no known outcome, or failed. `confirmed`: some call that carried all of it
     was acknowledged since it was last deleted. A row that is DELETED and doubtful may or may not be gone.

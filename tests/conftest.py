@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests import postgresql
+from tests.support import slow
 from tests.support.profiles import FULL
 
 settings.register_profile("ci", max_examples=FULL)
@@ -19,6 +20,10 @@ for _signal in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
     # A shell ignores some of them for what it runs in the background, and children would inherit that.
     if signal.getsignal(_signal) is signal.SIG_IGN:
         signal.signal(_signal, signal.default_int_handler if _signal is signal.SIGINT else signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    slow.mark(items)
 
 
 @pytest.fixture(scope="session")

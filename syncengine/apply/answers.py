@@ -1,4 +1,4 @@
-"""answer of one call → what it means for each of its items; pure (docs/planning.md 4.3, 4.4, 4.6, 4.9)."""
+"""Judge the answer of one call: the outcome of each of its items; pure (docs/planning.md 4.3, 4.4, 4.6, 4.9)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RefusedCall:
 
 @dataclass(frozen=True, slots=True)
 class Unclear:
-    """No answer says what happened. `reached`: the service may have seen it."""
+    """An outcome that no answer tells. `reached`: the service may have seen the call."""
 
     message: str
     status: int | None = None
@@ -46,7 +46,7 @@ Verdict = Accepted | ItemsRefused | RefusedCall | Unclear
 
 
 def judge(operation: Operation, items: int, answer: Answer) -> Verdict:
-    """Read an answer by what the interface says `operation` answers."""
+    """Judge an answer by the interface of `operation`."""
     if answer.exhausted:
         return Unclear(answer.explained, answer.status, answer.reached)
     errors = _item_errors(answer.data) if operation.items else {}
@@ -68,19 +68,19 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
 
 
 def _item_errors(data: object) -> dict[int, str] | None:
-    """{index: words} of an answer's `errors`; empty when there is none, None when it is not what it should be."""
-    listed = data.get("errors") if isinstance(data, dict) else None
-    if listed is None:
+    """{index: words} of an answer's `errors`; empty when there is none, None when it has another shape."""
+    entries = data.get("errors") if isinstance(data, dict) else None
+    if entries is None:
         return {}
-    if not isinstance(listed, list):
+    if not isinstance(entries, list):
         return None
-    found: dict[int, str] = {}
-    for error in listed:
+    messages: dict[int, str] = {}
+    for error in entries:
         index = error.get("index") if isinstance(error, dict) else None
         if not isinstance(index, int) or isinstance(index, bool):
             return None
-        found[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
-    return found
+        messages[index] = tidy(str(error.get("errorDescription") or "refused without a reason"))
+    return messages
 
 
 def _words(answer: Answer) -> str:

@@ -29,34 +29,35 @@ TICK = 0.01
 
 
 async def perform(run: ApplyRun, plan: Plan) -> None:
-    """Bring the plan about. Whatever becomes of it is told and written; what the service does is never raised."""
-    settled = run.ledger.settled_calls(plan.id)
-    if plan.reasserts and not settled:  # an interrupted run of this plan has doubted them already
+    """Execute the plan. Every outcome is reported and recorded; an answer of the service is never raised."""
+    done = run.ledger.settled_calls(plan.id)
+    if plan.reasserts and not done:  # an interrupted run of this plan has doubted them already
         run.ledger.doubt([change.key for change in plan.changes if change.action in (Action.CREATE, Action.UPDATE)])
     _write_records(run, plan)
     if plan.sends_something:
         await sweep_session.cancel_left_open(run)
-        await _send_all(run, plan, settled)
+        await _send_all(run, plan, done)
     run.journal.flush()
     batches.doubt_refused_ids(run)
 
 
 def _write_records(run: ApplyRun, plan: Plan) -> None:
-    run.ledger.record(plan.records)
+    run.members_renamed = [record for record in plan.records if record.former is not None]
+    run.ledger.record([record for record in plan.records if record.former is None])
     for change in plan.changes:
         if change.action is Action.FORGET or (change.action is Action.RETIRE and not change.keywords_deleted):
             run.tell(ItemEnded(change.key, Outcome.APPLIED, source=change.source))
 
 
-async def _send_all(run: ApplyRun, plan: Plan, settled: set[str]) -> None:
+async def _send_all(run: ApplyRun, plan: Plan, done: set[str]) -> None:
     rows = [row for row in run.ledger.rows(Kind.CATEGORY) if row.server_id]
     run.former_ids |= {r.key.name: r.server_id for r in rows if r.server_id and may_be_held(r)}
-    known = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
-    run.category_ids |= {row.key.name: row.server_id for row in known if row.server_id}
-    run.landing.expect(run.ledger.outstanding(run.patience.bound))
+    confirmed = (row for row in rows if row.confirmed and row.status is not Status.DELETED)
+    run.category_ids |= {row.key.name: row.server_id for row in confirmed if row.server_id}
+    run.landing.expect(run.ledger.outstanding(run.patience.window))
     wholes = _wholes(plan)
-    _mend_after_interruption(run, plan, wholes, settled)
-    await _send_stages(run, plan, plan.stages, plan.sweep, wholes, settled)
+    _mend_after_interruption(run, plan, wholes, done)
+    await _send_stages(run, plan, plan.stages, plan.sweep, wholes, done)
     while run.landing.deferred or run.landing.defers_sweep:
         if not await _wait_for_landing(run, plan):
             return
@@ -70,18 +71,18 @@ async def _send_stages(
     stages: Iterable[Stage],
     sweep: Sweep | None,
     wholes: Mapping[Key, Item],
-    settled: set[str],
+    done: set[str],
 ) -> None:
     last = [stage for stage in stages if stage.step is Step.CATEGORY_DELETES]
     for stage in stages:
         if stage.step is not Step.CATEGORY_DELETES:
-            await _send_stage(run, stage, wholes, settled)
+            await _send_stage(run, stage, wholes, done)
         if stage.step is Step.CATEGORIES and run.strays:
             await _send_strays(run, plan)
     if sweep is not None:
         await _send_sweep(run, sweep)
     for stage in last:
-        await _send_stage(run, stage, wholes, settled)
+        await _send_stage(run, stage, wholes, done)
 
 
 async def _send_sweep(run: ApplyRun, sweep: Sweep) -> None:
@@ -104,11 +105,11 @@ def _stages_of(deferred: Iterable[tuple[Step, Call]]) -> tuple[Stage, ...]:
 
 
 async def _wait_for_landing(run: ApplyRun, plan: Plan) -> bool:
-    """Wait until what was deferred can be sent; where that takes too long, it is skipped with the reason."""
+    """Wait until deferred calls can be sent; where that takes too long, they are skipped with the reason."""
     landing = run.landing
     if not landing.exceeds_patience and not run.halted:
-        run.tell(Waiting(landing.left, landing.why()))
-        await run.patience.pause(run.stop, landing.left + TICK)
+        run.tell(Waiting(landing.remaining, landing.why()))
+        await run.patience.pause(run.stop, landing.remaining + TICK)
     if not (landing.exceeds_patience or run.halted):
         return True
     reason = run.halted or f"{landing.why()}: repeat from {landing.when()} on"
@@ -141,20 +142,20 @@ def _wholes(plan: Plan) -> Mapping[Key, Item]:
     return {**plan.wholes, **upserts}
 
 
-def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+def _mend_after_interruption(run: ApplyRun, plan: Plan, wholes: Mapping[Key, Item], done: set[str]) -> None:
     """Tags that an interrupted run of this plan left in doubt, and that no upsert of this run will clear."""
     if not wholes:
         return
-    calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id and call.id not in settled)
+    calls = (call for call in plan.calls() if call.operation == UPSERT_TAGS.id and call.id not in done)
     upserted = {item.key for call in calls for item in call.items}
     doubtful = [key for key, row in run.ledger.get(wholes).items() if row.doubtful and key not in upserted]
     run.repairs |= {key: wholes[key] for key in doubtful}
 
 
-async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], settled: set[str]) -> None:
+async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], done: set[str]) -> None:
     operation = OPERATIONS[stage.calls[0].operation]
     run.tell(StageStarted(stage.step.value, sum(len(call.items) for call in stage.calls)))
-    calls = [call for call in stage.calls if not _is_settled(run, call, settled)]
+    calls = [call for call in stage.calls if not _is_settled(run, call, done)]
     jobs = _batch_jobs(run, stage.step, calls) if operation.items else _single_jobs(run, stage.step, calls, wholes)
     await concurrently(run.concurrency, jobs)
     singles.conclude_missing(run, wholes)
@@ -163,9 +164,9 @@ async def _send_stage(run: ApplyRun, stage: Stage, wholes: Mapping[Key, Item], s
         await _send_repairs(run, stage.step)
 
 
-def _is_settled(run: ApplyRun, call: Call, settled: set[str]) -> bool:
+def _is_settled(run: ApplyRun, call: Call, done: set[str]) -> bool:
     """Whether an interrupted run of the same plan got this call acknowledged (docs/planning.md 6)."""
-    if call.id not in settled:
+    if call.id not in done:
         return False
     for leave in leaves_of(call.items):
         run.tell(ItemEnded(leave.key, Outcome.APPLIED, source=leave.source))
@@ -181,7 +182,7 @@ async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
     await run.service.departed()
     items = _ready(run, step, call)
     if items:
-        operation, name = OPERATIONS[call.operation], run.landing.named(call, items)
+        operation, name = OPERATIONS[call.operation], run.landing.journal_name(call, items)
         run.intend(operation, [(name, items)])
         await batches.deliver(run, operation, name, items)
         run.journal.end(name)
@@ -190,10 +191,11 @@ async def _send_batch(run: ApplyRun, step: Step, call: Call) -> None:
 def _single_jobs(run: ApplyRun, step: Step, calls: Sequence[Call], wholes: Mapping[Key, Item]) -> Iterator[Job]:
     """Jobs for calls of one resource each, whose intents are written together ahead of them."""
     for start in range(0, len(calls), FLUSH_AT):
-        named = [
-            (run.landing.named(call, call.items), _ready(run, step, call)) for call in calls[start : start + FLUSH_AT]
+        parts = [
+            (run.landing.journal_name(call, call.items), _ready(run, step, call))
+            for call in calls[start : start + FLUSH_AT]
         ]
-        ready = [(name, items) for name, items in named if items]
+        ready = [(name, items) for name, items in parts if items]
         operation = OPERATIONS[calls[start].operation]
         if ready:
             run.intend(operation, ready)
@@ -207,7 +209,7 @@ async def _send_single(run: ApplyRun, operation: Operation, call: str, item: Ite
 
 
 def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
-    """The items whose needs are true (docs/planning.md 4.2); others wait for what may land, or are skipped."""
+    """The items whose needs are met (docs/planning.md 4.2); others wait for late calls, or are skipped."""
     if reason := run.halted:
         run.skipped(call.items, reason)
         return []
@@ -228,7 +230,7 @@ def _ready(run: ApplyRun, step: Step, call: Call) -> list[Item]:
 
 
 def _needs(item: Item) -> Iterator[Key]:
-    """What must be true before, a tag's category included."""
+    """The keys that an item needs, a tag's category included."""
     yield from item.needs
     if (category := category_of(item.leaves[0])) is not None and item.leaves[0].whole:
         yield Key(Kind.CATEGORY, category)
@@ -264,10 +266,10 @@ async def concurrently(count: int, jobs: Iterator[Job]) -> None:
 async def _send_strays(run: ApplyRun, plan: Plan) -> None:
     """Members of categories whose ids changed, save those that the plan sends anyway (docs/planning.md 4.8)."""
     strays, run.strays = run.strays, {}
-    planned = {
+    upserts = {
         leave.key for call in plan.calls() if call.operation == UPSERT_TAGS.id for leave in leaves_of(call.items)
     }
-    await _send_more(run, "members", [item for key, item in strays.items() if key not in planned])
+    await _send_more(run, "members", [item for key, item in strays.items() if key not in upserts])
 
 
 async def _send_repairs(run: ApplyRun, step: Step) -> None:

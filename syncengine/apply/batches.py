@@ -26,13 +26,13 @@ again; what is left then fails with the same words."""
 def spell(run: ApplyRun, operation: Operation, items: Sequence[Item], *, with_ids: bool = True) -> wire.JsonObject:
     """The body of a batch. `with_ids`: categories are named by the ids that they are recorded with."""
     if operation is UPSERT_TAG_CATEGORIES:
-        listed = [wire.category(item.leaves[0], run.category_id(item) if with_ids else None) for item in items]
+        entries = [wire.category(item.leaves[0], run.category_id(item) if with_ids else None) for item in items]
     elif operation is UPSERT_TAGS:
-        listed = [_tag(run, item) for item in items]
+        entries = [_tag(run, item) for item in items]
     else:
-        listed = [wire.activity_type(item.leaves[0]) for item in items]
+        entries = [wire.activity_type(item.leaves[0]) for item in items]
     assert operation.items is not None
-    return {operation.items: listed}
+    return {operation.items: entries}
 
 
 def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
@@ -41,7 +41,7 @@ def _tag(run: ApplyRun, item: Item) -> wire.JsonObject:
 
 
 async def deliver(run: ApplyRun, operation: Operation, call: str, items: Sequence[Item]) -> None:
-    """Send intended items and conclude; what is refused as a whole is sent again in parts."""
+    """Send intended items and conclude; a batch that is refused as a whole is sent again in parts."""
     if run.plan_limit is not None and operation is UPSERT_TAGS:
         items = _without_new(run, call, items)
     if not items:
@@ -61,7 +61,7 @@ async def _conclude(run: ApplyRun, operation: Operation, call: str, items: Seque
             _conclude_categories(run, call, items, verdict.data)
         case Accepted(errors):
             _fail_named(run, operation, call, items, errors, 200)
-            run.applied(call, [item for i, item in enumerate(items) if i not in errors])
+            run.acknowledge(call, [item for i, item in enumerate(items) if i not in errors])
         case ItemsRefused(errors, status):
             _fail_named(run, operation, call, items, errors, status)
             rest = [item for i, item in enumerate(items) if i not in errors]
@@ -81,7 +81,7 @@ def _fail_named(
 
 
 async def _again(run: ApplyRun, operation: Operation, call: str, rest: Sequence[Item], words: str) -> None:
-    """Send what a refusal did not name again, as long as refusals are few."""
+    """Send the items again that a refusal did not name, as long as refusals are few."""
     run.resends[operation.id] += 1
     if run.resends[operation.id] > MAX_OFFENDERS:
         run.failed(call, rest, CallError(words, operation.id))
@@ -170,9 +170,9 @@ def _leave_unidentified(run: ApplyRun, call: str, item: Item, message: str) -> N
 
 
 def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
-    """Ids by externalId; what is no text is no id."""
-    listed = data.get("tagCategories")
-    rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
+    """Ids by externalId; anything but a text is no id."""
+    entries = data.get("tagCategories")
+    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
     pairs = ((row.get("externalId"), row.get("id")) for row in rows)
     return {name: id for name, id in pairs if isinstance(name, str) and isinstance(id, str) and id.strip()}
 
@@ -183,16 +183,16 @@ def _known_id(run: ApplyRun, item: Item) -> str | None:
 
 
 def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
-    known = _known_id(run, item)
+    recorded_id = _known_id(run, item)
     run.category_ids[item.key.name] = server_id
-    if known == server_id:
+    if recorded_id == server_id:
         run.repeated_ids.add(item.key.name)
-    elif known is not None:
+    elif recorded_id is not None:
         _send_members(run, item.key, server_id)
-    if item.leaves[0].former is not None and known != server_id:
+    if item.leaves[0].former is not None and recorded_id != server_id:
         _settle_new_instead(run, call, item, server_id)
     else:
-        run.applied(call, [item], {item.key: server_id})
+        run.acknowledge(call, [item], {item.key: server_id})
 
 
 REFUSED_IDS = frozenset({400, 404, 409, 422})
@@ -204,8 +204,8 @@ def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
     refused: Iterable[int] = ()
     match verdict:
         case Accepted(errors):
-            taken = (item for i, item in enumerate(items) if i not in errors)
-            run.accepted_ids.update(name for item in taken if (name := category_of(item.leaves[0])))
+            accepted = (item for i, item in enumerate(items) if i not in errors)
+            run.accepted_ids.update(name for item in accepted if (name := category_of(item.leaves[0])))
             refused = errors
         case ItemsRefused(errors):
             refused = errors
@@ -235,8 +235,10 @@ def _settle_new_instead(run: ApplyRun, call: str, item: Item, server_id: str) ->
     )
     # Before it is recorded: where a run is killed in between, the next one says it again.
     run.remark("category-not-renamed", message)
-    kept = tuple(Effect(key=leave.key, status=Status.RELEASED) for leave in others)
-    run.journal.settle(call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in kept)], {item.key: server_id})
+    releases = tuple(Effect(key=leave.key, status=Status.RELEASED) for leave in others)
+    run.journal.settle(
+        call, [Item(leaves=(own,)), *(Item(leaves=(leave,)) for leave in releases)], {item.key: server_id}
+    )
     _stay_behind(run, item)
     run.tell(ItemEnded(item.key, Outcome.APPLIED, source=item.source))
 

@@ -1,4 +1,4 @@
-"""What an apply tells while it runs. Renderers and the report fold these; nothing here prints."""
+"""Events of an apply while it runs. Renderers and the report fold them; nothing here prints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StageStarted:
 
 
 class ItemEnded(Struct, frozen=True, gc=False):
-    """What became of one item of a stage; `error` says why it was not applied."""
+    """The outcome of one item of a stage; `error` says why it was not applied."""
 
     key: Key
     outcome: Outcome
@@ -51,7 +51,7 @@ class SessionOpened:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """`outcome`: completed or cancelled; None when nothing says what became of it."""
+    """`outcome`: completed or cancelled; None when it is not known."""
 
     id: str
     outcome: str | None

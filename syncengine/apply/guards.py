@@ -1,4 +1,4 @@
-"""What is refused before anything is sent or written: new states in CI, stale plans, older commits, removals."""
+"""Refusals before anything is sent or written: new states in CI, stale plans, older commits, removals."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def refuse_new_state(url: str) -> None:
             raise GateTripped(message, code="new-state")
 
 
-def refuse_ungated(planned: Plan) -> None:
+def refuse_ungated(plan: Plan) -> None:
     """Removals that nobody approved (docs/planning.md 5)."""
-    if planned.gate.is_closed:
-        reasons = "; ".join(planned.gate.reasons)
-        raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {planned.gate.approve})")
+    if plan.gate.is_closed:
+        reasons = "; ".join(plan.gate.reasons)
+        raise GateTripped(f"removals need an approval: {reasons} (--approve-deletes {plan.gate.approve})")
 
 
 def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool) -> str | None:
@@ -52,40 +52,40 @@ def refuse_older(root: Path, commit: str | None, facts: Facts, *, allowed: bool)
 
 
 def refuse_other_service(facts: Facts, base_url: str) -> None:
-    """What one service holds says nothing of another (docs/planning.md 1.6)."""
+    """Refuse a state that was made for another service (docs/planning.md 1.6)."""
     if of_another_service(facts, base_url):
         message = f"the state is of {facts.base_url}, and the project's service is {base_url}"
         raise WrongTeam(f"{message}; `state rebind` accepts a service that moved", code=OTHER_SERVICE)
 
 
-def refuse_stale(planned: Plan, state: State, base_url: str) -> None:
+def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
     """A saved plan fits one state, once (docs/planning.md 6)."""
     facts = state.facts()
-    if planned.changes_something and state.plan_ended(planned.id):
-        raise StalePlan(f"plan {planned.id} was already applied", code="plan-used")
+    if plan.changes_something and state.plan_ended(plan.id):
+        raise StalePlan(f"plan {plan.id} was already applied", code="plan-used")
     lineage = facts.lineage if facts.team else ""
-    if planned.basis.lineage not in ("", lineage) or canonical_url(planned.basis.base_url) != canonical_url(base_url):
+    if plan.basis.lineage not in ("", lineage) or canonical_url(plan.basis.base_url) != canonical_url(base_url):
         raise StalePlan("the plan was made for another state or service")
-    if planned.basis.team not in (None, facts.team):
-        raise StalePlan(f"the plan was made for team {planned.basis.team!r}, the state is {facts.team!r}'s")
-    found = mismatches(planned, state.get(planned.prior), _grouped(planned, state))
-    if found:
-        shown = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in found[:5])
-        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        raise StalePlan(f"the plan is stale: {shown}{more}")
+    if plan.basis.team not in (None, facts.team):
+        raise StalePlan(f"the plan was made for team {plan.basis.team!r}, the state is {facts.team!r}'s")
+    differing = mismatches(plan, state.get(plan.prior), _grouped(plan, state))
+    if differing:
+        first = "; ".join(f"{mismatch.key}: {mismatch.why}" for mismatch in differing[:5])
+        more = f" and {len(differing) - 5} more" if len(differing) > 5 else ""
+        raise StalePlan(f"the plan is stale: {first}{more}")
 
 
-def refuse_inconsistent(planned: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
+def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
     """A saved plan that shows one thing and would do another (docs/planning.md 6).
 
     One that has begun was proven then, against rows that it has changed since; its id stands for its content.
     """
-    if not state.plan_began(planned.id):
+    if not state.plan_began(plan.id):
         facts = state.facts()
         prove(
-            planned,
+            plan,
             Present(
-                _touched(planned, state),
+                _touched(plan, state),
                 lambda: {row.key: row for row in state.rows()},
                 rules,
                 limits,
@@ -94,30 +94,30 @@ def refuse_inconsistent(planned: Plan, state: State, rules: Rules, limits: Mappi
         )
 
 
-def with_recent_losses(planned: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
+def with_recent_losses(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
     """A saved plan that asked for no approval when it was made, asking for one if others took away since.
 
-    It is no other plan for that: its removals are what they were, and an approval of them is good. One that has begun
+    It is the same plan all the same: its removals are unchanged, and an approval of them is good. One that has begun
     is only finished.
     """
-    if planned.gate.tripped or state.plan_began(planned.id):
-        return planned
-    recent = recent_losses(state, now) if planned.changes else {}
+    if plan.gate.tripped or state.plan_began(plan.id):
+        return plan
+    recent = recent_losses(state, now) if plan.changes else {}
     if not recent:
-        return planned
-    rows, basis = {row.key: row for row in state.rows()}, planned.basis
-    differences = [Difference(change, _row_of(change, rows)) for change in planned.changes]
+        return plan
+    rows, basis = {row.key: row for row in state.rows()}, plan.basis
+    differences = [Difference(change, _row_of(change, rows)) for change in plan.changes]
     today = gate(
         differences,
         rows,
         limits,
         None,
-        sweep=planned.sweep,
+        sweep=plan.sweep,
         team=basis.team,
         lineage=basis.lineage,
         recent=lambda: recent,
     )
-    return replace(planned, gate=today)
+    return replace(plan, gate=today)
 
 
 def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
@@ -125,21 +125,21 @@ def _row_of(change: Change, rows: Mapping[Key, Recorded]) -> Recorded | None:
     return rows.get(change.key) or rows.get(former)
 
 
-def _touched(planned: Plan, state: State) -> dict[Key, Recorded]:
+def _touched(plan: Plan, state: State) -> dict[Key, Recorded]:
     """The rows that a plan writes, and those that it must know all of."""
-    keys = {change.key for change in planned.changes}
-    keys |= {Key(change.key.kind, change.previously) for change in planned.changes if change.previously is not None}
-    keys |= {leave.key for leave in planned.leaves()}
-    keys |= {key for call in planned.calls() for item in call.items for key in item.needs}
-    renamed = [c.previously for c in planned.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]
-    rows = {**state.get(keys), **{row.key: row for row in _grouped(planned, state)}}
+    keys = {change.key for change in plan.changes}
+    keys |= {Key(change.key.kind, change.previously) for change in plan.changes if change.previously is not None}
+    keys |= {leave.key for leave in plan.leaves()}
+    keys |= {key for call in plan.calls() for item in call.items for key in item.needs}
+    renamed = [c.previously for c in plan.changes if c.key.kind is Kind.CATEGORY and c.previously is not None]
+    rows = {**state.get(keys), **{row.key: row for row in _grouped(plan, state)}}
     return {**rows, **{row.key: row for row in state.members(renamed)}} if renamed else rows
 
 
-def _grouped(planned: Plan, state: State) -> Iterator[Recorded]:
+def _grouped(plan: Plan, state: State) -> Iterator[Recorded]:
     """Rows that a plan must know all of: activity types of a sweep, members of categories that go."""
-    if planned.sweep is not None:
+    if plan.sweep is not None:
         yield from (row for row in state.rows(Kind.ACTIVITY_TYPE) if may_be_held(row))
-    going = [c.key.name for c in planned.changes if c.key.kind is Kind.CATEGORY and c.action.word == "delete"]
+    going = [c.key.name for c in plan.changes if c.key.kind is Kind.CATEGORY and c.action.word == "delete"]
     if going:
         yield from state.members(going)

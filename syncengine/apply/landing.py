@@ -1,4 +1,4 @@
-"""Calls that may still be executed → what of this run waits for them, and for how long (docs/planning.md 1.8)."""
+"""Calls of earlier runs that may still be executed, and the calls of this run that wait (docs/planning.md 1.8)."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Rows = Callable[[Iterable[Key]], Mapping[Key, Recorded]]
 class Patience:
     """How long calls may take to land, and how long this run waits for that; seconds on this machine's own clock.
 
-    `bound` counts from when a call's sender could send no more, `until` is the end of waiting.
+    `window` counts from when a call's sender could send no more, `until` is the end of waiting.
     """
 
-    bound: float = DEFAULT_SECONDS
+    window: float = DEFAULT_SECONDS
     until: float = math.inf
     seconds: Callable[[], float] = machine_seconds
     now: Callable[[], float] = time.time
-    pause: Callable[[asyncio.Event, float], Awaitable[None]] = field(default=lambda stop, left: paused(stop, left))
+    pause: Callable[[asyncio.Event, float], Awaitable[None]] = field(default=lambda *wait: pause(*wait))
 
 
-async def paused(stop: asyncio.Event, left: float) -> None:
-    """Wait for `left` seconds, or until the run is to stop."""
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for these seconds, or until the run is to stop."""
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), left)
+        await asyncio.wait_for(stop.wait(), seconds)
 
 
 class _Aims:
-    """What is aimed at for the few resources that late calls name; looked up when it is first asked."""
+    """The aims for the few resources that late calls name; looked up when they are first needed."""
 
     def __init__(self, leaves: Callable[[], Iterable[Effect]], rows: Rows) -> None:
         self._leaves = leaves
@@ -59,7 +59,7 @@ class _Aims:
 
 
 class Landing:
-    """What waits in one run. `deferred` are the parts of calls that are to be sent last, with their stages.
+    """The calls that wait in one run. `deferred` are the parts of calls that are sent last, with their stages.
 
     `gave_up`: there was no time to wait for all of it.
     """
@@ -85,18 +85,18 @@ class Landing:
         """Count with calls of earlier runs."""
         now = self.patience.seconds()
         for late in outstanding:
-            self._add(late.attempt, now + late.left)
+            self._add(late.attempt, now + late.remaining)
 
     def give_up(self, attempt: Attempt, at: float) -> None:
         """Count with a call of this run, of which an attempt was given up `at`."""
-        self._add(attempt, at + self.patience.bound)
+        self._add(attempt, at + self.patience.window)
 
     def _add(self, attempt: Attempt, until: float) -> None:
         self._aims.expect(leave.key for leave in attempt.leaves)
         self._questions.add(attempt, until)
 
     def waits(self, leaves: Iterable[Effect], needs: Iterable[Key] = ()) -> bool:
-        """Whether something must not be sent yet: late calls would disturb it, or it stands on what waits."""
+        """Whether something must not be sent yet: a late call would disturb it, or it needs a key that waits."""
         if not (self._questions or self._waiting):
             return False
         leaves = tuple(leaves)
@@ -119,14 +119,14 @@ class Landing:
         self._waiting.update(leave.key for leave in removals)
 
     @property
-    def left(self) -> float:
-        """Seconds until what waits can be sent."""
+    def remaining(self) -> float:
+        """Seconds until the waiting calls can be sent."""
         until = self.question.until if self.question else 0.0
         return max(0.0, until - self.patience.seconds())
 
     @property
     def exceeds_patience(self) -> bool:
-        return self.patience.seconds() + self.left > self.patience.until
+        return self.patience.seconds() + self.remaining > self.patience.until
 
     def again(self) -> tuple[list[tuple[Step, Call]], bool]:
         """The calls, and whether the sweep, that wait no more; under names of their own, since they are parts."""
@@ -136,7 +136,7 @@ class Landing:
         self._waiting.clear()
         return deferred, sweeps
 
-    def named(self, call: Call, items: Iterable[Item]) -> str:
+    def journal_name(self, call: Call, items: Iterable[Item]) -> str:
         """The journal's name of a call that is sent with these items: a part is never taken for the whole."""
         whole = self.number == 1 and len(tuple(items)) == len(call.items)
         return call.id if whole else f"{call.id}~{self.number}"
@@ -148,5 +148,5 @@ class Landing:
 
     def when(self) -> str:
         """The time from which on a run goes through, in UTC."""
-        at = math.ceil(self.patience.now() + self.left)
+        at = math.ceil(self.patience.now() + self.remaining)
         return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S} UTC"

@@ -26,7 +26,7 @@ from syncengine.resource import Key, Source
 
 
 class Outcome(StrEnum):
-    """What became of one change. UNKNOWN: it was sent and no answer said what happened."""
+    """The outcome of one change. UNKNOWN: it was sent, and no answer told the outcome."""
 
     APPLIED = "applied"
     FAILED = "failed"
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """What a run came to. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
+    """The end of a run. FAILED and REFUSED: nothing was applied, the latter by our own decision."""
 
     COMPLETE = "complete"
     INCOMPLETE = "incomplete"
@@ -114,8 +114,8 @@ class Report:
         return self.status not in (RunStatus.FAILED, RunStatus.REFUSED)
 
 
-class Told(Protocol):
-    """What an apply tells of one resource (apply.events.ItemEnded)."""
+class ItemOutcome(Protocol):
+    """The outcome that an apply reports for one resource (apply.events.ItemEnded)."""
 
     @property
     def key(self) -> Key: ...
@@ -131,16 +131,16 @@ WORST_FIRST = (Outcome.FAILED, Outcome.UNKNOWN, Outcome.SKIPPED, Outcome.APPLIED
 
 
 class Tally:
-    """Folds what is told of resources into one result for each: the worst of its calls."""
+    """Folds outcomes into one result for each resource: the worst of its calls."""
 
     def __init__(self) -> None:
-        self._worst: dict[Key, Told] = {}
+        self._worst: dict[Key, ItemOutcome] = {}
 
-    def add(self, told: Told) -> None:
+    def add(self, item: ItemOutcome) -> None:
         """One more call's outcome."""
-        known = self._worst.get(told.key)
-        if known is None or WORST_FIRST.index(told.outcome) < WORST_FIRST.index(known.outcome):
-            self._worst[told.key] = told
+        worst = self._worst.get(item.key)
+        if worst is None or WORST_FIRST.index(item.outcome) < WORST_FIRST.index(worst.outcome):
+            self._worst[item.key] = item
 
     def results(self, changes: Sequence[Change], unsent: str) -> tuple[Result, ...]:
         """A result for each change, in their order; then whatever else was not applied.
@@ -148,15 +148,15 @@ class Tally:
         `unsent` is the reason of changes that nothing was told of.
         """
         results = [self._result(change, unsent) for change in changes]
-        planned = {change.key for change in changes}
-        others = [t for t in self._worst.values() if t.key not in planned and t.outcome is not Outcome.APPLIED]
+        keys = {change.key for change in changes}
+        others = [t for t in self._worst.values() if t.key not in keys and t.outcome is not Outcome.APPLIED]
         return (*results, *(Result(t.key, Action.UPDATE, t.outcome, t.source, t.error) for t in others))
 
     def _result(self, change: Change, unsent: str) -> Result:
-        told = self._worst.get(change.key)
-        if told is None:
+        worst = self._worst.get(change.key)
+        if worst is None:
             return Result(change.key, change.action, Outcome.SKIPPED, change.source, CallError(unsent))
-        return Result(change.key, change.action, told.outcome, change.source, told.error)
+        return Result(change.key, change.action, worst.outcome, change.source, worst.error)
 
 
 def totals(results: Sequence[Result], requests: int, retries: int) -> Totals:

@@ -1,4 +1,4 @@
-"""events of an apply → its report. Hears what is told, and folds it once it is asked."""
+"""Collects the events of an apply and makes its report of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from syncengine.service.client import Traffic
 
 
 class Chronicle:
-    """What became of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
+    """The events of one apply so far. `plan` is None until there is one, `traffic` empty until something is sent."""
 
-    def __init__(self, tell: Callable[[Event], None], found: Iterable[Diagnostic] = ()) -> None:
+    def __init__(self, tell: Callable[[Event], None], remarks: Iterable[Diagnostic] = ()) -> None:
         self.plan: Plan | None = None
         self.traffic = Traffic()
         self.began = False
         self._tell = tell
         self._tally = Tally()
         self._session = Session()
-        self._remarks = list(found)
+        self._remarks = list(remarks)
         self._folded: tuple[Result, ...] | None = None
 
     def hear(self, event: Event) -> None:
@@ -65,16 +65,16 @@ class Chronicle:
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 
     def report(self, error: SyncengineError | None = None) -> Report:
-        """All of it; `error` is what ended the apply early."""
+        """The report; `error` ended the apply early."""
         results = self._results_after(error)
-        planned = self.plan.diagnostics if self.plan else ()
+        diagnostics = self.plan.diagnostics if self.plan else ()
         return Report(
             plan=self.plan.id if self.plan else None,
             status=self._status_after(error),
             totals=totals(results, self.traffic.requests, self.traffic.retries),
             session=self._session,
             results=results,
-            diagnostics=(*planned, *self._remarks, *(error.diagnostics() if error else ())),
+            diagnostics=(*diagnostics, *self._remarks, *(error.diagnostics() if error else ())),
         )
 
     def _status_after(self, error: SyncengineError | None) -> RunStatus:

@@ -1,4 +1,4 @@
-"""The state of one apply: what is known of the service, what became of each resource, and why it halts."""
+"""The state of one apply: facts about the service, outcomes of resources, and the reason to halt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from syncengine.state.landing import Attempt, Outstanding
 
 
 class ServiceCaller(Protocol):
-    """What applying needs of the service: one call, one answer."""
+    """The part of the client that applying needs: one call, one answer."""
 
     @property
     def down(self) -> bool: ...
@@ -38,7 +38,7 @@ class ServiceCaller(Protocol):
 
 
 class Ledger(Protocol):
-    """What applying needs of the state (docs/planning.md 1.2)."""
+    """The part of the state that applying needs (docs/planning.md 1.2)."""
 
     def rows(self, kind: Kind | None = None) -> Iterable[Recorded]: ...
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]: ...
@@ -56,7 +56,7 @@ class Ledger(Protocol):
     def session_opened(self, session: str) -> None: ...
     def session_closed(self, session: str) -> None: ...
     def set_facts(self, *, owns_activity_types: bool) -> None: ...
-    def outstanding(self, bound: float) -> list[Outstanding]: ...
+    def outstanding(self, window: float) -> list[Outstanding]: ...
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None: ...
 
 
@@ -80,14 +80,14 @@ class Journal:
         self._ended: list[str] = []
 
     def intend(self, intents: Sequence[Intent]) -> None:
-        """Write what calls add, before any of them is sent."""
+        """Record the additions of calls before any of them is sent."""
         with self._ledger.together():
             self.flush()
             self._ledger.intend(intents)
         self._under_way |= {intent.call: intent for intent in intents}
 
     def settle(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
-        """Write what a call removes, and that there is no doubt any more."""
+        """Record the removals of a call, and that there is no doubt any more."""
         self._settled.append(Settlement(call, leaves_of(items), server_ids or {}))
         self._flush_when_full()
 
@@ -97,7 +97,7 @@ class Journal:
         self._flush_when_full()
 
     def give_up(self, call: str, at: float) -> Attempt:
-        """An attempt was given up `at` that may still be executed: the call stays on record. What it would do."""
+        """Keep a call on record whose attempt was given up `at` and may still be executed; return that attempt."""
         self._given_up[call] = at
         return self._under_way[call].attempt()
 
@@ -109,18 +109,18 @@ class Journal:
 
     def flush(self) -> None:
         """Write everything now."""
-        settled, self._settled = self._settled, []
-        failed, self._failed = self._failed, []
+        settlements, self._settled = self._settled, []
+        failures, self._failed = self._failed, []
         ended, self._ended = self._ended, []
-        if not (settled or failed or ended):
+        if not (settlements or failures or ended):
             return
         now = self._seconds()
         lingering = {call: now - self._given_up.pop(call) for call in ended if call in self._given_up}
         with self._ledger.together():
-            if settled:
-                self._ledger.settle(settled)
-            if failed:
-                self._ledger.fail(failed)
+            if settlements:
+                self._ledger.settle(settlements)
+            if failures:
+                self._ledger.fail(failures)
             if ended:
                 self._ledger.end_attempts([call for call in ended if call not in lingering], lingering)
 
@@ -151,6 +151,7 @@ class ApplyRun:
     `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
     answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
     `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
+    `members_renamed`: records of the members of categories whose rename is not intended yet.
     `patience` is for calls that may still be executed.
     """
 
@@ -173,6 +174,7 @@ class ApplyRun:
     resends: Counter[str] = field(default_factory=Counter)
     repairs: dict[Key, Item] = field(default_factory=dict)
     strays: dict[Key, Item] = field(default_factory=dict)
+    members_renamed: list[Effect] = field(default_factory=list)
     unproven: dict[str, str] = field(default_factory=dict)
     missing: list[tuple[Operation, str, Item, str]] = field(default_factory=list)
     refused_ids: set[str] = field(default_factory=set)
@@ -188,19 +190,27 @@ class ApplyRun:
     def intend(
         self, operation: Operation, parts: Iterable[tuple[str, Sequence[Item]]], survivors: tuple[str, ...] = ()
     ) -> None:
-        """Write what calls add, before any of them is sent. `parts` are call ids with their items."""
-        self.journal.intend(
-            [
-                Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
-                for call, items in parts
-            ]
-        )
+        """Record the additions of calls before any of them is sent. `parts` are call ids with their items."""
+        intents = [
+            Intent(call, operation.id, leaves_of(items), self._ids_of(operation, items), survivors)
+            for call, items in parts
+        ]
+        with self.ledger.together():
+            self.journal.intend(intents)
+            # Not before: until the rename is intended, no row says that both names are one category.
+            if self.members_renamed:
+                self._record_members({leave.former for intent in intents for leave in intent.leaves})
+
+    def _record_members(self, renamed: set[Key | None]) -> None:
+        """Write that the members of categories are in them by their new names."""
+        self.ledger.record([record for record in self.members_renamed if record.former in renamed])
+        self.members_renamed = [record for record in self.members_renamed if record.former not in renamed]
 
     def _ids_of(self, operation: Operation, items: Iterable[Item]) -> dict[str, str]:
         """The server's ids of the categories that a call names."""
         if operation is UPSERT_TAGS:
-            named = {category for item in items if (category := category_of(item.leaves[0]))}
-            return {name: self.category_ids[name] for name in named if name in self.category_ids}
+            names = {category for item in items if (category := category_of(item.leaves[0]))}
+            return {name: self.category_ids[name] for name in names if name in self.category_ids}
         if operation not in (UPSERT_TAG_CATEGORIES, DELETE_TAG_CATEGORY):
             return {}
         ids = {item.key.name: self.category_id(item) or self.former_ids.get(item.key.name) for item in items}
@@ -232,7 +242,7 @@ class ApplyRun:
 
     # What became of items. A failed item keeps its row and its doubt (docs/planning.md 1.2).
 
-    def applied(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
+    def acknowledge(self, call: str, items: Sequence[Item], server_ids: dict[Key, str] | None = None) -> None:
         """Acknowledged."""
         self.journal.settle(call, items, server_ids)
         for leave in leaves_of(items):
@@ -254,7 +264,7 @@ class ApplyRun:
         self.blocked_items(items, Outcome.SKIPPED, CallError(reason))
 
     def blocked_items(self, items: Sequence[Item], outcome: Outcome, error: CallError) -> None:
-        """Tell what was not applied; what needs it waits in vain. The journal knows already."""
+        """Report items that were not applied and block those that need them. The journal has them already."""
         for leave in leaves_of(items):
             self.blocked.setdefault(leave.key, error.message)
             self.tell(ItemEnded(leave.key, outcome, error, leave.source))

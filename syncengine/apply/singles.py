@@ -47,7 +47,7 @@ async def deliver(run: ApplyRun, operation: Operation, call: str, item: Item, wh
             run.failed(call, [item], CallError(message, operation.id, status=status), outcome)
         case Accepted():
             run.answered(operation)
-            run.applied(call, [item])
+            run.acknowledge(call, [item])
         case verdict:
             raise AssertionError(f"{operation.id} has no item errors: {verdict}")
 
@@ -69,12 +69,12 @@ def conclude_missing(run: ApplyRun, wholes: Mapping[Key, Item]) -> None:
 def _conclude_missing(
     run: ApplyRun, operation: Operation, call: str, item: Item, whole: Item | None, message: str
 ) -> None:
-    """What a delete wanted gone is gone; a desired tag that is not there as recorded is sent whole in this run."""
+    """Take a missing tag as deleted; a desired one that is not there as recorded is sent whole in this run."""
     if operation is ADD_KEYWORDS:
         error = CallError(message, operation.id, status=404)
         run.journal.fail(call, [item], message) if whole else run.failed(call, [item], error)
     else:
-        run.applied(call, [item])
+        run.acknowledge(call, [item])
     if operation in (ADD_KEYWORDS, DELETE_KEYWORD, DELETE_TAG_METADATA):
         run.journal.flush()
         run.ledger.doubt([item.key])

@@ -39,7 +39,7 @@ class End(Enum):
 
 @dataclass(slots=True)
 class _Session:
-    """One session of a sweep. `reason` says why it did not complete, `removals` what became of the codes to go.
+    """One session of a sweep. `reason` says why it did not complete, `removals` is the outcome for the codes to delete.
 
     `halving`: a refusal was found to be about content.
     """
@@ -52,9 +52,9 @@ class _Session:
     reason: str = ""
     removals: Outcome = Outcome.SKIPPED
 
-    def call(self, planned: str) -> str:
+    def call(self, call_id: str) -> str:
         """The journal's name of a planned call in this session."""
-        return f"{planned}.{self.number}"
+        return f"{call_id}.{self.number}"
 
     def end(self, end: End, reason: str) -> End:
         self.reason = reason
@@ -68,7 +68,7 @@ async def cancel_left_open(run: ApplyRun) -> None:
 
 
 async def perform(run: ApplyRun, sweep: Sweep) -> None:
-    """Upload all that stays, and complete; or cancel, keep the rows, and name what kept it from completing."""
+    """Upload all that stays, and complete; or cancel, keep the rows, and give the reason."""
     if obstacle := run.halted or _waits_in_vain(run, sweep):
         run.skipped(sweep.complete.items, obstacle)
         run.tell(SessionEnded("", None, obstacle))
@@ -107,8 +107,8 @@ async def _one_session(run: ApplyRun, sweep: Sweep, number: int) -> tuple[End, _
         await _cancel(run, session.id)
     elif end is not End.UNKNOWN:
         run.ledger.session_closed(session.id)
-    told = end.value if end in (End.COMPLETED, End.CANCELLED) else None
-    run.tell(SessionEnded(session.id, told, session.reason or None))
+    outcome = end.value if end in (End.COMPLETED, End.CANCELLED) else None
+    run.tell(SessionEnded(session.id, outcome, session.reason or None))
     return end, session
 
 
@@ -127,10 +127,10 @@ async def _start(run: ApplyRun, session: _Session) -> End:
             return session.end(End.CANCELLED, "no session was started: its id is missing in the answer")
 
 
-async def _upload(run: ApplyRun, session: _Session, planned: str, items: Sequence[Item]) -> End:
+async def _upload(run: ApplyRun, session: _Session, call_id: str, items: Sequence[Item]) -> End:
     if reason := run.halted:
         return session.end(End.CANCELLED, reason)
-    call = session.call(planned)
+    call = session.call(call_id)
     run.intend(UPLOAD_ACTIVITY_TYPES, [(call, items)])
     end = await _send(run, session, call, items)
     run.journal.end(call)
@@ -203,7 +203,7 @@ async def _complete(run: ApplyRun, session: _Session, sweep: Sweep) -> End:
     run.journal.end(call)
     match judge(COMPLETE_SYNC_SESSION, 0, answer):
         case Accepted():
-            run.applied(call, items)
+            run.acknowledge(call, items)
             return End.COMPLETED
         case RefusedCall(message, status) if status in LOST:
             run.journal.fail(call, items, message)

@@ -47,7 +47,7 @@ def plan(
     """Show what would change. PATHS select changes; all manifests are always loaded."""
     from syncengine.cli.plan_options import announce, request_of
     from syncengine.plan import saved
-    from syncengine.plan.planner import judged, make_plan
+    from syncengine.plan.planner import make_plan, with_approvals
     from syncengine.plan.request import Runtime
     from syncengine.render.json import SHOWN
 
@@ -61,7 +61,7 @@ def plan(
         planned = make_plan(project, request, Runtime(os.environ))
         if out is not None:
             planned = saved.save(planned, SHOWN, Path(out))
-        planned = judged(planned, project, request)
+        planned = with_approvals(planned, project, request)
     except click.UsageError as error:
         _report_trouble(output, Usage(error.format_message()), targets)
         raise

@@ -31,7 +31,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     from syncengine.plan import saved as saved_plan
     from syncengine.plan.build import narrowed
     from syncengine.plan.diff import Action
-    from syncengine.plan.planner import judged
+    from syncengine.plan.planner import with_approvals
     from syncengine.plan.request import PlanRequest
     from syncengine.render.json import SHOWN
 
@@ -44,7 +44,7 @@ def show(given: Globals, file: str, format: str, actions: Sequence[str], targets
     except SyncengineError as error:
         return output.refusal(error, format)
     with suppress(SyncengineError):  # a plan can be looked at without its project
-        planned = judged(planned, given.project(), PlanRequest("show"))
+        planned = with_approvals(planned, given.project(), PlanRequest("show"))
     part = narrowed(
         planned,
         lambda change: (

@@ -110,7 +110,7 @@ def export_rows(given: Globals, out: str | None) -> int:
             _refuse_under_way(opened, given.project().service.landing)
             facts = opened.facts()
             head = transfer.Head(lineage=facts.lineage, base_url=facts.base_url, team=facts.team)
-            lines = transfer.written(head, opened.rows())
+            lines = transfer.lines_of(head, opened.rows())
             if out is None:
                 for line in lines:
                     output.data(line)

@@ -1,1 +1,1 @@
-"""Databases by path or URL: opening them, and what their errors mean."""
+"""Databases by path or URL: opening them, and the meaning of their errors."""

@@ -1,4 +1,4 @@
-"""A database's error → its fault, and what that means for a delivery: the user's matter, or trouble of a kind. Pure.
+"""The fault of a database's error, and its meaning for a delivery: the user's matter, or trouble of a kind. Pure.
 
 By SQLSTATE or SQLite's code where the driver tells one, by its words or the family of the error where not. Nothing that
 a driver says reaches people: users have a sentence, whoever runs this has the cause, with codes and names of the schema
@@ -22,12 +22,12 @@ Meaning = TroubleKind | None
 
 
 class Silent(OSError):
-    """A database gave no answer for so long that it is not waited for. What it was asked to do, it may have done."""
+    """A database gave no answer for so long that it is not waited for. It may have done the work all the same."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DatabaseFault:
-    """One way in which a database fails: what it means for a delivery, and its cause in our words."""
+    """One way in which a database fails: its meaning for a delivery, and its cause in our words."""
 
     kind: Meaning
     words: str = "the database does not take this"
@@ -140,7 +140,7 @@ FAILURES: tuple[type[Exception], ...] = (exc.SQLAlchemyError, sqlite3.Error, OSE
 
 
 def fault_of(error: Exception) -> DatabaseFault | None:
-    """Return what a code says, or the words of an error that has none; None where neither says anything."""
+    """Return the fault of a code, or of the words of an error without one; None where neither tells."""
     if (code := sqlite_code(error)) is not None:
         return _BY_SQLITE.get(code, OTHER)
     if state := _sqlstate(error):
@@ -152,7 +152,7 @@ def fault_of(error: Exception) -> DatabaseFault | None:
 
 
 def sqlite_code(error: Exception) -> int | None:
-    """Return the primary result code, if SQLite is what failed."""
+    """Return the primary result code, if the error is SQLite's."""
     code: int | None = getattr(_cause_of(error), "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
@@ -168,14 +168,14 @@ def _cause_of(error: Exception) -> BaseException:
 
 
 def meaning(error: Exception) -> Meaning:
-    """The kind of trouble; USER when what was posted is what does not fit."""
+    """The kind of trouble; USER when the posted values do not fit."""
     if fault := fault_of(error):
         return fault.kind
     return next((kind for family, kind in _BY_CLASS if isinstance(error, family)), TroubleKind.UNKNOWN)
 
 
 def cause(error: Exception) -> str:
-    """What is wrong, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
+    """The cause, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
     if isinstance(error, Silent):
         return "it gave no answer for so long that it is not waited for"
     driver, fault = _cause_of(error), fault_of(error)
@@ -209,5 +209,5 @@ def is_outage(error: Exception) -> bool:
 
 
 def sentence(sink: str, kind: TroubleKind) -> str:
-    """What people are told."""
+    """The sentence for people."""
     return f"{sink} {_WORDS[kind]}."

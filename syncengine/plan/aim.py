@@ -1,4 +1,4 @@
-"""What planning aims at: what is wanted, what leaves and how, what is only said. Values; pure."""
+"""The aim of planning: desired resources, planned removals, notes. Values; pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Note(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the project allows. `deletes_tags`: the endpoint of deleteTag is configured."""
+    """The project's rules for removals. `deletes_tags`: the endpoint of deleteTag is configured."""
 
     tag_removal: Removal = Removal.FORGET
     activity_types: Ownership = Ownership.OWNED
@@ -67,18 +67,18 @@ class PlannedRemoval:
 
 @dataclass(slots=True)
 class Aim:
-    """What planning aims at.
+    """The aim of planning.
 
-    `wanted`: the selected desired resources, their bodies rewritten to what is asked for in this plan; `renames`
-    maps a new key to the recorded ones it replaces (one for a category); `held` are recorded activity types that no
+    `desired`: the selected desired resources, their bodies rewritten to the requests of this plan; `renames`
+    maps a new key to the recorded ones it replaces (one for a category); `staying` are recorded activity types that no
     manifest wants and that stay. `released`: rows to record as released without a request. `movers`: for each deleted
     category, the wanted tags whose calls must be true before; `cascades`: the members that it takes along.
     """
 
-    wanted: dict[Key, Resource] = field(default_factory=dict)
+    desired: dict[Key, Resource] = field(default_factory=dict)
     renames: dict[Key, tuple[Key, ...]] = field(default_factory=dict)
     leaving: dict[Key, PlannedRemoval] = field(default_factory=dict)
-    held: list[Recorded] = field(default_factory=list)
+    staying: list[Recorded] = field(default_factory=list)
     released: list[Recorded] = field(default_factory=list)
     movers: dict[Key, list[Key]] = field(default_factory=dict)
     cascades: dict[Key, list[PlannedRemoval]] = field(default_factory=dict)
@@ -91,16 +91,18 @@ def may_be_held(row: Recorded) -> bool:
     return row.status is not Status.DELETED or row.doubtful
 
 
-def standing(key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]) -> Recorded | None:
+def row_to_compare(
+    key: Key, recorded: Mapping[Key, Recorded], renames: Mapping[Key, tuple[Key, ...]]
+) -> Recorded | None:
     """The row that a desired resource is compared with: its own, or in a category's rename the one it takes over."""
     row = recorded.get(key)
-    held = row if row is not None and may_be_held(row) else None
+    own = row if row is not None and may_be_held(row) else None
     if key.kind is not Kind.CATEGORY or key not in renames:
-        return held
+        return own
     old = recorded[renames[key][0]]
-    if held is None:
+    if own is None:
         return replace(old, key=key, status=Status.ACTIVE)
-    return replace(held, server_id=old.server_id, body=Body(fields={**old.body.fields, **held.body.fields}))
+    return replace(own, server_id=old.server_id, body=Body(fields={**old.body.fields, **own.body.fields}))
 
 
 def release(row: Recorded) -> Effect:

@@ -39,33 +39,33 @@ def plan(
     totals: Callable[[], Mapping[str, int]] | None = None,
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> Plan:
-    """Plan what makes the service hold what is desired. Raises Problems when the manifests ask for the impossible.
+    """Plan the way to the desired resources. Raises Problems when the manifests ask for the impossible.
 
-    `totals` count what is recorded where `recorded` is a part of it (`gate.counted`). `recent`: as the gate takes it.
+    `totals` count all rows where `recorded` is a part of them (`gate.totals_of`). `recent`: as the gate takes it.
     """
     rows = reasserted(recorded, desired.resources) if options.reassert else recorded
-    aimed = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
-    suspected = [*suspicions(aimed, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
+    target = aim(rows, desired.resources, desired.removed, options.rules, options.scope)
+    suspected = [*suspicions(target, rows, desired.removed), *_selects_nothing(options.scope, desired, recorded)]
     diagnostics = (*desired.diagnostics, *levelled(suspected, options.levels))
-    problems = (*aimed.problems, *objections(aimed, rows), *diagnostics)
+    problems = (*target.problems, *objections(target, rows), *diagnostics)
     if any(d.severity is Severity.ERROR for d in problems):
         raise Problems(problems)
-    planned, found = derived(
-        aimed,
+    result, delta = derived(
+        target,
         rows,
         recorded,
         basis,
         options.reassert,
-        lambda found: options.scope.whole and _sweeps_anyway(found, options),
+        lambda delta: options.scope.whole and _sweeps_anyway(delta, options),
     )
     return replace(
-        planned,
+        result,
         gate=gate(
-            found.differences,
+            delta.differences,
             recorded,
             options.limits,
             desired.resources,
-            sweep=planned.sweep,
+            sweep=result.sweep,
             team=basis.team,
             lineage=basis.lineage,
             totals_of_all=totals,
@@ -80,7 +80,7 @@ def plan(
 
 
 def derived(
-    aimed: Aim,
+    target: Aim,
     rows: Mapping[Key, Recorded],
     recorded: Mapping[Key, Recorded],
     basis: Basis,
@@ -88,37 +88,37 @@ def derived(
     sweeps_anyway: Callable[[Diff], bool],
     same: Callable[[Change], Change] = itself,
 ) -> tuple[Plan, Diff]:
-    """All that follows from what is aimed at, and the differences that it follows from; no gate, no diagnostics.
+    """The plan that follows from the aim, and its differences; no gate, no diagnostics.
 
-    `rows` are the `recorded` ones, with what is reasserted in doubt; `same` is for `diff`.
+    `rows` are the `recorded` ones, with reasserted ones in doubt; `same` is for `diff`.
     """
-    found = diff(rows, aimed, same)
-    found = _with_reasons(found, recorded) if reasserts else found
+    delta = diff(rows, target, same)
+    delta = _with_reasons(delta, recorded) if reasserts else delta
     numbers = count(1)
-    stages = stages_of(found.differences, aimed, numbers)
-    sweep = sweep_of(aimed, rows, numbers, anyway=sweeps_anyway(found), first=not basis.swept_before)
-    changes = tuple(difference.change for difference in found.differences)
-    planned = Plan(
+    stages = stages_of(delta.differences, target, numbers)
+    sweep = sweep_of(target, rows, numbers, anyway=sweeps_anyway(delta), first=not basis.swept_before)
+    changes = tuple(difference.change for difference in delta.differences)
+    result = Plan(
         basis=basis,
-        summary=_summary(changes, found, stages, sweep),
+        summary=_summary(changes, delta, stages, sweep),
         gate=Gate(),
         sweep=sweep,
         changes=changes,
-        notes=found.notes,
+        notes=delta.notes,
         stages=stages,
-        records=found.records,
-        wholes=_wholes(stages, found.differences),
-        prior=_prior(recorded, changes, found.records, sweep),
+        records=delta.records,
+        wholes=_wholes(stages, delta.differences),
+        prior=_prior(recorded, changes, delta.records, sweep),
         reasserts=reasserts,
     )
-    return planned, found
+    return result, delta
 
 
 def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
     if not scope.selective:
         return
-    known = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
-    for name in scope.matching_nothing(known):
+    addresses = [(r.key, r.source) for r in desired.resources.values()] + [(r.key, r.source) for r in recorded.values()]
+    for name in scope.matching_nothing(addresses):
         yield Diagnostic(severity=Severity.WARNING, code=NOTHING_SELECTED, message=f"{name} selects nothing")
 
 
@@ -126,15 +126,15 @@ def _selects_nothing(scope: Scope, desired: Desired, recorded: Mapping[Key, Reco
 
 
 def reasserted(recorded: Mapping[Key, Recorded], desired: Container[Key]) -> dict[Key, Recorded]:
-    """Whatever is desired is sent again; what leaves, or has left, leaves as always."""
+    """Doubt every desired row, so that it is sent again; removals are planned as always."""
     return {
         key: replace(row, doubtful=True) if key in desired and may_be_held(row) else row
         for key, row in recorded.items()
     }
 
 
-def _with_reasons(found: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
-    return replace(found, differences=tuple(_sent_again(d, recorded.get(d.change.key)) for d in found.differences))
+def _with_reasons(delta: Diff, recorded: Mapping[Key, Recorded]) -> Diff:
+    return replace(delta, differences=tuple(_sent_again(d, recorded.get(d.change.key)) for d in delta.differences))
 
 
 def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
@@ -147,9 +147,9 @@ def _sent_again(difference: Difference, row: Recorded | None) -> Difference:
 # --- what else a plan holds
 
 
-def _sweeps_anyway(found: Diff, options: Options) -> bool:
-    touched = any(is_type(difference.change.key) for difference in found.differences)
-    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touched)
+def _sweeps_anyway(delta: Diff, options: Options) -> bool:
+    touches_types = any(is_type(difference.change.key) for difference in delta.differences)
+    return options.sweep or (options.rules.activity_types is Ownership.EXACT and touches_types)
 
 
 def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[Key, Item]:
@@ -161,11 +161,11 @@ def _wholes(stages: Iterable[Stage], differences: Iterable[Difference]) -> dict[
     }
 
 
-def _summary(changes: Sequence[Change], found: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
+def _summary(changes: Sequence[Change], delta: Diff, stages: Iterable[Stage], sweep: Sweep | None) -> Summary:
     return Summary(
         **_counts(changes),
-        unchanged=found.unchanged,
-        kept=sum(note.kind == "kept" for note in found.notes),
+        unchanged=delta.unchanged,
+        kept=sum(note.kind == "kept" for note in delta.notes),
         requests=sum(len(stage.calls) for stage in stages) + (sweep.requests if sweep else 0),
     )
 
@@ -185,15 +185,15 @@ def _prior(
     recorded: Mapping[Key, Recorded], changes: Iterable[Change], records: Iterable[Effect], sweep: Sweep | None
 ) -> dict[Key, str]:
     """Digests of the rows that are touched; of every activity type if the plan sweeps (docs/planning.md 6)."""
-    touched = {change.key: None for change in changes}
-    touched |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
-    touched |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
+    keys = {change.key: None for change in changes}
+    keys |= {leave.key: None for leave in records if leave.says_something(recorded.get(leave.key))}
+    keys |= {Key(c.key.kind, c.previously): None for c in changes if c.previously is not None}
     if sweep is not None:
-        touched |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}
-    return {key: digest(recorded.get(key)) for key in touched}
+        keys |= {key: None for key, row in recorded.items() if is_type(key) and may_be_held(row)}
+    return {key: digest(recorded.get(key)) for key in keys}
 
 
 def narrowed(plan: Plan, keeps: Callable[[Change], bool]) -> Plan:
-    """The part of a plan to look at: fewer changes, counted anew. What it sends is as it was."""
+    """The part of a plan to look at: fewer changes, counted anew. Its calls are unchanged."""
     changes = tuple(change for change in plan.changes if keeps(change))
     return replace(plan, changes=changes, summary=replace(plan.summary, **_counts(changes)))

@@ -26,7 +26,7 @@ from syncengine.service.operations import (
 
 
 class Item(Struct, frozen=True, gc=False, kw_only=True):
-    """One resource's part of a call, described by what it leaves; `service/wire.py` spells it for the service.
+    """One resource's part of a call, described by its effects; `service/wire.py` encodes it for the service.
 
     `leaves[0]` is the resource itself; a deletion that takes others along names them behind it. `new`: the service
     is not known to hold it. `spell_name`: the tag's name must be listed as a keyword, since an upsert of an existing
@@ -120,11 +120,11 @@ def _activity_type(difference: Difference) -> list[Needed]:
 def whole(difference: Difference, former: Key | None = None) -> Effect:
     """The effect of an upsert that carries all that is desired."""
     resource = _resource(difference)
-    held = difference.row.body.fields if difference.row else {}
+    before = difference.row.body.fields if difference.row else {}
     return Effect(
         key=resource.key,
         fields=resource.body.fields,
-        cleared=tuple(name for name in held if name not in resource.body.fields),
+        cleared=tuple(name for name in before if name not in resource.body.fields),
         keywords=resource.body.keywords,
         metadata=resource.body.metadata,
         status=Status.ACTIVE,
@@ -148,18 +148,18 @@ def _tag(difference: Difference) -> list[Needed]:
     if difference.row is None:
         return [(Step.TAGS, whole_tag(difference))]
     variants = spelling_variants(change.keywords_deleted, _resource(difference).body.keywords)
-    needed: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
+    items: list[Needed] = [(Step.KEYWORD_VARIANTS, item) for item in _keyword_deletes(change, variants)]
     if variants or _needs_upsert(difference):
-        needed.append((Step.TAGS, whole_tag(difference)))
+        items.append((Step.TAGS, whole_tag(difference)))
     elif change.keywords_added:
-        needed.append((Step.KEYWORD_ADDS, _keyword_add(difference)))
-    own = (change.key,) if needed else ()
-    lost = [k for k in change.keywords_deleted if k not in variants]
-    needed += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, lost, own)]
+        items.append((Step.KEYWORD_ADDS, _keyword_add(difference)))
+    own = (change.key,) if items else ()
+    dropped = [k for k in change.keywords_deleted if k not in variants]
+    items += [(Step.KEYWORD_DELETES, item) for item in _keyword_deletes(change, dropped, own)]
     if change.metadata_deleted:
         leave = Effect(key=change.key, metadata_dropped=change.metadata_deleted, source=change.source)
-        needed.append((Step.METADATA_DELETES, Item(leaves=(leave,), needs=own)))
-    return needed
+        items.append((Step.METADATA_DELETES, Item(leaves=(leave,), needs=own)))
+    return items
 
 
 def _needs_upsert(difference: Difference) -> bool:
@@ -208,13 +208,13 @@ def _keyword_deletes(
         yield Item(leaves=(leave,), needs=needs)
 
 
-def spelling_variants(deleted: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
+def spelling_variants(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
     """Deleted keywords that differ from a wanted one only by case or Unicode form."""
-    deleted = tuple(deleted)
-    if not deleted:
+    old = tuple(old)
+    if not old:
         return ()
-    spellings = set(map(folded, wanted))
-    return tuple(keyword for keyword in deleted if folded(keyword) in spellings)
+    spellings = set(map(folded, new))
+    return tuple(keyword for keyword in old if folded(keyword) in spellings)
 
 
 DESIRED: Mapping[Kind, Callable[[Difference], list[Needed]]] = {
@@ -240,7 +240,7 @@ def _departure(difference: Difference, cascade: Iterable[PlannedRemoval], movers
         return [(Step.TAG_DELETES, Item(leaves=(Effect(key=change.key, status=Status.DELETED),), needs=after))]
     cascade = tuple(cascade)
     leaves = (Effect(key=change.key, status=Status.DELETED), *map(_taken_along, cascade))
-    needs = (*movers, *(member.row.key for member in cascade if member.own_way is not None))
+    needs = (*dict.fromkeys(movers), *(member.row.key for member in cascade if member.own_way is not None))
     return [(Step.CATEGORY_DELETES, Item(leaves=leaves, needs=needs))]
 
 

@@ -1,4 +1,4 @@
-"""aim, recorded → what desired resources may not ask for, and what looks like a mistake; pure."""
+"""Check the aim against the recorded rows: requests that are impossible, and likely mistakes; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
         for key, leaving in aim.leaving.items()
         if key.kind is Kind.CATEGORY and leaving.row.server_id
     }
-    for key, resource in aim.wanted.items():
+    for key, resource in aim.desired.items():
         row = recorded.get(key)
         if row is not None and key.kind is Kind.ACTIVITY_TYPE:
             yield from _not_revived(resource, row)
@@ -39,8 +39,8 @@ def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnosti
 
 def _not_revived(resource: Resource, row: Recorded) -> Iterator[Diagnostic]:
     if row.status is Status.DELETED and resource.body.fields.get("reenableIfArchived") is not True:
-        gone = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
-        message = f"this activity type {gone}: `reenableIfArchived: true` brings it back"
+        fate = "may have been deleted by an interrupted run" if row.doubtful else "was deleted from the service"
+        message = f"this activity type {fate}: `reenableIfArchived: true` brings it back"
         yield found_at(resource.source, resource.key, "deleted-activity-type", message)
 
 
@@ -63,23 +63,23 @@ def _references_to_what_goes(aim: Aim, resource: Resource, going_ids: Mapping[st
 
 
 def suspicions(
-    aim: Aim, recorded: Mapping[Key, Recorded], removed: Mapping[Key, Removed] = NO_LINES
+    aim: Aim, recorded: Mapping[Key, Recorded], statements: Mapping[Key, Removed] = NO_LINES
 ) -> Iterator[Diagnostic]:
-    """Warnings: what goes and what comes alike looks like a rename; what leaves and was never there is misspelt."""
+    """Warn of pairs that look like a rename, and of removals whose tag was never there."""
     going = {key: leaving.row.body for key, leaving in aim.leaving.items() if leaving.taken_by is None}
     if going:
-        coming = {key: wanted.body for key, wanted in aim.wanted.items() if key not in recorded}
+        coming = {key: resource.body for key, resource in aim.desired.items() if key not in recorded}
         for new, old, alike in likely_renames(going, coming):
             message = f"{alike} {old}, which leaves: write `previously: [{old.name}]` if this is a rename"
-            yield found_at(aim.wanted[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
-    yield from _unknown_lines(removed, recorded)
+            yield found_at(aim.desired[new].source, new, RENAME_SUSPECTED, message, Severity.WARNING)
+    yield from _unknown_lines(statements, recorded)
 
 
-def _unknown_lines(removed: Mapping[Key, Removed], recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
+def _unknown_lines(statements: Mapping[Key, Removed], recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
     """Lines of `removed` whose tag the state does not know; nothing where it knows no tag at all, as a new one."""
-    unknown = [line for key, line in removed.items() if key not in recorded]
-    known = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
-    for number, line in enumerate(unknown if known else ()):
-        hint = suggestion(line.key.name, known) if number < SUGGESTIONS else ""
+    unknown = [line for key, line in statements.items() if key not in recorded]
+    names = tuple(key.name for key in recorded if key.kind is Kind.TAG) if unknown else ()
+    for number, line in enumerate(unknown if names else ()):
+        hint = suggestion(line.key.name, names) if number < SUGGESTIONS else ""
         message = f"{line.key} leaves here, but the state knows no such tag{hint}"
         yield found_at(line.source, line.key, REMOVED_UNKNOWN, message, Severity.WARNING)

@@ -1,8 +1,8 @@
 """a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (docs/planning.md 6).
 
-A plan file is input from outside. Planning again from what its calls aim at, over the recorded rows, must come to the
-very changes, calls, records and gate that the file shows. Places, reasons to leave, notes of what stays and the count
-of what is unchanged are words by which nothing is decided.
+A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must come to the
+very changes, calls, records and gate that the file shows. Places, reasons to leave, notes on resources that stay and
+the count of unchanged ones decide nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHRUNK = re.compile(r".+ shrank: [0-9,]+ of [0-9,]+ (?:rows are gone|resources t
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What is so now. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
+    """The present state. `rows` as `saved_aim.aim_of` wants them; `estate` reads all that are recorded."""
 
     rows: Mapping[Key, Recorded]
     estate: Callable[[], Mapping[Key, Recorded]]
@@ -47,46 +47,46 @@ class Present:
 
 
 def prove(plan: Plan, now: Present) -> None:
-    """Nothing, if the plan would do what it shows; StalePlan (`plan-inconsistent`) if not."""
-    aimed = aim_of(plan, now.rows)
-    rows = reasserted(now.rows, aimed.wanted) if plan.reasserts else now.rows
-    _refuse_impossible(aimed, rows, now.rules)
+    """Return if the calls of the plan make its changes; raise StalePlan (`plan-inconsistent`) if not."""
+    target = aim_of(plan, now.rows)
+    rows = reasserted(now.rows, target.desired) if plan.reasserts else now.rows
+    _refuse_impossible(target, rows, now.rules)
     first = plan.sweep is not None and (plan.sweep.first or not now.owns_activity_types)
     basis = replace(plan.basis, swept_before=not first)
     sweeps = plan.sweep is not None
-    again, found = derived(aimed, rows, now.rows, basis, plan.reasserts, lambda _: sweeps, _same_as(plan.changes))
+    again, delta = derived(target, rows, now.rows, basis, plan.reasserts, lambda _: sweeps, _same_as(plan.changes))
     _compare_what_is_shown(plan, again)
     _compare_what_is_done(plan, again, now.rows)
-    _compare_gates(plan, found, now)
+    _compare_gates(plan, delta, now)
 
 
 def _same_as(changes: Iterable[Change]) -> Callable[[Change], Change]:
-    """What is found in the order of the plan is not kept twice."""
+    """Share equal changes with the plan instead of keeping them twice."""
     rest = iter(changes)
 
     def same(change: Change) -> Change:
-        shown = next(rest, None)
-        return shown if shown is not None and shown == change else change
+        claim = next(rest, None)
+        return claim if claim is not None and claim == change else change
 
     return same
 
 
-def _refuse_impossible(aimed: Aim, rows: Mapping[Key, Recorded], rules: Rules) -> None:
-    for trouble in objections(aimed, rows):
+def _refuse_impossible(target: Aim, rows: Mapping[Key, Recorded], rules: Rules) -> None:
+    for trouble in objections(target, rows):
         raise inconsistent(f"{trouble.address}: {trouble.message}")
-    for key, leaving in aimed.leaving.items():
+    for key, leaving in target.leaving.items():
         if leaving.own_way is RemovalKind.DELETE and key.kind is Kind.TAG and not rules.deletes_tags:
             raise inconsistent(f"{key} cannot be deleted: service.endpoints.deleteTag is not configured")
 
 
 def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
-    for shown, true in zip(plan.changes, again.changes, strict=False):
-        if shown != true:
-            raise inconsistent(f"it shows another change of {shown.key} than its calls would make")
+    for claim, true in zip(plan.changes, again.changes, strict=False):
+        if claim != true:
+            raise inconsistent(f"it shows another change of {claim.key} than its calls would make")
     if len(plan.changes) != len(again.changes):
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
-    kept = sum(note.kind == "kept" for note in plan.notes)
-    if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept) != plan.summary:
+    kept_notes = sum(note.kind == "kept" for note in plan.notes)
+    if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept_notes) != plan.summary:
         raise inconsistent("its summary counts other changes, or other requests, than it would make")
     if _following(plan.notes) != _following(again.notes):
         raise inconsistent("it keeps back a note of a field that the service does not take")
@@ -109,55 +109,55 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
 
 def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tuple[Key, Effect]]:
     """Records that say more than another place; the others must say just that, of rows that are there."""
-    told = []
+    telling = []
     for leave in records:
         row = rows.get(leave.key)
         if row is None:
             raise inconsistent(f"it would write of {leave.key}, which is not recorded")
         if leave.says_something(row):
-            told.append((leave.key, leave))
+            telling.append((leave.key, leave))
         elif leave != Effect(key=leave.key, source=leave.source, protect=row.protect):
             raise inconsistent(f"it would write another row of {leave.key} than its changes leave")
-    return sorted(told, key=lambda pair: (pair[0], repr(pair[1])))
+    return sorted(telling, key=lambda pair: (pair[0], repr(pair[1])))
 
 
 # --- the gate
 
 
-def _compare_gates(plan: Plan, found: Diff, now: Present) -> None:
+def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     """A gate that asks stays as strict as it was; one that asks nothing must ask nothing today either.
 
-    Totals and limits may be others today. How templates were laid out is not known here, so that what one template of
-    a source loses is judged by the plan alone.
+    Totals and limits may differ today. The layout of templates is not known here, so that the losses of one template of
+    a source are judged by the plan alone.
     """
-    today = _gate_today(plan, found, now)
-    shown, losses = plan.gate, losses_in(found.differences)
-    if today.tripped and not shown.tripped:
+    today = _gate_today(plan, delta, now)
+    claim, losses = plan.gate, losses_in(delta.differences)
+    if today.tripped and not claim.tripped:
         raise inconsistent(f"it shows no gate, and an approval is needed: {'; '.join(today.reasons)}")
     basis = plan.basis
-    asked = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
-    if shown.approve != (asked if shown.tripped else None) or bool(shown.reasons) != shown.tripped:
+    approval = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
+    if claim.approve != (approval if claim.tripped else None) or bool(claim.reasons) != claim.tripped:
         raise inconsistent("its gate asks for another approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
-    told = [_told(reason) for reason in shown.reasons]
+    claims = [_told(reason) for reason in claim.reasons]
     true = [_told(reason) for reason in today.reasons]
-    if not all(reason in told for reason in true) or not all(_is_true(r, counts, true) for r in told):
+    if not all(reason in claims for reason in true) or not all(_is_true(r, counts, true) for r in claims):
         raise inconsistent("the reasons of its gate are not those of its removals")
 
 
-def _gate_today(plan: Plan, found: Diff, now: Present) -> Gate:
-    if not losses_in(found.differences) and plan.sweep is None:
+def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:
+    if not losses_in(delta.differences) and plan.sweep is None:
         return Gate()
-    basis, changes = plan.basis, found.differences
+    basis, changes = plan.basis, delta.differences
     return gate(changes, now.estate(), now.limits, None, sweep=plan.sweep, team=basis.team, lineage=basis.lineage)
 
 
 def _told(reason: str) -> str:
-    """A reason without its total, its limit and what went before, which may be others on another day."""
-    counted = COUNTED.fullmatch(reason)
-    if counted is None or counted[2] not in SAYS.values():
+    """A reason without its total, its limit and earlier losses, which may differ on another day."""
+    count = COUNTED.fullmatch(reason)
+    if count is None or count[2] not in SAYS.values():
         return reason
-    return f"{int(counted[1]) - int(counted[3] or 0)} {counted[2]}"
+    return f"{int(count[1]) - int(count[3] or 0)} {count[2]}"
 
 
 def _is_true(reason: str, counts: Mapping[str, int], true: Iterable[str]) -> bool:

@@ -1,4 +1,4 @@
-"""aim, recorded → differences; pure. What changes for each resource, and what is only said or only recorded."""
+"""Compare the aim with the recorded rows: changes, notes, and rows to record without a request; pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from syncengine.effects import Effect
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, standing
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, may_be_held, release, row_to_compare
 from syncengine.resource import IMPORT, Body, Key, Kind, Recorded, Resource, Source, Status, Value
 from syncengine.service.wire import UNCLEARABLE
 
 
 class Action(Enum):
-    """What a plan does to one resource. The value is the symbol people see; `word` is the machines' name."""
+    """The action of a plan on one resource. The value is the symbol people see; `word` is the machines' name."""
 
     CREATE = "+"
     UPDATE = "~"
@@ -29,7 +29,7 @@ class Action(Enum):
 
 
 class FieldEffect(StrEnum):
-    """What the service makes of a field difference."""
+    """The service's treatment of a field that differs."""
 
     APPLIES = "applies"
     CREATE_ONLY = "create-only"
@@ -56,9 +56,9 @@ class FieldChange(Struct, frozen=True, gc=False):
 
 
 class Change(Struct, frozen=True, gc=False, kw_only=True):
-    """What differs for one resource.
+    """The difference for one resource.
 
-    `metadata_before`: the old values of what is set anew or deleted. `cascade` names the category whose deletion takes
+    `metadata_before`: old values of names that are set or deleted. `cascade` names the category whose deletion takes
     this tag along; `previously` the former name in a rename. `reason` explains and never decides.
     """
 
@@ -77,7 +77,7 @@ class Change(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Difference(Struct, frozen=True, gc=False):
-    """A change with what it stands on: the recorded row, the desired resource, or how it leaves."""
+    """A change with its grounds: the recorded row, the desired resource, or the planned removal."""
 
     change: Change
     row: Recorded | None = None
@@ -86,7 +86,7 @@ class Difference(Struct, frozen=True, gc=False):
 
 
 class Diff(Struct, frozen=True, gc=False):
-    """All differences; rows to record without a request; what is said; how many resources are as they should be."""
+    """All differences; rows to record without a request; notes; the number of unchanged resources."""
 
     differences: tuple[Difference, ...]
     records: tuple[Effect, ...]
@@ -134,7 +134,7 @@ def itself(change: Change) -> Change:
 
 
 def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Change] = itself) -> Diff:
-    """Compare the aim with what is recorded (docs/planning.md 2.2, 2.3, 2.5).
+    """Compare the aim with the recorded rows (docs/planning.md 2.2, 2.3, 2.5).
 
     `same`: an equal change that is in memory already, to be taken instead.
     """
@@ -142,10 +142,10 @@ def diff(recorded: Mapping[Key, Recorded], aim: Aim, same: Callable[[Change], Ch
     records = [release(row) for row in aim.released]
     notes = list(aim.notes)
     unchanged = 0
-    for key, resource in aim.wanted.items():
-        row = standing(key, recorded, aim.renames)
-        change, record, said = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
-        notes += said
+    for key, resource in aim.desired.items():
+        row = row_to_compare(key, recorded, aim.renames)
+        change, record, remarks = _compare(row, recorded.get(key), resource, aim.renames.get(key, ()))
+        notes += remarks
         if change is not None:
             differences.append(Difference(same(change), row or recorded.get(key), resource))
         else:
@@ -166,7 +166,7 @@ def is_new(row: Recorded | None) -> bool:
 def _compare(
     row: Recorded | None, own: Recorded | None, resource: Resource, formers: Sequence[Key]
 ) -> tuple[Change | None, Effect | None, Iterable[Note]]:
-    """Compare with the row it stands on; what is only recorded goes into its own row, if there is one."""
+    """Compare a resource with a row; differences that are only recorded go into its own row, if there is one."""
     if row is None and own is None and resource.key.kind is Kind.TAG:
         return appearance(resource.key, resource.body, resource.source, formers[0].name if formers else None), None, ()
     fields, unsaid = _field_changes(row, resource)
@@ -195,15 +195,15 @@ def appearance(key: Key, says: Body | Effect, source: Source | None, previously:
 def _change(
     row: Recorded | None, resource: Resource, formers: Sequence[Key], fields: Iterable[FieldChange]
 ) -> Change | None:
-    wanted, held = resource.body, row.body if row else None
-    gained = wanted.keywords if held is None else _without(wanted.keywords, held.keywords)
-    lost = () if held is None else _without(held.keywords, wanted.keywords)
-    metadata = {n: v for n, v in wanted.metadata.items() if held is None or held.metadata.get(n) != v}
-    unnamed = () if held is None else tuple(n for n in held.metadata if n not in wanted.metadata)
-    sent = any(f.effect is FieldEffect.APPLIES for f in fields)
+    desired, before = resource.body, row.body if row else None
+    gained = desired.keywords if before is None else _without(desired.keywords, before.keywords)
+    dropped = () if before is None else _without(before.keywords, desired.keywords)
+    metadata = {n: v for n, v in desired.metadata.items() if before is None or before.metadata.get(n) != v}
+    unnamed = () if before is None else tuple(n for n in before.metadata if n not in desired.metadata)
+    is_sent = any(f.effect is FieldEffect.APPLIES for f in fields)
     renames_category = bool(formers) and resource.key.kind is Kind.CATEGORY
     doubtful = row is not None and (row.doubtful or not row.confirmed)
-    if not (row is None or doubtful or sent or gained or lost or metadata or unnamed or renames_category):
+    if not (row is None or doubtful or is_sent or gained or dropped or metadata or unnamed or renames_category):
         return None
     return Change(
         key=resource.key,
@@ -211,10 +211,12 @@ def _change(
         source=resource.source,
         fields=tuple(fields),
         keywords_added=gained,
-        keywords_deleted=lost,
+        keywords_deleted=dropped,
         metadata_set=metadata,
         metadata_deleted=unnamed,
-        metadata_before={n: held.metadata[n] for n in (*metadata, *unnamed) if n in held.metadata} if held else {},
+        metadata_before={n: before.metadata[n] for n in (*metadata, *unnamed) if n in before.metadata}
+        if before
+        else {},
         reason=_reason(row) if row is not None and (doubtful or row.status is Status.RETIRED) else None,
         previously=formers[0].name if formers else None,
     )
@@ -227,8 +229,8 @@ def _reason(row: Recorded) -> str:
 
 
 def _without(keywords: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
-    known = set(others)
-    return tuple(k for k in keywords if k not in known)
+    excluded = set(others)
+    return tuple(k for k in keywords if k not in excluded)
 
 
 # --- fields
@@ -239,7 +241,7 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
     if row is None:
         return _first_fields(resource.key.kind, resource.body.fields), []
     before, after = row.body.fields, resource.body.fields
-    shown: list[FieldChange] = []
+    visible: list[FieldChange] = []
     unsaid: list[FieldChange] = []
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name), after.get(name)
@@ -247,12 +249,12 @@ def _field_changes(row: Recorded | None, resource: Resource) -> tuple[list[Field
             continue
         replaced = name in ALTERNATIVES and bool(after.get(ALTERNATIVES[name]))
         change = FieldChange(name, old, new, _effect(resource.key.kind, name, new, new=is_new(row)), replaced)
-        (unsaid if _means_the_same(resource.key.kind, change) else shown).append(change)
-    return shown, unsaid
+        (unsaid if _means_the_same(resource.key.kind, change) else visible).append(change)
+    return visible, unsaid
 
 
 def _first_fields(kind: Kind, fields: Mapping[str, Value]) -> list[FieldChange]:
-    """All fields of what is not recorded; there is no row for what they do not say."""
+    """All fields of a resource that is not recorded; no row tells of others."""
     return [
         FieldChange(name, None, value)
         for name, value in fields.items()
@@ -267,7 +269,7 @@ def _effect(kind: Kind, name: str, after: Value | None, *, new: bool) -> FieldEf
 
 
 def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -> bool:
-    """Whether the service loses what it held in a field of something that is there."""
+    """Whether the service loses the value of a field that it holds."""
     change = FieldChange(name, before, after, _effect(key.kind, name, after, new=False))
     return change.clears and not _means_the_same(key.kind, change)
 
@@ -275,7 +277,7 @@ def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
     """A field that is no longer said, or a flag said at last, without any difference to the service.
 
-    An explicit empty for a field that was never declared is no such case: it clears what others put there.
+    An explicit empty for a field that was never declared is no such case: it clears a value that others put there.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:
@@ -296,7 +298,7 @@ FIELD_NOTES: Mapping[FieldEffect, Callable[[FieldChange], str]] = {
 
 
 def _revives(row: Recorded | None, resource: Resource) -> bool:
-    """Whether the service takes up again what was deleted, and offers it as before."""
+    """Whether the service revives a deleted activity type, and offers it as before."""
     return row is not None and row.status is Status.DELETED and bool(resource.body.fields.get("reenableIfArchived"))
 
 
@@ -310,7 +312,7 @@ def _field_notes(resource: Resource, fields: Iterable[FieldChange], new: bool) -
 
 
 def _record(row: Recorded, resource: Resource, unsent: Iterable[FieldChange]) -> Effect | None:
-    """What to write down without a request: fields the service does not take, place, protection, ownership."""
+    """The effect to record without a request: fields the service does not take, place, protection, ownership."""
     fields = {f.name: f.after for f in unsent if f.after is not None}
     cleared = tuple(f.name for f in unsent if f.after is None)
     status = Status.ACTIVE if row.status in (Status.RELEASED, Status.RETIRED) else None
@@ -334,7 +336,7 @@ def _members_renamed(recorded: Mapping[Key, Recorded], aim: Aim) -> Iterator[Eff
     renamed = {
         formers[0].name: new.name
         for new, formers in aim.renames.items()
-        if new.kind is Kind.CATEGORY and new in aim.wanted
+        if new.kind is Kind.CATEGORY and new in aim.desired
     }
     if not renamed:
         return

@@ -1,6 +1,6 @@
-"""desired, what is known → nothing, or a refusal: a source that yields nothing is not "delete everything"; pure.
+"""Refuse sources of data that are empty and were not: an empty source is not "delete everything"; pure.
 
-What is known of a source is the rows that it had when it was applied last. States of before that was remembered tell
+A source is judged by the rows that it had when it was applied last. States from before that was remembered tell
 by the resources that were made of it.
 """
 
@@ -17,22 +17,22 @@ from syncengine.plan.provenance import origins, template_of
 from syncengine.resource import Key, Recorded, Status
 
 
-def refuse_emptied(wanted: Desired, recorded: Mapping[Key, Recorded], had: Mapping[str, int]) -> None:
+def refuse_emptied(desired: Desired, recorded: Mapping[Key, Recorded], had: Mapping[str, int]) -> None:
     """Problems for each source that is empty and was not; `had` are the rows of sources, by their identity."""
-    emptied = [use for use in wanted.sources if use.is_empty]
+    emptied = [use for use in desired.sources if use.is_empty]
     if not emptied:
         return
     rows = [row for row in recorded.values() if row.status is Status.ACTIVE]
-    lost = origins(rows, wanted.resources).lost.difference(wanted.resources)
-    made = Counter(place for key in lost if (place := _made_at(recorded[key], wanted.files)))
-    found: list[Diagnostic] = []
+    orphans = origins(rows, desired.resources).orphans.difference(desired.resources)
+    counts = Counter(place for key in orphans if (place := _made_at(recorded[key], desired.files)))
+    problems: list[Diagnostic] = []
     for use in emptied:
-        why = _why(_lost(use, made), had.get(use.identity, 0))
+        why = _why(_lost(use, counts), had.get(use.identity, 0))
         if why:
             message = f"{use.name} has no rows, and {why}; write `allowEmpty: true` if that is right"
-            Collector(use.file, found).at("source-empty", use.line, use.column, message)
-    if found:
-        raise Problems(found)
+            Collector(use.file, problems).at("source-empty", use.line, use.column, message)
+    if problems:
+        raise Problems(problems)
 
 
 def _made_at(row: Recorded, manifests: Container[str]) -> tuple[str, str] | None:
@@ -41,13 +41,13 @@ def _made_at(row: Recorded, manifests: Container[str]) -> tuple[str, str] | None
     return (template.data, template.file if template.file in manifests else "") if template else None
 
 
-def _lost(use: SourceUse, made: Mapping[tuple[str, str], int]) -> int:
-    """What was made of the source; of a text template also what it made of no row that is known."""
-    return made[use.name, use.file] + made[use.name, ""] + made[use.file, use.file]
+def _lost(use: SourceUse, counts: Mapping[tuple[str, str], int]) -> int:
+    """The number of resources that were made of the source; of a text template also those of no known row."""
+    return counts[use.name, use.file] + counts[use.name, ""] + counts[use.file, use.file]
 
 
-def _why(lost: int, rows: int) -> str:
+def _why(count: int, rows: int) -> str:
     """Why it should have some; nothing if it need not."""
-    if lost:
-        return f"{lost} resource{'s were' if lost > 1 else ' was'} made of it before"
+    if count:
+        return f"{count} resource{'s were' if count > 1 else ' was'} made of it before"
     return f"had {rows:,} row{'s' if rows > 1 else ''} when it was applied last" if rows else ""

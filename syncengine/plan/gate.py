@@ -1,4 +1,4 @@
-"""differences, sweep, limits → the gate: what a plan removes, whether that needs an approval, and its hash; pure."""
+"""The gate: the removals of a plan, whether they need an approval, and their hash; pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Gate(Struct, frozen=True, gc=False):
         """Whether it is tripped and nobody approved."""
         return self.tripped and self.approved is None
 
-    def judged(self, approvals: Iterable[Approval]) -> Gate:
+    def with_approvals(self, approvals: Iterable[Approval]) -> Gate:
         """The same gate, with the first of `approvals` that is for just these losses, if any is."""
         fitting = (each for each in approvals if self.tripped and each.text == self.approve)
         return replace(self, approved=next(fitting, None))
@@ -56,7 +56,7 @@ class Gate(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """One thing that a plan takes away. `of` is what it is counted as: tags, keywords, …"""
+    """One thing that a plan takes away. `of` is the total that it counts in: tags, keywords, …"""
 
     of: str
     key: Key
@@ -65,10 +65,10 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """When something was taken below the gate, and whether it is `counted` among what is ours all the same."""
+    """When something was taken below the gate, and whether it still counts as ours (`is_counted`)."""
 
     at: float
-    counted: bool = False
+    is_counted: bool = False
 
 
 SAYS: Mapping[str, str] = {
@@ -109,14 +109,14 @@ def gate(
 
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
     they `had` so many rows when they were applied last, by their identity.
-    `totals_of_all` counts the whole estate where `recorded` are not all of its rows (`counted`). `desired` None: which
-    template made what is unknown today, and only shares of whole sources are judged. `recent`: what earlier
+    `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
+    made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
     runs took below the gate, which counts in.
     """
     losses = losses_in(differences)
     if not losses and sweep is None:
         return Gate()
-    totals = _totals(counted(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
+    totals = _totals(totals_of(recorded.values()) if totals_of_all is None else totals_of_all(), recorded, losses)
     counts = Counter(loss.of for loss in losses)
     before = _before(recent(), losses)
     reasons = [
@@ -125,12 +125,12 @@ def gate(
     if totals_of_all is None:
         renamed = {Key(d.change.key.kind, d.change.previously) for d in differences if d.change.previously}
         of_resources = list(shrunk([loss for loss in losses if loss.key not in renamed], recorded, desired))
-        told = {source for source, _ in of_resources}
+        named_sources = {source for source, _ in of_resources}
         reasons += [reason for _, reason in of_resources]
         reasons += [
-            f"{name} shrank: {gone:,} of {total:,} rows are gone (limit {SHRINKS})"
-            for name, gone, total in _fewer_rows(sources, had)
-            if SHRINKS.is_exceeded(gone, total) and name not in told
+            f"{name} shrank: {missing:,} of {total:,} rows are gone (limit {SHRINKS})"
+            for name, missing, total in _fewer_rows(sources, had)
+            if SHRINKS.is_exceeded(missing, total) and name not in named_sources
         ]
     # docs/planning.md 3.4 and 3.6
     if sweep is not None and sweep.first:
@@ -156,7 +156,7 @@ SHRINKS = Limit(percent=25)
 def shrunk(
     losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
 ) -> Iterator[tuple[str, str]]:
-    """Sources of data from which a large part of what was made of them is leaving, or a large part of one template's.
+    """Sources of data of which a large part of the resources made of them leaves, or a large part of one template's.
 
     Each with the reason to ask. A template is told of where its source as a whole did not shrink.
     """
@@ -164,30 +164,30 @@ def shrunk(
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
     if not going:
         return
-    made = origins((row for row in recorded.values() if is_ours(row) or row.key in going), desired or {}).by
-    sources = {key: template.data for key in made if (template := template_of(recorded[key].source))}
-    totals, gone = Counter(sources.values()), Counter(sources[key] for key in going)
-    told = {data for data, count in gone.items() if SHRINKS.is_exceeded(count, totals[data])}
-    for data in sorted(told):
-        made_of_it = f"{gone[data]} of {totals[data]} resources that were made of it go"
+    templates_of = origins((row for row in recorded.values() if is_ours(row) or row.key in going), desired or {}).by
+    sources = {key: template.data for key in templates_of if (template := template_of(recorded[key].source))}
+    totals, departures = Counter(sources.values()), Counter(sources[key] for key in going)
+    shrinking = {data for data, count in departures.items() if SHRINKS.is_exceeded(count, totals[data])}
+    for data in sorted(shrinking):
+        made_of_it = f"{departures[data]} of {totals[data]} resources that were made of it go"
         yield data, f"{data} shrank: {made_of_it} (limit {SHRINKS})"
     if desired is None:
         return
-    parts = Counter(template for templates in made.values() for template in templates)
-    for template, count in sorted(Counter(template for key in going for template in made[key]).items()):
-        if template.data not in told and SHRINKS.is_exceeded(count, parts[template]):
+    parts = Counter(template for templates in templates_of.values() for template in templates)
+    for template, count in sorted(Counter(template for key in going for template in templates_of[key]).items()):
+        if template.data not in shrinking and SHRINKS.is_exceeded(count, parts[template]):
             where = f"{template.file}:{template.line}" if template.line else template.file
             made_there = f"{count} of {parts[template]} resources that {where} made of it go"
             yield template.data, f"{template.data} shrank: {made_there} (limit {SHRINKS})"
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """All that a plan takes away of what is recorded."""
+    """All that a plan takes away from recorded rows."""
     return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
 
 
 def losses_of(change: Change) -> Iterator[Loss]:
-    """What one change takes away; a tag that leaves is counted once, not for each of its keywords."""
+    """The losses of one change; a tag that leaves is counted once, not for each of its keywords."""
     if change.action in (Action.DELETE, Action.RETIRE, Action.FORGET):
         yield Loss(LEAVES_AS[change.key.kind], change.key, change.action.word)
         return
@@ -209,13 +209,13 @@ LEAVES_AS: Mapping[Kind, str] = {
 }
 
 
-def counted(rows: Iterable[Recorded]) -> Counter[str]:
+def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
     """How much there is of each thing that is ours now."""
     return _sum(row for row in rows if is_ours(row))
 
 
 def _totals(all_of_it: Mapping[str, int], recorded: Mapping[Key, Recorded], losses: Iterable[Loss]) -> Counter[str]:
-    """What is ours now, and whatever else is lost."""
+    """The totals of rows that are ours now, and of others that are lost."""
     going = {loss.key: recorded[loss.key] for loss in losses if loss.key in recorded}
     return Counter(all_of_it) + _sum(row for row in going.values() if not is_ours(row))
 
@@ -237,19 +237,19 @@ def _sum(rows: Iterable[Recorded]) -> Counter[str]:
 
 
 def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdict[str, list[Earlier]]:
-    """Recent losses by what they are counted as; what is taken again now is counted once."""
+    """Recent losses by the total that they count in; a thing that is taken again now counts once."""
     again = set(losses)
     leaving = {loss.key for loss in again if loss.of in LEAVES_AS.values()}
-    found = defaultdict(list)
+    earlier_losses = defaultdict(list)
     for loss, earlier in recent.items():
         if loss not in again and loss.key not in leaving:
-            found[loss.of].append(earlier)
-    return found
+            earlier_losses[loss.of].append(earlier)
+    return earlier_losses
 
 
 def _too_much(of: str, now: int, there: int, before: Sequence[Earlier], limits: Mapping[str, Limit]) -> str | None:
     """Why the share of one thing asks, if it does: so many go `now` of those that are `there`, others went `before`."""
-    count, total = now + len(before), there + sum(not each.counted for each in before)
+    count, total = now + len(before), there + sum(not each.is_counted for each in before)
     if of not in ALWAYS_ASKS and now < there and not limits[of].is_exceeded(count, total):
         return None
     return f"{count} of {total} {SAYS[of]}{_earlier(before)} (limit {0 if of in ALWAYS_ASKS else limits[of]})"

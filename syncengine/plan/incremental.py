@@ -1,7 +1,7 @@
-"""manifests since the last settled plan → the plan of what changed, or None where the whole must be looked at.
+"""Plan the changes since the last settled plan, or None where everything must be compared.
 
-What settled manifests and unchanged rows say is known: nothing. So a plan of the tags whose declaration changed is the
-plan of all, as long as what changed cannot reach others: no category or activity type comes, goes or differs, no rename
+Settled manifests and unchanged rows need no plan. So a plan of the tags whose declaration changed is the
+plan of all, as long as the changes cannot reach others: no category or activity type comes, goes or differs, no rename
 and no line of `removed` is involved, and no name or keyword meets one in another file (docs/planning.md 2.8). Reads
 files and the cache; the judgement is pure.
 """
@@ -36,7 +36,7 @@ FEW = 50
 
 
 def plan_since(
-    settled: Settled,
+    baseline: Settled,
     manifests: ManifestSet,
     digests: Sequence[str],
     cache: ManifestCache,
@@ -45,53 +45,53 @@ def plan_since(
     totals: Callable[[], Mapping[str, int]],
     recent: Callable[[], Mapping[Loss, Earlier]] = dict,
 ) -> tuple[Plan, Settled] | None:
-    """Plan what changed in the files since `settled`, and say what is settled once that is applied.
+    """Plan the changes of the files since `baseline`, and return what they settle once applied.
 
     `digests` are the SHA-256 of the files, `totals` count the recorded rows; `recent`: as the gate takes it.
     """
     entries = cache.entries(manifests.files, digests)
-    names = {name for name, entry in entries.items() if settled.files.get(name) != entry}
-    gone = settled.files.keys() - entries.keys()
+    names = {name for name, entry in entries.items() if baseline.files.get(name) != entry}
+    missing = baseline.files.keys() - entries.keys()
     basis = how[1]
-    if settled.shares and not _stand_as_before(settled.files, entries):
+    if baseline.shares and not _stand_as_before(baseline.files, entries):
         return None
-    if not names and not gone:
-        return _nothing(settled, basis), settled
-    if len(names) + len(gone) > max(FEW, MOST * len(settled.files)):
+    if not names and not missing:
+        return _nothing(baseline, basis), baseline
+    if len(names) + len(missing) > max(FEW, MOST * len(baseline.files)):
         return None
-    before = list(_read_before(settled, {*names, *gone}, cache))
-    if len(before) < len(gone) + len(names & settled.files.keys()):
+    before = list(_read_before(baseline, {*names, *missing}, cache))
+    if len(before) < len(missing) + len(names & baseline.files.keys()):
         return None
     after = _read_after(manifests, names, entries, cache, before)
     if after is None:
         return None
     shrinks = _is_made_less(before, after) or _sources_shrink(before, after, basis.sources)
     window = None if shrinks else _window(before, after)
-    if window is None or not _keeps_to_itself(before, after, window, settled, cache, names | gone):
+    if window is None or not _keeps_to_itself(before, after, window, baseline, cache, names | missing):
         return None
-    kept = [d for d in settled.diagnostics if d.file not in names and d.file not in gone]
-    found = levelled((d for read in after for d in read.reading.found), manifests.levels)
-    if any(d.severity is Severity.ERROR for d in found):
+    earlier = [d for d in baseline.diagnostics if d.file not in names and d.file not in missing]
+    fresh = levelled((d for read in after for d in read.reading.found), manifests.levels)
+    if any(d.severity is Severity.ERROR for d in fresh):
         return None
     now = replace(
-        settled,
+        baseline,
         files=entries,
-        desired=settled.desired + len(window.wanted) - window.known,
-        diagnostics=tuple(in_order([*kept, *found])),
-        sources={**settled.sources, **_rows_of_sources(after)},
+        desired=baseline.desired + len(window.wanted) - window.known,
+        diagnostics=tuple(in_order([*earlier, *fresh])),
+        sources={**baseline.sources, **_rows_of_sources(after)},
         generation=None,
         totals=None,
     )
     recorded = rows.get(window.keys)
-    wanted = Desired(window.wanted, {}, now.diagnostics)
-    planned = plan(wanted, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
-    return _as_whole(planned, now, others=now.desired - len(window.wanted)), now
+    desired = Desired(window.wanted, {}, now.diagnostics)
+    partial = plan(desired, {key: recorded[key] for key in sorted(recorded)}, *how, totals, recent)
+    return _as_whole(partial, now, others=now.desired - len(window.wanted)), now
 
 
-def _as_whole(planned: Plan, now: Settled, others: int) -> Plan:
+def _as_whole(partial: Plan, now: Settled, others: int) -> Plan:
     """The plan of the change, told as one of everything; the `others` are as they should be."""
-    summary = replace(planned.summary, unchanged=others + planned.summary.unchanged)
-    return replace(planned, summary=summary, sources=now.sources, is_whole=True)
+    summary = replace(partial.summary, unchanged=others + partial.summary.unchanged)
+    return replace(partial, summary=summary, sources=now.sources, is_whole=True)
 
 
 def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
@@ -99,9 +99,9 @@ def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
     return [name for name in before if name in now] == [name for name in now if name in before]
 
 
-def _nothing(settled: Settled, basis: Basis) -> Plan:
-    empty = Plan(basis, Summary(), Gate(), None, (), (), (), diagnostics=settled.diagnostics)
-    return _as_whole(empty, settled, others=settled.desired)
+def _nothing(baseline: Settled, basis: Basis) -> Plan:
+    empty = Plan(basis, Summary(), Gate(), None, (), (), (), diagnostics=baseline.diagnostics)
+    return _as_whole(empty, baseline, others=baseline.desired)
 
 
 def _read_after(
@@ -113,8 +113,8 @@ def _read_after(
 ) -> list[ReadFile] | None:
     """The changed files as they are; None if one cannot be read, or is another than a moment ago."""
     files = [file for file in manifests.files if file.name in names]
-    known = {read.reading.file: read.packed for read in before}
-    fresh = [read_one(file, manifests.defaults, known.get(file.name)) for file in files]
+    contents = {read.reading.file: read.packed for read in before}
+    fresh = [read_one(file, manifests.defaults, contents.get(file.name)) for file in files]
     now = cache.entries(files, [read.sha256 for read in fresh])
     if any(entries[name] != now[name] for name in now) or not all(read.sha256 for read in fresh):
         return None
@@ -122,10 +122,10 @@ def _read_after(
     return fresh
 
 
-def _read_before(settled: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[ReadFile]:
+def _read_before(baseline: Settled, names: Iterable[str], cache: ManifestCache) -> Iterator[ReadFile]:
     """The changed files as they were; those that are not in the cache any more are left out."""
     for name in sorted(names):
-        read = cache.get(settled.files[name]) if name in settled.files else None
+        read = cache.get(baseline.files[name]) if name in baseline.files else None
         if read is not None:
             yield read
 
@@ -149,11 +149,11 @@ def _uses(reads: Iterable[ReadFile]) -> Iterator[SourceUse]:
 def _is_made_less(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> bool:
     """Whether more than one thing made of data goes: whether too much of it, the whole tells (docs/planning.md 2.7).
 
-    What stands for a share is what the state records of a template, which is not asked for here.
+    The share is counted by the state's rows of a template, which are not read here.
     """
-    kept = {resource.key for read in after for resource in read.reading.resources}
-    made = (r for read in before for r in read.reading.resources if template_of(r.source))
-    return sum(resource.key not in kept for resource in made) > 1
+    remaining = {resource.key for read in after for resource in read.reading.resources}
+    templated = (r for read in before for r in read.reading.resources if template_of(r.source))
+    return sum(resource.key not in remaining for resource in templated) > 1
 
 
 class ChangedTags(NamedTuple):
@@ -169,25 +169,25 @@ def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTag
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
         return None
-    changed = [key for key in {**old, **new} if old.get(key) != new.get(key)]
-    if not all(key.kind is Kind.TAG or _only_moved(old.get(key), new.get(key)) for key in changed):
+    keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+    if not all(key.kind is Kind.TAG or _only_moved(old.get(key), new.get(key)) for key in keys):
         return None
-    wanted = {key: new[key] for key in new if old.get(key) != new[key]}
-    return ChangedTags(wanted, tuple(changed), sum(key in old for key in changed))
+    desired = {key: new[key] for key in new if old.get(key) != new[key]}
+    return ChangedTags(desired, tuple(keys), sum(key in old for key in keys))
 
 
 def _resources(reads: Iterable[ReadFile]) -> dict[Key, Resource] | None:
     """All that the files declare, in their order; None where one thing is not as simple as that."""
-    found: dict[Key, Resource] = {}
+    resources: dict[Key, Resource] = {}
     for read in reads:
         reading = read.reading
         if not reading.whole or reading.removed or reading.default_categories:
             return None
         for resource in reading.resources:
-            if not resource.sound or resource.previously or resource.key in found:
+            if not resource.sound or resource.previously or resource.key in resources:
                 return None
-            found[resource.key] = resource
-    return found
+            resources[resource.key] = resource
+    return resources
 
 
 def _only_moved(old: Resource | None, new: Resource | None) -> bool:
@@ -201,48 +201,52 @@ def _keeps_to_itself(
     before: Sequence[ReadFile],
     after: Sequence[ReadFile],
     window: ChangedTags,
-    settled: Settled,
+    baseline: Settled,
     cache: ManifestCache,
-    changed: set[str],
+    names: set[str],
 ) -> bool:
-    """Whether what changed has nothing to do with other files that was not so before."""
+    """Whether the changes have nothing to do with other files that they had not before."""
     categories = {r.body.fields.get("category") for r in window.wanted.values() if r.key.kind is Kind.TAG}
-    if not categories <= {None, "", *settled.categories}:
+    if not categories <= {None, "", *baseline.categories}:
         return False
-    if not _is_seen_as_before(before, after, settled, changed):
+    if not _is_seen_as_before(before, after, baseline, names):
         return False
-    others = [entry for name, entry in settled.files.items() if name not in changed]
-    if not _contains_nothing(before, after, settled, cache, others):
+    others = [entry for name, entry in baseline.files.items() if name not in names]
+    if not _contains_nothing(before, after, baseline, cache, others):
         return False
     for column in ("names", "words"):
         was, now = _lines(column, before), _lines(column, after)
         if len(set(now)) < len(now) or len(set(was)) < len(was):
             return False
         # A warning of two tags tells the place of both: one that is known already is another where either has moved.
-        met = {*was, *now} if settled.shares else set(now).difference(was)
+        met = {*was, *now} if baseline.shares else set(now).difference(was)
         if met and not _is_apart(met, cache.texts(column, others), len(others)):
             return False
     return True
 
 
 def _is_seen_as_before(
-    before: Sequence[ReadFile], after: Sequence[ReadFile], settled: Settled, changed: set[str]
+    before: Sequence[ReadFile], after: Sequence[ReadFile], baseline: Settled, names: set[str]
 ) -> bool:
     """Whether no category becomes one of private and public tags, or ceases to be."""
     was, now = (visible_pairs(r for read in reads for r in read.reading.resources) for reads in (before, after))
-    told = [d.file for d in settled.diagnostics if d.code == "private-in-shared-category"]
-    return was == now if told and changed.isdisjoint(told) else now <= was and not told
+    files = [d.file for d in baseline.diagnostics if d.code == "private-in-shared-category"]
+    return was == now if files and names.isdisjoint(files) else now <= was and not files
 
 
 def _contains_nothing(
-    before: Sequence[ReadFile], after: Sequence[ReadFile], settled: Settled, cache: ManifestCache, others: Sequence[str]
+    before: Sequence[ReadFile],
+    after: Sequence[ReadFile],
+    baseline: Settled,
+    cache: ManifestCache,
+    others: Sequence[str],
 ) -> bool:
     """Whether no keyword that changed is part of another, nor has one as a part."""
     for column, other in (("words", "parts"), ("parts", "words")):
         was, now = _lines(column, before), _lines(column, after)
         if not set(now).isdisjoint(_lines(other, after)) or not set(was).isdisjoint(_lines(other, before)):
             return False
-        met = {*was, *now} if settled.shares else set(now).difference(was)
+        met = {*was, *now} if baseline.shares else set(now).difference(was)
         if met and not _is_apart(met, cache.texts(other, others), len(others)):
             return False
     return True

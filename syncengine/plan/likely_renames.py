@@ -1,6 +1,6 @@
 """Resources that go and resources that come → pairs that look like one thing under two names; pure.
 
-Each kind of evidence is a table of what goes, so that a large plan costs what it is long; only names that are nearly
+Each kind of evidence is a table of resources that go, so that the cost is linear; only names that are nearly
 spelt alike are compared in pairs, of which there is a bound.
 """
 
@@ -25,17 +25,17 @@ Evidence = Callable[[Key, Body], object]
 
 
 def likely_renames(going: Mapping[Key, Body], coming: Mapping[Key, Body]) -> Iterator[tuple[Key, Key, str]]:
-    """What comes, what goes and the words between them (`same description as`), by the strongest evidence.
+    """Pairs of new and old with the words between them (`same description as`), by the strongest evidence.
 
     Each of the resources at most once.
     """
     for kind, tests in EVIDENCE.items():
         olds = {key: body for key, body in going.items() if key.kind is kind}
         news = {key: body for key, body in coming.items() if key.kind is kind}
-        for said, evidence in tests:
+        for likeness, evidence in tests:
             for new, old in _alone(olds.items(), news.items(), evidence):
                 del olds[old], news[new]
-                yield new, old, said
+                yield new, old, likeness
         for new, old in _spelt_alike(olds, news):
             yield new, old, "a name like that of"
 
@@ -47,21 +47,21 @@ def _alone(olds: Iterable[Named], news: Iterable[Named], evidence: Evidence) -> 
 
 
 def _by(resources: Iterable[Named], evidence: Evidence) -> dict[object, list[Key]]:
-    found = defaultdict[object, list[Key]](list)
+    keys_by = defaultdict[object, list[Key]](list)
     for key, body in resources:
         if same := evidence(key, body):
-            found[same].append(key)
-    return found
+            keys_by[same].append(key)
+    return keys_by
 
 
 def _spelt_alike(olds: Iterable[Key], news: Iterable[Key]) -> Iterator[tuple[Key, Key]]:
     """Names with the same digits in the same order that differ by a letter or two."""
     before, after = (_by(((key, Body()) for key in keys), _digits) for keys in (olds, news))
-    left = MOST_PAIRS
+    budget = MOST_PAIRS
     for digits, names in after.items():
         candidates = before.get(digits, [])
-        left -= len(names) * len(candidates)
-        if left < 0:
+        budget -= len(names) * len(candidates)
+        if budget < 0:
             return
         for new in names:
             near = next((old for old in candidates if _are_alike(new.name, old.name)), None)
@@ -84,8 +84,8 @@ def _spelling(key: Key, body: Body) -> str:
 
 
 def _description(key: Key, body: Body) -> object:
-    said = body.fields.get("description")
-    return said and (said, body.fields.get("category"))
+    description = body.fields.get("description")
+    return description and (description, body.fields.get("category"))
 
 
 def _own_keywords(key: Key, body: Body) -> object:

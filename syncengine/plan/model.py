@@ -1,4 +1,4 @@
-"""A plan as a value: what it is made for, its changes, stages of calls, gate and summary. Values only; pure."""
+"""A plan as a value: its basis, changes, stages of calls, gate and summary. Values only; pure."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Summary(Struct, frozen=True, gc=False):
 
 
 class Basis(Struct, frozen=True, gc=False):
-    """What a plan is made for and from, besides manifests and rows. `lineage` is empty before the first apply.
+    """The service, team and commit that a plan was made for. `lineage` is empty before the first apply.
 
-    `settles`: what is known to be settled once all of it is applied, if anything is (`planner`). `sources`: the rows
+    `settles`: the mark of manifests that are settled once all of it is applied (`planner`). `sources`: the rows
     that each source of data had when it was applied last.
     """
 
@@ -94,7 +94,7 @@ class Plan(Struct, frozen=True, gc=False):
 
     @property
     def changes_something(self) -> bool:
-        """Whether an apply does more than write down what is already so."""
+        """Whether an apply does more than record facts."""
         return bool(self.changes or self.sweep)
 
     @property

@@ -1,7 +1,7 @@
 """a plan ↔ the parts of it that its file is made of, none of them large, so that none must wait for the others; pure.
 
-What follows from another part is not repeated: the change that a new tag is follows from the upsert that creates it,
-and so keeps its words in memory once. What is known of the row before stands beside the change.
+A part that follows from another is not repeated: the change of a new tag follows from the upsert that creates it,
+and so keeps its words in memory once. The digest of the row before is beside the change.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ AT_ONCE = 500
 
 
 class Part(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One call with its step, or some of what else there may be much of.
+    """One call with its step, or some of the other things of which there may be many.
 
     `changes` are each with the digest of the row that it stands on; None for one that follows from the next upsert.
     `prior` are the digests of other rows.
@@ -54,8 +54,8 @@ def parts_of(plan: Plan) -> Iterator[Part]:
     yield from (Part(changes=some) for some in _some(_changes(plan)))
     yield from (Part(wholes=some) for some in _some(plan.wholes.values()))
     yield from (Part(records=some) for some in _some(plan.records))
-    changed = {change.key for change in plan.changes}
-    others = ((key, digest) for key, digest in plan.prior.items() if key not in changed)
+    keys = {change.key for change in plan.changes}
+    others = ((key, digest) for key, digest in plan.prior.items() if key not in keys)
     yield from (Part(prior=some) for some in _some(others))
 
 
@@ -70,9 +70,9 @@ def restored(head: Plan, parts: Iterable[Part]) -> Plan:
     for part in parts:
         if part.step is not None and part.call is not None:
             calls.append((part.step, part.call))
-        for written, digest in part.changes:
+        for change, digest in part.changes:
             upserts = upserts or _Upserts(calls)
-            changes.append(written or upserts.change())
+            changes.append(change or upserts.change())
             upserts.leave(changes[-1].key)
             if digest is not None:
                 prior[changes[-1].key] = ABSENT if digest == ABSENT else digest  # not one for each

@@ -1,4 +1,4 @@
-"""project, state → plan: of what changed since the last settled one, or of everything.
+"""Plan a project against its state: the changes since the last settled plan, or everything.
 
 Reads manifests, cache and state, and needs no service (docs/planning.md 2.6). Whether the short way is taken makes no
 difference to the plan (docs/planning.md 2.8).
@@ -25,7 +25,7 @@ from syncengine.plan.aim import Rules
 from syncengine.plan.build import plan
 from syncengine.plan.checks import REMOVED_UNKNOWN
 from syncengine.plan.empty_sources import refuse_emptied
-from syncengine.plan.gate import Approval, Earlier, Loss, counted
+from syncengine.plan.gate import Approval, Earlier, Loss, totals_of
 from syncengine.plan.incremental import plan_since
 from syncengine.plan.model import Basis, Options, Plan
 from syncengine.plan.recent_losses import recent_losses
@@ -50,10 +50,10 @@ SHARING = frozenset({"same-keyword", "similar-name", "keyword-contained", "priva
 """Warnings that compare two tags."""
 
 
-def checked(project: Project, request: PlanRequest, around: Runtime) -> ManifestSet:
-    """The manifests of a project, before anything is begun; Problems with everything that is wrong with them.
+def check_manifests(project: Project, request: PlanRequest, around: Runtime) -> ManifestSet:
+    """Read the manifests of a project before anything is begun; Problems with everything that is wrong with them.
 
-    What they want is left open where they are known to be without errors without reading them all.
+    Their resources are not read where they are known to be without errors.
     """
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
@@ -79,38 +79,38 @@ class Valid(NamedTuple):
 
 
 def validated(project: Project) -> Valid:
-    """What the manifests of a project come to, offline; Problems with everything that is wrong with them."""
+    """Validate the manifests of a project, offline; Problems with everything that is wrong with them."""
     manifests = manifest_set(project)
     if not _is_worth_keeping(manifests):
         return _valid(manifests.read())
     with _cache_of(project, manifests) as cache:
         digests = digests_of(manifests.files, cache)
-        if known := _standing_in(cache, manifests, digests):
-            return Valid(known.desired, len(known.files), known.diagnostics)
-        wanted = manifests.read(cache, digests)
+        if baseline := _standing_in(cache, manifests, digests):
+            return Valid(baseline.desired, len(baseline.files), baseline.diagnostics)
+        desired = manifests.read(cache, digests)
         if not manifests.found:
-            cache.remember(VALIDATED, _settled_by(wanted, cache, manifests.levels))
-        return _valid(wanted)
+            cache.remember(VALIDATED, _settled_by(desired, cache, manifests.levels))
+        return _valid(desired)
 
 
 def _standing_in(cache: ManifestCache, manifests: ManifestSet, digests: Sequence[str] | None) -> Settled | None:
-    """What was found of these manifests, if they were found to be in order."""
+    """The cached result of validating these manifests, if they were in order."""
     if digests is None or manifests.found:
         return None
     return cache.standing(cache.entries(manifests.files, digests), manifests.levels)
 
 
-def _valid(wanted: Desired) -> Valid:
-    return Valid(len(wanted.resources), len(wanted.files), wanted.diagnostics)
+def _valid(desired: Desired) -> Valid:
+    return Valid(len(desired.resources), len(desired.files), desired.diagnostics)
 
 
 def make_plan(project: Project, request: PlanRequest, around: Runtime) -> Plan:
     """Plan from the manifests and the recorded state, which is only read."""
     manifests = manifest_set(project)
     with recollection(project.state, around.now) as state:
-        planned = plan_in(state, manifests, project, request, around)
-        said = state_warnings(project, state.facts(), planned.basis.commit, exists=state.exists)
-        return replace(planned, diagnostics=(*said, *planned.diagnostics))
+        draft = plan_in(state, manifests, project, request, around)
+        warnings = state_warnings(project, state.facts(), draft.basis.commit, exists=state.exists)
+        return replace(draft, diagnostics=(*warnings, *draft.diagnostics))
 
 
 def plan_in(
@@ -130,7 +130,7 @@ def plan_in(
 
 
 def _is_worth_keeping(manifests: ManifestSet) -> bool:
-    """Not either where two files have one name, since that is what they are known by."""
+    """False as well where two files have one name, by which the cache knows them."""
     size = sum(file.size() for file in manifests.files)
     worth = size >= WORTH_KEEPING or any(file.generates() for file in manifests.files)
     return worth and len({file.name for file in manifests.files}) == len(manifests.files)
@@ -141,21 +141,21 @@ def _cache_of(project: Project, manifests: ManifestSet) -> ManifestCache:
     return ManifestCache(project.root / CACHE_FOLDER, manifests.defaults, parts=parts)
 
 
-def confirm_settled(project: Project, applied: Plan, before: Facts, after: Facts) -> None:
-    """Once all of a plan was applied, without a doubt on the way: what it stood on is settled.
+def confirm_settled(project: Project, applied_plan: Plan, before: Facts, after: Facts) -> None:
+    """Settle the manifests of a plan once all of it was applied without a doubt.
 
     `before` and `after` are the state's facts around the apply. A saved plan may be applied after others, which only
     its own rows tell it of: it settles nothing unless the rows are those that it was made from.
     """
-    if applied.basis.settles is None:
+    if applied_plan.basis.settles is None:
         return
-    name, digest, stood_on = applied.basis.settles.split("@")
+    name, digest, stood_on = applied_plan.basis.settles.split("@")
     if stood_on != _standing(before):
         return
     with _cache_of(project, manifest_set(project)) as cache:
-        for known in (cache.settled(name), cache.settled(_pending(name))):
-            if known is not None and digest_of(known.files) == digest:
-                cache.remember(name, replace(known, generation=after.generation))
+        for candidate in (cache.settled(name), cache.settled(_pending(name))):
+            if candidate is not None and digest_of(candidate.files) == digest:
+                cache.remember(name, replace(candidate, generation=after.generation))
                 return
 
 
@@ -185,7 +185,7 @@ class _Remembering:
 
     @property
     def _name(self) -> str:
-        """What is settled is settled for a service and a policy."""
+        """The name under which manifests are settled: for a service and a policy."""
         return digest_of(self.cache.context, self.basis.base_url, self.options.rules, self.options.levels)
 
     def _is_plain(self, request: PlanRequest) -> bool:
@@ -194,68 +194,68 @@ class _Remembering:
     def short_way(
         self, facts: Facts, request: PlanRequest, digests: Sequence[str] | None
     ) -> tuple[Plan, Settled] | None:
-        """The plan of what changed since the settled one; None where there is none, or that is not enough."""
-        settled = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
-        if settled is None or digests is None or settled.generation != facts.generation:
+        """The plan of the changes since the settled one; None where there is none, or that is not enough."""
+        baseline = self.cache.settled(self._name) if facts.generation and self._is_plain(request) else None
+        if baseline is None or digests is None or baseline.generation != facts.generation:
             return None
-        return self._since(self._name, settled, digests)
+        return self._since(self._name, baseline, digests)
 
     def _long_way(self, digests: Sequence[str] | None) -> tuple[Plan, Settled]:
-        wanted = self.manifests.read(self.cache, digests)
-        planned = _whole(wanted, self.state, (self.options, self.basis))
-        return planned, _settled_by(wanted, self.cache, self.options.levels)
+        desired = self.manifests.read(self.cache, digests)
+        draft = _whole(desired, self.state, (self.options, self.basis))
+        return draft, _settled_by(desired, self.cache, self.options.levels)
 
-    def _since(self, name: str, settled: Settled, digests: Sequence[str]) -> tuple[Plan, Settled] | None:
+    def _since(self, name: str, baseline: Settled, digests: Sequence[str]) -> tuple[Plan, Settled] | None:
         def totals() -> Mapping[str, int]:
-            if settled.totals is not None:
-                return settled.totals
-            found = counted(self.state.rows())
-            self.cache.remember(name, replace(settled, totals=found))
-            return found
+            if baseline.totals is not None:
+                return baseline.totals
+            counts = totals_of(self.state.rows())
+            self.cache.remember(name, replace(baseline, totals=counts))
+            return counts
 
         how = (self.options, self.basis)
         return plan_since(
-            settled, self.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
+            baseline, self.manifests, digests, self.cache, self.state, how, totals, _recent(self.state, self.basis)
         )
 
-    def _remembered(self, name: str, planned: Plan, settled: Settled, facts: Facts) -> Plan:
-        """Write down what is settled now, or will be once the plan is applied."""
-        if planned.notes or any(leave.unsure for leave in planned.leaves()):
-            return planned
-        if any(d.code == REMOVED_UNKNOWN for d in planned.diagnostics):  # a plan of what changed does not look again
-            return planned
+    def _remembered(self, name: str, draft: Plan, baseline: Settled, facts: Facts) -> Plan:
+        """Remember the manifests that are settled now, or will be once the plan is applied."""
+        if draft.notes or any(leave.unsure for leave in draft.leaves()):
+            return draft
+        if any(d.code == REMOVED_UNKNOWN for d in draft.diagnostics):  # a plan of what changed does not look again
+            return draft
         if self.state.facts().generation != facts.generation:  # somebody wrote while this was planned
-            return planned
-        if planned.changes_something or planned.records or facts.generation is None:
-            self.cache.remember(_pending(name), settled)
-        elif settled.generation is None:
-            self.cache.remember(name, replace(settled, generation=facts.generation))
-        mark = f"{name}@{digest_of(settled.files)}@{_standing(facts)}"
-        return replace(planned, basis=replace(planned.basis, settles=mark))
+            return draft
+        if draft.changes_something or draft.records or facts.generation is None:
+            self.cache.remember(_pending(name), baseline)
+        elif baseline.generation is None:
+            self.cache.remember(name, replace(baseline, generation=facts.generation))
+        mark = f"{name}@{digest_of(baseline.files)}@{_standing(facts)}"
+        return replace(draft, basis=replace(draft.basis, settles=mark))
 
 
-def _whole(wanted: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
+def _whole(desired: Desired, state: StateReader, how: tuple[Options, Basis]) -> Plan:
     """Plan everything."""
     recorded = {row.key: row for row in state.rows()}
-    _refuse_unmatched(how[0].scope, [str(key) for key in {**wanted.resources, **recorded}])
-    refuse_emptied(wanted, recorded, how[1].sources)
-    return plan(wanted, recorded, *how, recent=_recent(state, how[1]))
+    _refuse_unmatched(how[0].scope, [str(key) for key in {**desired.resources, **recorded}])
+    refuse_emptied(desired, recorded, how[1].sources)
+    return plan(desired, recorded, *how, recent=_recent(state, how[1]))
 
 
 def _recent(state: StateReader, basis: Basis) -> Callable[[], Mapping[Loss, Earlier]]:
-    """What runs took below the gate in the day before a plan was made, if anybody asks."""
+    """The losses below the gate in the day before a plan was made, read when they are needed."""
     return partial(recent_losses, state, datetime.fromisoformat(basis.created).timestamp())
 
 
-def _settled_by(wanted: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
+def _settled_by(desired: Desired, cache: ManifestCache, levels: Mapping[str, Level]) -> Settled:
     return Settled(
-        files={name: cache.digest(name, sha256) for name, sha256 in wanted.files.items()},
-        desired=len(wanted.resources),
-        categories=tuple(key.name for key in wanted.resources if key.kind is Kind.CATEGORY),
-        diagnostics=wanted.diagnostics,
+        files={name: cache.digest(name, sha256) for name, sha256 in desired.files.items()},
+        desired=len(desired.resources),
+        categories=tuple(key.name for key in desired.resources if key.kind is Kind.CATEGORY),
+        diagnostics=desired.diagnostics,
         levels=levels,
-        sources=wanted.rows_of_sources(),
-        shares=any(d.code in SHARING for d in wanted.diagnostics),
+        sources=desired.rows_of_sources(),
+        shares=any(d.code in SHARING for d in desired.diagnostics),
     )
 
 
@@ -291,9 +291,9 @@ def options_of(project: Project, request: PlanRequest) -> Options:
     )
 
 
-def judged(planned: Plan, project: Project, request: PlanRequest) -> Plan:
+def with_approvals(draft: Plan, project: Project, request: PlanRequest) -> Plan:
     """The plan with its gate judged by every approval at hand (docs/planning.md 5). A saved plan holds no judgement."""
-    return replace(planned, gate=planned.gate.judged(_approvals_of(project, request)))
+    return replace(draft, gate=draft.gate.with_approvals(_approvals_of(project, request)))
 
 
 def _approvals_of(project: Project, request: PlanRequest) -> Iterator[Approval]:
@@ -315,5 +315,5 @@ def _refuse_unmatched(scope: Scope, addresses: Sequence[str]) -> None:
 
 def _of_another_kind(name: str, addresses: Iterable[str]) -> str:
     """The address that has this name, for one that was written without its kind."""
-    found = next((address for address in addresses if address.partition("/")[2] == name), None)
-    return f"; did you mean `{found}`?" if found else ""
+    match = next((address for address in addresses if address.partition("/")[2] == name), None)
+    return f"; did you mean `{match}`?" if match else ""

@@ -1,6 +1,6 @@
-"""recorded, desired, rules, scope → the aim: what to bring about, what leaves and how, what is only said; pure.
+"""Decide the aim of a plan: desired resources, removals and their kind, notes; pure.
 
-The first station of planning. It decides; the stations behind it only work out what follows.
+The first step of planning. It decides; the steps behind it only work out the consequences.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from syncengine.errors import Diagnostic
-from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, standing
+from syncengine.plan.aim import Aim, Note, PlannedRemoval, RemovalKind, Rules, may_be_held, row_to_compare
 from syncengine.plan.scope import Scope
 from syncengine.project.schema import Ownership
 from syncengine.resource import (
@@ -46,7 +46,7 @@ class _Judgement:
     aim: Aim = field(default_factory=Aim)
     taken_over: dict[Key, Key] = field(default_factory=dict)
 
-    def gone(self, kind: Kind) -> list[Recorded]:
+    def unwanted(self, kind: Kind) -> list[Recorded]:
         """Recorded rows of `kind` that no manifest wants and that the service may hold."""
         return [r for k, r in self.recorded.items() if k.kind is kind and k not in self.desired and may_be_held(r)]
 
@@ -63,12 +63,12 @@ class _Judgement:
 def aim(
     recorded: Mapping[Key, Recorded],
     desired: Mapping[Key, Resource],
-    removed: Mapping[Key, Removed],
+    statements: Mapping[Key, Removed],
     rules: Rules,
     scope: Scope,
 ) -> Aim:
-    """Decide what a plan may do (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
-    judgement = _Judgement(recorded, desired, removed, rules, scope)
+    """Decide the aim of a plan (docs/planning.md 2.1, 2.2, 3.3). Problems are collected, never raised."""
+    judgement = _Judgement(recorded, desired, statements, rules, scope)
     _find_renames(judgement)
     _choose_wanted(judgement)
     _judge_categories(judgement)
@@ -85,7 +85,7 @@ def _find_renames(j: _Judgement) -> None:
 
     Such a rename leaves two rows with one server id; the one that is not wanted any more is the same category.
     """
-    twins = {row.server_id: row for row in j.gone(Kind.CATEGORY) if row.server_id}
+    twins = {row.server_id: row for row in j.unwanted(Kind.CATEGORY) if row.server_id}
     for key, resource in j.desired.items():
         if key.kind is Kind.TAG and not resource.previously:
             continue
@@ -93,9 +93,9 @@ def _find_renames(j: _Judgement) -> None:
         formers = [j.recorded[old] for name in resource.previously if (old := Key(key.kind, name)) in j.recorded]
         if new is not None and key.kind is Kind.CATEGORY and new.server_id in twins:
             formers.append(twins[new.server_id])
-        found = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
-        if found:
-            j.aim.renames[key] = tuple(found if key.kind is Kind.TAG else found[:1])
+        old_keys = [old.key for old in formers if old.key not in j.desired and _can_become(old, new)]
+        if old_keys:
+            j.aim.renames[key] = tuple(old_keys if key.kind is Kind.TAG else old_keys[:1])
             j.taken_over |= dict.fromkeys(j.aim.renames[key], key)
 
 
@@ -108,11 +108,11 @@ def _can_become(old: Recorded, new: Recorded | None) -> bool:
 
 def _choose_wanted(j: _Judgement) -> None:
     if j.scope.whole:
-        j.aim.wanted.update(j.desired)
+        j.aim.desired.update(j.desired)
         return
     for key, resource in j.desired.items():
         if _is_selected(j, key, resource):
-            j.aim.wanted[key] = _wanted(j, resource)
+            j.aim.desired[key] = _wanted(j, resource)
     if j.scope.selective:
         _bring_needed_categories(j)
 
@@ -129,7 +129,7 @@ def _is_selected(j: _Judgement, key: Key, resource: Resource) -> bool:
 
 def _bring_needed_categories(j: _Judgement) -> None:
     """A selected tag brings the category that the service does not know yet (docs/planning.md 2.1)."""
-    for resource in list(j.aim.wanted.values()):
+    for resource in list(j.aim.desired.values()):
         name = resource.body.fields.get("category")
         if isinstance(name, str) and name:
             key = Key(Kind.CATEGORY, name)
@@ -137,27 +137,27 @@ def _bring_needed_categories(j: _Judgement) -> None:
             if key in j.desired and (
                 row is None or row.status is Status.DELETED or not (row.server_id and row.confirmed)
             ):
-                j.aim.wanted.setdefault(key, _wanted(j, j.desired[key]))
+                j.aim.desired.setdefault(key, _wanted(j, j.desired[key]))
 
 
 def _without_removals(j: _Judgement, resource: Resource) -> Resource:
-    """The resource as `--no-delete` may ask for it: whatever is recorded stays; what is left over is a note."""
-    row = standing(resource.key, j.recorded, j.aim.renames)
+    """The resource as `--no-delete` may ask for it: recorded values stay, with a note."""
+    row = row_to_compare(resource.key, j.recorded, j.aim.renames)
     if row is None:
         return resource
-    wanted = resource.body
-    kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, wanted)}
-    known = set(wanted.keywords)
-    lost = tuple(keyword for keyword in row.body.keywords if keyword not in known)
-    unnamed = {name: value for name, value in row.body.metadata.items() if name not in wanted.metadata}
-    for what, names in (("field", kept_fields), ("keyword", lost), ("metadata", unnamed)):
+    desired = resource.body
+    kept_fields = {name: value for name, value in _held_fields(j, row) if _is_cleared(name, desired)}
+    keywords = set(desired.keywords)
+    dropped = tuple(keyword for keyword in row.body.keywords if keyword not in keywords)
+    unnamed = {name: value for name, value in row.body.metadata.items() if name not in desired.metadata}
+    for what, names in (("field", kept_fields), ("keyword", dropped), ("metadata", unnamed)):
         if names:
             message = f"--no-delete leaves {what} {', '.join(sorted(names))} as it is"
             j.aim.notes.append(Note(resource.key, "left-out", message, resource.source))
     body = Body(
-        fields={**wanted.fields, **kept_fields},
-        keywords=wanted.keywords + lost,
-        metadata={**wanted.metadata, **unnamed},
+        fields={**desired.fields, **kept_fields},
+        keywords=desired.keywords + dropped,
+        metadata={**desired.metadata, **unnamed},
     )
     return replace(resource, body=body)
 
@@ -177,23 +177,23 @@ def _is_held(j: _Judgement, key: Key) -> bool:
     return row is None or may_be_held(row)
 
 
-def _is_cleared(name: str, wanted: Body) -> bool:
+def _is_cleared(name: str, desired: Body) -> bool:
     if name in ("category", "tagCategoryId"):
-        return not (wanted.fields.get("category") or wanted.fields.get("tagCategoryId"))
-    return wanted.fields.get(name) in (None, "", ())
+        return not (desired.fields.get("category") or desired.fields.get("tagCategoryId"))
+    return desired.fields.get(name) in (None, "", ())
 
 
 # --- categories
 
 
 def _judge_categories(j: _Judgement) -> None:
-    gone = {r.key: r for r in j.gone(Kind.CATEGORY) if r.key not in j.taken_over}
-    gone = {k: r for k, r in gone.items() if j.scope.selects((k, r.source))}
-    if not gone:
+    rows = {r.key: r for r in j.unwanted(Kind.CATEGORY) if r.key not in j.taken_over}
+    rows = {k: r for k, r in rows.items() if j.scope.selects((k, r.source))}
+    if not rows:
         return
-    members = members_of(j.recorded, gone)
-    ids = Counter(row.server_id for row in gone.values() if row.server_id)
-    for key, row in gone.items():
+    members = members_of(j.recorded, rows)
+    ids = Counter(row.server_id for row in rows.values() if row.server_id)
+    for key, row in rows.items():
         if row.status is Status.RELEASED:  # a run said that it stays, whatever else is in doubt about it
             continue
         if obstacle := _obstacle(j, row, members[key]):
@@ -231,16 +231,16 @@ def _obstacle(j: _Judgement, row: Recorded, members: Iterable[Recorded]) -> tupl
     if protected:
         return "kept", f"kept, since deleting it would delete the protected tag {protected[0]}"
     for member in members:
-        wanted = member.key in j.desired
+        is_desired = member.key in j.desired
         new = j.taken_over.get(member.key)
-        if new is not None and new not in j.aim.wanted:
+        if new is not None and new not in j.aim.desired:
             return (
                 "left-out",
                 f"not deleted: tag {member.key.name} is in it, and its new name {new.name} is not selected",
             )
-        if wanted and member.key not in j.aim.wanted:
+        if is_desired and member.key not in j.aim.desired:
             return "left-out", f"not deleted: tag {member.key.name} moves out of it and is not selected"
-        if not wanted and not j.scope.selects((member.key, member.source)):
+        if not is_desired and not j.scope.selects((member.key, member.source)):
             return "left-out", f"not deleted: tag {member.key.name} is in it and is not selected"
     return None
 
@@ -284,15 +284,15 @@ PAST: Mapping[RemovalKind, str] = {RemovalKind.RETIRE: "retired", RemovalKind.DE
 
 
 def _judge_activity_types(j: _Judgement) -> None:
-    for row in j.gone(Kind.ACTIVITY_TYPE):
+    for row in j.unwanted(Kind.ACTIVITY_TYPE):
         if not _stays(j, row):
             j.aim.leaving[row.key] = PlannedRemoval(row, RemovalKind.SWEEP, "no manifest declares it")
         elif row.status is not Status.DELETED:
-            j.aim.held.append(row)
+            j.aim.staying.append(row)
 
 
 def _stays(j: _Judgement, row: Recorded) -> bool:
-    """Whether an activity type that no manifest wants stays on the service, and what is said of it."""
+    """Whether an activity type that no manifest wants stays on the service; adds its note."""
     if not j.scope.selects((row.key, row.source)):
         return True
     if row.protect:
@@ -311,11 +311,11 @@ def _stays(j: _Judgement, row: Recorded) -> bool:
 
 def _judge_tags(j: _Judgement) -> None:
     renamed = j.taken_over
-    for row in j.gone(Kind.TAG):
+    for row in j.unwanted(Kind.TAG):
         if row.key in j.aim.leaving:
             continue
         if row.key in renamed:
-            if renamed[row.key] in j.aim.wanted:
+            if renamed[row.key] in j.aim.desired:
                 _judge_renamed(j, row, renamed[row.key])
         elif j.scope.selects((row.key, row.source)):
             _judge_gone_tag(j, row)

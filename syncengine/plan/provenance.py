@@ -1,7 +1,7 @@
-"""recorded rows, desired resources → the templates that each row was made by, as they are now; pure.
+"""The templates that made each recorded row, as they are now; pure.
 
-A row records the line of its template as it was when the row was written last, and lines move. So what a row was made
-by is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
+A row records the line of its template as it was when the row was written last, and lines move. So the template of a row
+is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
 still wanted say where that is now.
 """
 
@@ -15,7 +15,7 @@ from syncengine.resource import Key, Recorded, Resource, Source
 
 
 class Template(NamedTuple):
-    """What makes resources: its manifest, its line there (0: all of a text template), and what its source is called."""
+    """A template: its manifest, its line there (0: all of a text template), and the name of its source."""
 
     file: str
     line: int
@@ -23,17 +23,17 @@ class Template(NamedTuple):
 
 
 class Origins(NamedTuple):
-    """What each row was made by; more than one template where that is uncertain. `lost` are by none of today's."""
+    """The templates of each row; more than one where that is uncertain. `orphans` are by none of today's."""
 
     by: Mapping[Key, frozenset[Template]]
-    lost: frozenset[Key]
+    orphans: frozenset[Key]
 
 
 TEXT_TEMPLATE = ".j2"
 
 
 def template_of(source: Source | None) -> Template | None:
-    """None for what is written out. A text template stands for its sources where the row of a resource is not known."""
+    """The template of a place; None in a plain manifest. A text template is its own source where no row is known."""
     if source is None:
         return None
     if source.data:
@@ -43,21 +43,21 @@ def template_of(source: Source | None) -> Template | None:
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
     """Of the rows that templates made."""
-    made = [(row, template) for row in rows if (template := template_of(row.source))]
-    wanted = (row.key for row, _ in made if row.key in desired)
-    now = {key: found for key in wanted if (found := template_of(desired[key].source))}
+    pairs = [(row, template) for row in rows if (template := template_of(row.source))]
+    keys = (row.key for row, _ in pairs if row.key in desired)
+    now = {key: maker for key in keys if (maker := template_of(desired[key].source))}
     neighbours = _Neighbours()
-    for row, template in made:
+    for row, template in pairs:
         if row.key in now:
             neighbours.meet(row.run, template, now[row.key])
     by: dict[Key, frozenset[Template]] = {}
-    lost = set()
-    for row, template in made:
+    orphans = set()
+    for row, template in pairs:
         makers = frozenset({now[row.key]}) if row.key in now else neighbours.of(row.run, template)
         by[row.key] = makers or frozenset({template})
         if not makers:
-            lost.add(row.key)
-    return Origins(by, frozenset(lost))
+            orphans.add(row.key)
+    return Origins(by, frozenset(orphans))
 
 
 class _Neighbours:
@@ -74,9 +74,9 @@ class _Neighbours:
         self._lines[run, now].add(was)
 
     def of(self, run: str | None, was: Template) -> frozenset[Template]:
-        """Empty where nothing that stood there is left.
+        """The templates of today for a recorded one; empty where none is left.
 
-        What stood at another line in the same run was not at this one, whatever has been there in other runs.
+        A template at another line in the same run was not at this one, whatever other runs had there.
         """
         near = self._in_run.get((run, was)) or {
             now for now in self._ever.get(was, ()) if not self._lines.get((run, now))

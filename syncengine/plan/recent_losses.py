@@ -1,6 +1,6 @@
-"""journal, recorded rows → what runs of the last 24 hours took away below the gate: a large loss in small steps.
+"""Losses of the last 24 hours that stayed below the gate: a large loss in small steps.
 
-The journal tells what was asked for, the rows whether it is gone: what came back since, or never left, is no loss.
+The journal tells the requests, the rows whether the thing is gone: one that came back since, or never left, is no loss.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ ACTIONS: Mapping[Status, Action] = {
 
 def recent_losses(state: StateReader, now: float) -> dict[Loss, Earlier]:
     """All that was taken without an approval and is not there any more."""
-    taken = _unapproved(state.removals(now - WINDOW))
-    rows = state.get({loss.key for loss in taken})
+    removals = _unapproved(state.removals(now - WINDOW))
+    rows = state.get({loss.key for loss in removals})
     return {
         loss: Earlier(at, _is_counted(loss, rows.get(loss.key)))
-        for loss, at in taken.items()
+        for loss, at in removals.items()
         if _is_gone(loss, rows.get(loss.key))
     }
 
@@ -52,7 +52,7 @@ def _change(removal: RemovalLine) -> Change:
     key, detail = removal.key, removal.detail
     before, after = detail.status or (None, None)
     action = ACTIONS.get(after, Action.UPDATE) if before and after else Action.UPDATE
-    if action is not Action.UPDATE or not removal.sent:
+    if action is not Action.UPDATE or not removal.is_sent:
         return Change(key=key, action=action, source=None)
     return Change(
         key=key,
@@ -76,7 +76,7 @@ def _is_gone(loss: Loss, row: Recorded | None) -> bool:
 
 
 def _is_counted(loss: Loss, row: Recorded | None) -> bool:
-    """Whether it is among what is ours all the same: a removal without a known end may not have happened."""
+    """Whether it still counts as ours: a removal without a known end may not have happened."""
     return row is not None and is_ours(row) and (loss.of in LEAVES_AS.values() or _holds(row, loss))
 
 

@@ -1,4 +1,4 @@
-"""What a user asks of planning and applying, and what a run touches outside itself. Values only."""
+"""Options of planning and applying, and the surroundings of a run. Values only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Runtime:
     """Time, ids, the environment, and how people are told and asked.
 
     `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on;
-    `stopping` sets what it is given when a run is to end early: on SIGINT and SIGTERM, if it is None.
+    `stopping` sets its event when a run is to end early: on SIGINT and SIGTERM, if it is None.
     """
 
     environ: Mapping[str, str]
@@ -31,7 +31,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What a user asks of planning and applying.
+    """The options of planning and applying.
 
     `lock_timeout`: seconds to wait for the lock and for calls that may still be executed; None: for as long as a dead
     holder and its last call may take.

@@ -2,7 +2,7 @@
 
 The file is the machine format of docs/formats.md with two more members: `execution` holds the plan in parts
 (`packed`), a line each, and `digest` is over the whole file before it. It is written and read line by line. A digest
-proves no author: what a file says is held against the state when it is applied (`consistency`).
+proves no author: the content of a file is checked against the state when it is applied (`consistency`).
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Header(msgspec.Struct, frozen=True, tag_field="format", tag="syncengine.ex
 
 
 class Printed(msgspec.Struct):
-    """What any of our documents says of itself."""
+    """The format that a document names."""
 
     format: str = ""
 
 
 class Named(msgspec.Struct):
-    """What the last line says."""
+    """The id that the last line holds."""
 
     id: str
 
@@ -69,12 +69,12 @@ class Found(NamedTuple):
     names: bytes
 
 
-def save(plan: Plan, shown: Shown, path: Path) -> Plan:
-    """Write `plan` beside what is `shown` of it, readable by its owner alone (docs/planning.md 1.4).
+def save(plan: Plan, display: Shown, path: Path) -> Plan:
+    """Write `plan` beside its `display`, readable by its owner alone (docs/planning.md 1.4).
 
     The plan as it was written: its id ends in a digest of its content, so that no other plan can pass for it.
     """
-    file = _File(plan, shown)
+    file = _File(plan, display)
     try:
         write_whole(path, file.pieces(), mode=0o600)
     except OSError as error:
@@ -85,10 +85,10 @@ def save(plan: Plan, shown: Shown, path: Path) -> Plan:
 class _File:
     """The content of a plan's file. `id` is known once all of the `pieces` were asked for."""
 
-    def __init__(self, plan: Plan, shown: Shown) -> None:
+    def __init__(self, plan: Plan, display: Shown) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None))
         self._name = plan.id
-        self._shown = shown
+        self._shown = display
         self.id = ""
 
     def pieces(self) -> Iterator[bytes]:
@@ -98,9 +98,9 @@ class _File:
             total.add(piece)
             yield piece
         self.id = f"{self._name}-{total.text()[:SEAL]}"
-        named = ID + msgspec.json.encode(self.id)
-        total.add(named)
-        yield from (named, DIGEST, total.text().encode(), END)
+        id_line = ID + msgspec.json.encode(self.id)
+        total.add(id_line)
+        yield from (id_line, DIGEST, total.text().encode(), END)
 
     def _content(self) -> Iterator[bytes]:
         document = msgspec.to_builtins(self._shown.plan(replace(self._plan, changes=())))
@@ -131,15 +131,15 @@ def is_saved_plan(path: Path) -> bool:
     return start.startswith(b"{") and b'"format"' in start and b'"syncengine.' in start
 
 
-def load(path: Path, shown: Shown) -> Plan:
+def load(path: Path, display: Shown) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
 
     StalePlan (`plan-inconsistent`) where the file shows another plan than it holds.
     """
     with no_collection(), _opened(path) as file:
-        found = _found(path, file)
-        plan = _executed(path, file, found) if found else _of_before(path, shown)
-        if found and not _is_as_written(file, plan, shown):
+        layout = _found(path, file)
+        plan = _executed(path, file, layout) if layout else _of_before(path, display)
+        if layout and not _is_as_written(file, plan, display):
             raise inconsistent(f"{path} shows another plan than it holds")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
         raise inconsistent(f"{path} names a commit that cannot be one")
@@ -158,7 +158,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
 
 
 def _found(path: Path, file: BufferedReader) -> Found | None:
-    """Where a file that is as it was written holds what; None where it is not laid out in lines."""
+    """The layout of a file whose digest is right; None where it is not in lines."""
     total, start, last = GrowingSha256(), 0, b""
     for line in file:
         total.add(last)
@@ -173,7 +173,7 @@ def _found(path: Path, file: BufferedReader) -> Found | None:
     return Found(start, b"{" + last.removeprefix(b"],"))
 
 
-def _of_before(path: Path, shown: Shown) -> Plan:
+def _of_before(path: Path, display: Shown) -> Plan:
     """A plan that was saved in the form of before."""
     whole = path.read_bytes().rstrip()
     if saved_v1.EXECUTION not in whole:
@@ -184,7 +184,7 @@ def _of_before(path: Path, shown: Shown) -> Plan:
         plan = saved_v1.executed(content)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _of_another_version(path) from None
-    if not saved_v1.is_as_written(content, plan, shown.plan):
+    if not saved_v1.is_as_written(content, plan, display.plan):
         raise inconsistent(f"{path} shows another plan than it holds")
     return plan
 
@@ -192,28 +192,28 @@ def _of_before(path: Path, shown: Shown) -> Plan:
 def _why_none(path: Path, whole: bytes) -> str:
     """Why a file without anything to execute is no saved plan."""
     try:
-        found = msgspec.json.decode(whole, type=Printed).format
+        format = msgspec.json.decode(whole, type=Printed).format
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = ""
-    return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is no saved plan"
+        format = ""
+    return f"{path} was printed, not saved: use `plan --out FILE`" if format == FORMAT else f"{path} is no saved plan"
 
 
-def _executed(path: Path, file: BufferedReader, found: Found) -> Plan:
-    file.seek(found.start)
+def _executed(path: Path, file: BufferedReader, layout: Found) -> Plan:
+    file.seek(layout.start)
     lines = (line.removesuffix(b",\n") for line in file)
     decoder = msgspec.json.Decoder(Part)
     try:
         header = msgspec.json.decode(next(lines, b""), type=Header)
         plan = restored(header.plan, map(decoder.decode, takewhile(lambda line: not line.startswith(b"]"), lines)))
-        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(found.names, type=Named).id))
+        return replace(plan, basis=replace(plan.basis, id=msgspec.json.decode(layout.names, type=Named).id))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise _of_another_version(path) from None
 
 
-def _is_as_written(file: BufferedReader, plan: Plan, shown: Shown) -> bool:
+def _is_as_written(file: BufferedReader, plan: Plan, display: Shown) -> bool:
     """Whether the file is, to the byte, that of the plan that it holds: no other is shown, and its id is its own."""
     file.seek(0)
-    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), shown)
+    again = _File(replace(plan, basis=replace(plan.basis, id=plan.id.rpartition("-")[0])), display)
     return all(file.read(len(piece)) == piece for piece in again.pieces()) and not file.read().strip()
 
 

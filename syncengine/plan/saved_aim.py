@@ -1,13 +1,13 @@
-"""a saved plan, the rows as they are now → what its calls and records aim at; pure (docs/planning.md 6).
+"""The aim of a saved plan, read from its calls and records over the rows as they are now; pure (docs/planning.md 6).
 
-What a plan would send is read backwards: whole upserts are what is wanted, deletions and releases are what leaves. What
-no call could make of these rows, or would do unseen, is refused.
+The calls of a plan are read backwards: whole upserts are desired resources, deletions and releases are removals. A call
+that these rows cannot explain, or whose effect is not shown, is refused.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -54,10 +54,12 @@ class _Reading:
     aim: Aim = field(default_factory=Aim)
     records: dict[Key, Effect] = field(init=False)
     taken_over: dict[Key, Key] = field(init=False)
+    _changed: frozenset[Key] = field(init=False)
     _deleted: frozenset[Key] = field(init=False)
 
     def __post_init__(self) -> None:
         changes = self.plan.changes
+        self._changed = frozenset(change.key for change in changes)
         items = (*self.plan.wholes.values(), *(item for call in self.plan.calls() for item in call.items))
         if not all(item.leaves for item in items) or not all(stage.calls for stage in self.plan.stages):
             raise inconsistent("a call changes nothing")
@@ -78,7 +80,7 @@ class _Reading:
     def _read_wanted(self) -> None:
         upserts = self._upserts()
         for key in self._order():
-            self.aim.wanted[key] = _resource(upserts[key]) if key in upserts else self._unsent(key)
+            self.aim.desired[key] = _resource(upserts[key]) if key in upserts else self._unsent(key)
 
     def _upserts(self) -> dict[Key, Effect]:
         items = (*self.plan.wholes.values(), *self._items(UPSERTS))
@@ -102,11 +104,10 @@ class _Reading:
                 yield key
             yield change.key
         yield from staying
-        changed = {change.key for change in self.plan.changes}
         yield from (
             key
             for key, leave in self.records.items()
-            if key not in changed and leave.status not in (Status.RELEASED, Status.RETIRED)
+            if key not in self._changed and leave.status not in (Status.RELEASED, Status.RETIRED)
         )
 
     def _unsent(self, key: Key) -> Resource:
@@ -114,15 +115,15 @@ class _Reading:
         leave, row = self.records.get(key), self.rows.get(key)
         if leave is None or row is None:
             raise inconsistent(f"no call brings about what is shown of {key}")
-        kept = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
-        body = Body({**kept, **leave.fields}, row.body.keywords, row.body.metadata)
+        fields = {name: value for name, value in row.body.fields.items() if name not in leave.cleared}
+        body = Body({**fields, **leave.fields}, row.body.keywords, row.body.metadata)
         return _resource(replace(leave, fields=body.fields, keywords=body.keywords, metadata=body.metadata))
 
     def _read_renames(self) -> None:
         for former, key in self.taken_over.items():
             row = self.rows.get(former)
-            held = row is not None and may_be_held(row) and (key.kind is Kind.TAG or row.server_id is not None)
-            if not held or key not in self.aim.wanted or former in self.aim.wanted:
+            is_held = row is not None and may_be_held(row) and (key.kind is Kind.TAG or row.server_id is not None)
+            if not is_held or key not in self.aim.desired or former in self.aim.desired:
                 raise inconsistent(f"{former} cannot become {key}")
             self.aim.renames[key] = (former,)
 
@@ -134,37 +135,43 @@ class _Reading:
             if way := WAYS.get((change.action, change.key.kind)):
                 self.aim.leaving[change.key] = self._leaving(change, way, needs.get(change.key))
 
-    def _leaving(self, change: Change, way: RemovalKind, needed: Key | None) -> PlannedRemoval:
+    def _leaving(self, change: Change, way: RemovalKind, need: Key | None) -> PlannedRemoval:
         row = self.rows.get(change.key)
-        if row is None or not may_be_held(row) or change.key in self.aim.wanted:
+        if row is None or not may_be_held(row) or change.key in self.aim.desired:
             raise inconsistent(f"{change.key} cannot leave")
         if row.protect:
             raise inconsistent(f"{change.key} is protected")
         way = RemovalKind.CASCADE if change.cascade is not None and change.key.kind is Kind.TAG else way
         # The new name may be as it should be already, and a second former name stands in no change.
-        new = needed if needed in self.aim.wanted or needed in self.rows else None
-        if new in self.aim.wanted and new not in self.taken_over.values():
-            raise inconsistent(f"{new} takes the place of {change.key}, which is not shown")
+        new = need if need in self.aim.desired or need in self.rows else None
+        self._refuse_hidden_rename(change.key, new)
         by = change.cascade or self.taken_over.get(change.key, new)
         return PlannedRemoval(replace(row, source=change.source), way, change.reason, by)
 
+    def _refuse_hidden_rename(self, old: Key, new: Key | None) -> None:
+        """Only a new name that is as it should be has no change that shows the rename."""
+        if new in self._changed and new not in self.aim.renames:
+            raise inconsistent(f"{new} takes the place of {old}, which is not shown")
+
     def _read_cascades(self) -> None:
-        """What goes with the categories that are deleted, and what must have left them before."""
+        """Read the tags that go with deleted categories, and those that must have left them before."""
         going = {key: one.row for key, one in self.aim.leaving.items() if key.kind is Kind.CATEGORY}
         deletes = tuple(self._items(frozenset({Step.CATEGORY_DELETES})))
-        needs = {item.key: frozenset(item.needs) for item in deletes}
+        needs = {item.key: item.needs for item in deletes}
         unsure = {(i.key, leave.key): leave.unsure for i in deletes for leave in i.leaves if leave.unsure is not None}
         ids = Counter(row.server_id for row in going.values() if row.server_id)
         for key, members in members_of(self.rows, going).items():
             self.aim.movers[key] = []
             is_twin = ids[going[key].server_id or ""] > 1
+            needs_of_delete = frozenset(needs.get(key, ()))
             for member in members:
                 may_stay = member.doubtful or is_twin or (key, member.key) in unsure
-                way = self._way_out(member.key, needs.get(key, frozenset()), unsure.get((key, member.key)))
+                way = self._way_out(member.key, needs_of_delete, unsure.get((key, member.key)))
                 self._read_member(key, member, way if may_stay else None, may_stay=may_stay)
+            self._read_hidden_movers(key, needs.get(key, ()))
         for change in self.plan.changes:
-            gone = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
-            if gone is not None and all(leaving.row.key != change.key for leaving in gone):
+            cascade = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
+            if cascade is not None and all(leaving.row.key != change.key for leaving in cascade):
                 raise inconsistent(f"{change.key} does not go with {change.cascade}")
 
     def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
@@ -175,19 +182,30 @@ class _Reading:
 
     def _read_member(self, category: Key, member: Recorded, otherwise: RemovalKind | None, *, may_stay: bool) -> None:
         key = member.key
-        if key in self.aim.wanted:
-            if str(category) in category_references(self.aim.wanted[key].body.fields):
+        if key in self.aim.desired:
+            if str(category) in category_references(self.aim.desired[key].body.fields):
                 raise inconsistent(f"{key} stays in {category}, and would be deleted with it")
             self.aim.movers[category].append(key)
             return
         leaving = self.aim.leaving.get(key)
         if leaving is None or leaving.way is not RemovalKind.CASCADE:
             raise inconsistent(f"{key} would be deleted with {category}, which is not shown")
-        taken = PlannedRemoval(leaving.row, RemovalKind.CASCADE, leaving.reason, category, may_stay, otherwise)
-        self.aim.leaving[key] = taken
-        self.aim.cascades.setdefault(category, []).append(taken)
+        removal = PlannedRemoval(leaving.row, RemovalKind.CASCADE, leaving.reason, category, may_stay, otherwise)
+        self.aim.leaving[key] = removal
+        self.aim.cascades.setdefault(category, []).append(removal)
         if key in self.taken_over:
             self.aim.movers[category].append(self.taken_over[key])
+
+    def _read_hidden_movers(self, category: Key, needs: Sequence[Key]) -> None:
+        """New names of members that no change shows: one that is as it should be, or that has another former name."""
+        own = {leaving.row.key for leaving in self.aim.cascades.get(category, ()) if leaving.own_way is not None}
+        movers = [key for key in needs if key not in own]
+        visible = {*self.aim.movers[category]}
+        for key in movers:
+            if key not in visible:
+                self._refuse_hidden_rename(category, key)
+        if visible <= {*movers}:
+            self.aim.movers[category] = movers
 
     # --- what stays as it is
 
@@ -195,12 +213,12 @@ class _Reading:
         """Activity types that a sweep keeps though nothing wants them, and rows that are let go without a change."""
         if self.plan.sweep is not None:
             types = (row for key, row in sorted(self.rows.items()) if key.kind is Kind.ACTIVITY_TYPE)
-            others = (row for row in types if row.key not in self.aim.wanted and row.key not in self.aim.leaving)
-            self.aim.held = [row for row in others if row.status is not Status.DELETED]
-        kept = {note.key for note in self.plan.notes if note.kind == "kept"}
+            others = (row for row in types if row.key not in self.aim.desired and row.key not in self.aim.leaving)
+            self.aim.staying = [row for row in others if row.status is not Status.DELETED]
+        noted = {note.key for note in self.plan.notes if note.kind == "kept"}
         for key, leave in self.records.items():
             if leave.status is Status.RELEASED and key not in self.aim.leaving:
-                if key not in kept or key in self.aim.wanted:
+                if key not in noted or key in self.aim.desired:
                     raise inconsistent(f"{key} would be let go, which is not shown")
                 self.aim.released.append(self.rows[key])
 

@@ -20,7 +20,7 @@ SEAL = 20
 
 
 class Execution(msgspec.Struct, frozen=True, gc=False):
-    """A plan as JSON takes it: what is looked up by key is a list of pairs."""
+    """A plan as JSON takes it: mappings are lists of pairs."""
 
     plan: Plan
     wholes: tuple[tuple[Key, Item], ...]
@@ -28,15 +28,15 @@ class Execution(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, plan: Plan) -> Execution:
-        listed = replace(plan, wholes={}, prior={})
-        return cls(listed, tuple(plan.wholes.items()), tuple(plan.prior.items()))
+        bare = replace(plan, wholes={}, prior={})
+        return cls(bare, tuple(plan.wholes.items()), tuple(plan.prior.items()))
 
     def restored(self) -> Plan:
         return replace(self.plan, wholes=dict(self.wholes), prior=dict(self.prior))
 
 
 class Saved(msgspec.Struct):
-    """What a file must hold to be applied."""
+    """The part of a file that is applied."""
 
     execution: Execution
 
@@ -52,10 +52,10 @@ def executed(content: bytes) -> Plan:
     return msgspec.json.decode(content + b"}", type=Saved).execution.restored()
 
 
-def is_as_written(content: bytes, plan: Plan, shown: Callable[[Plan], object]) -> bool:
-    """Whether the file shows what it holds, under the id that names it."""
+def is_as_written(content: bytes, plan: Plan, display: Callable[[Plan], object]) -> bool:
+    """Whether the file shows the plan that it holds, under the id that names it."""
     encoded = msgspec.json.encode(Execution.of(plan))
-    same = content == msgspec.json.encode(shown(plan))[:-1] + EXECUTION[:-1] + encoded
+    same = content == msgspec.json.encode(display(plan))[:-1] + EXECUTION[:-1] + encoded
     nameless = replace(plan, basis=replace(plan.basis, id=""))
     seal = sha256_of(msgspec.json.encode(Execution.of(nameless)))[:SEAL]
     return same and plan.id.rpartition("-")[2] == seal and plan.basis.settles is None

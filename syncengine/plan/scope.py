@@ -1,4 +1,4 @@
-"""Which changes a plan may hold: what a user selects; pure."""
+"""The selection of a user: which changes a plan may hold; pure."""
 
 from __future__ import annotations
 

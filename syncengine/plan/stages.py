@@ -1,4 +1,4 @@
-"""differences → stages of calls: what each one needs, packed into batches; pure."""
+"""The stages of a plan: the calls of its differences, packed into batches; pure."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item])
     return tuple(call(numbers, operation, items[start : start + operation.limit]) for start in starts)
 
 
-def stages_of(differences: Sequence[Difference], aimed: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
+def stages_of(differences: Sequence[Difference], target: Aim, numbers: Iterator[int]) -> tuple[Stage, ...]:
     """All calls but the sweep's, in the order of stages."""
     by_step: dict[Step, list[Item]] = {step: [] for step in Step}
-    for step, item in _riding(list(_needed(differences, aimed)), differences):
+    for step, item in _riding(list(_needed(differences, target)), differences):
         by_step[step].append(item)
     return tuple(Stage(step, batches(numbers, OPERATION_OF[step], items)) for step, items in by_step.items() if items)
 
 
-def _needed(differences: Iterable[Difference], aimed: Aim) -> Iterator[Needed]:
+def _needed(differences: Iterable[Difference], target: Aim) -> Iterator[Needed]:
     for difference in differences:
         key = difference.change.key
-        yield from calls_for(difference, aimed.cascades.get(key, ()), aimed.movers.get(key, ()))
+        yield from calls_for(difference, target.cascades.get(key, ()), target.movers.get(key, ()))
 
 
-def _riding(needed: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
+def _riding(items: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
     """Where many tags only gain keywords, put them on batch upserts (docs/planning.md 2.2)."""
-    adds = {item.key for step, item in needed if step is Step.KEYWORD_ADDS}
+    adds = {item.key for step, item in items if step is Step.KEYWORD_ADDS}
     if len(adds) < RIDE_ALONG:
-        return needed
+        return items
     whole = {d.change.key: whole_tag(d) for d in differences if d.change.key in adds}
-    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in needed]
+    return [(Step.TAGS, whole[i.key]) if step is Step.KEYWORD_ADDS else (step, i) for step, i in items]

@@ -22,7 +22,7 @@ def of_another_service(facts: Facts, base_url: str) -> bool:
 
 
 def state_warnings(project: Project, facts: Facts, commit: str | None, *, exists: bool) -> Iterator[Diagnostic]:
-    """What is to be known of the state before anything that a plan says; `commit` is the one that is planned."""
+    """Warnings about the state, to be read before the plan; `commit` is the one that is planned."""
     if not exists:
         yield _warning(NO_STATE, f"no state at {_shown(project)} yet: everything is new")
     if of_another_service(facts, project.base_url()):

@@ -1,4 +1,4 @@
-"""what is wanted, what leaves → the sync session that makes it so, if there is to be one (docs/planning.md 3); pure."""
+"""The sync session of a plan, if it needs one (docs/planning.md 3); pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from syncengine.service.operations import COMPLETE_SYNC_SESSION, UPLOAD_ACTIVITY
 class Sweep(Struct, frozen=True, gc=False):
     """The sync session: the codes it removes that we know of, and everything unknown that the service holds.
 
-    `uploads` carry all that stays; `complete` what completion removes, none when no code is known to go. `needs`:
+    `uploads` carry all that stays; `complete` the codes that completion removes, if any is known to go. `needs`:
     tags that must have let go of a code before (docs/planning.md 3.4). `first`: none of this state was approved before.
     """
 
@@ -35,19 +35,19 @@ class Sweep(Struct, frozen=True, gc=False):
 
 
 def sweep_of(
-    aimed: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
+    target: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
 ) -> Sweep | None:
     """None where nothing leaves by a session, unless one is to be completed `anyway`."""
-    going = [leaving for leaving in aimed.leaving.values() if leaving.way is RemovalKind.SWEEP]
+    going = [leaving for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
     if not (going or anyway):
         return None
-    known = tuple(leaving.row.key.name for leaving in going)
-    staying = [_staying(resource, recorded.get(key)) for key, resource in aimed.wanted.items() if is_type(key)]
-    staying += [_held(row) for row in aimed.held]
+    codes = tuple(leaving.row.key.name for leaving in going)
+    staying = [_staying(resource, recorded.get(key)) for key, resource in target.desired.items() if is_type(key)]
+    staying += [_held(row) for row in target.staying]
     uploads = batches(numbers, UPLOAD_ACTIVITY_TYPES, staying)
     leaves = tuple(Effect(key=leaving.row.key, status=Status.DELETED) for leaving in going)
     complete = call(numbers, COMPLETE_SYNC_SESSION, [Item(leaves=leaves)] if leaves else [])
-    return Sweep(known, uploads, complete, _still_carrying(known, aimed, recorded), first)
+    return Sweep(codes, uploads, complete, _still_carrying(codes, target, recorded), first)
 
 
 def is_type(key: Key) -> bool:
@@ -71,10 +71,10 @@ def _held(row: Recorded) -> Item:
     return Item(leaves=(Effect(key=row.key, fields=row.body.fields, status=Status.RELEASED, whole=True),))
 
 
-def _still_carrying(codes: Iterable[str], aimed: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
+def _still_carrying(codes: Iterable[str], target: Aim, recorded: Mapping[Key, Recorded]) -> tuple[Key, ...]:
     """Wanted tags whose rows carry a code that goes, or may do so (docs/planning.md 3.4)."""
     going = set(codes)
     if not going:
         return ()
-    rows = ((key, recorded[key]) for key in aimed.wanted if key.kind is Kind.TAG and key in recorded)
+    rows = ((key, recorded[key]) for key in target.desired if key.kind is Kind.TAG and key in recorded)
     return tuple(key for key, row in rows if row.doubtful or row.body.fields.get("defaultActivityTypeCode") in going)

@@ -48,7 +48,7 @@ class _Mounted:
 
 
 def application() -> Starlette:
-    """The application of the project; what is wrong with it ends the process with `serve`'s exit code."""
+    """The application of the project; an error in it ends the process with `serve`'s exit code."""
     log, mounted = Log(sys.stderr, time.time), _Mounted()
     process = Process(_project, _serving, os.environ, log, mount=mounted.put)
     try:

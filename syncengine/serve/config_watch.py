@@ -1,4 +1,4 @@
-"""The project file and the files that it names, watched: what they hold → whether to load them again."""
+"""Watch the project file and the files that it names: whether to load them again."""
 
 from __future__ import annotations
 

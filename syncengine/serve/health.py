@@ -1,4 +1,4 @@
-"""The sinks, checked every minute; what is new of them is told to the service, once (docs/service.md §2)."""
+"""Checks of the sinks every minute; a new trouble is reported to the service, once (docs/service.md §2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.serve.readiness import Standing
 
 
 class DeliveryHealth(Protocol):
-    """What the loop needs of a delivery."""
+    """The part of a delivery that the loop needs."""
 
     @property
     def is_cautious(self) -> bool: ...
@@ -57,18 +57,18 @@ class Checking:
         """Check once, and tell: seconds until the next time."""
         troubles = await self._delivery.check_sinks()
         self._show(troubles)
-        told = True
+        is_accepted = True
         in_doubt = self._delivery.is_cautious
         if self._reporter.is_news(troubles) and (troubles or not in_doubt):
-            told = await self._told(troubles)
-        return self._pace.down if in_doubt or not told else self._pace.well
+            is_accepted = await self._told(troubles)
+        return self._pace.down if in_doubt or not is_accepted else self._pace.well
 
     def _show(self, troubles: tuple[SinkTrouble, ...]) -> None:
         down = {trouble.sink for trouble in troubles}
         for trouble in troubles:
             if trouble not in self._standing.troubles:
-                said = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
-                self._log.error("sink-down", said, sink=trouble.sink, kind=trouble.kind.value)
+                message = f"sink {trouble.sink}: {trouble.message}" + (f" [{trouble.detail}]" if trouble.detail else "")
+                self._log.error("sink-down", message, sink=trouble.sink, kind=trouble.kind.value)
         for sink in sorted({trouble.sink for trouble in self._standing.troubles} - down):
             self._log.info("sink-up", f"sink {sink} is well again", sink=sink)
         for sink in {*self._sinks, *down}:

@@ -1,4 +1,4 @@
-"""What happens → one line each on a stream, as JSON or for people; no secret in any of them."""
+"""The log: one line for each event on a stream, as JSON or for people; no secret in any of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LineStream(Protocol):
 
 @dataclass(slots=True)
 class Log:
-    """`secrets` are what must not be seen: looked up for each line, since they may change."""
+    """A log that hides `secrets`, which are looked up for each line, since they may change."""
 
     stream: LineStream
     now: Callable[[], float]
@@ -49,16 +49,21 @@ class Log:
         """An error of ours; each problem of many has a line of its own."""
         if not isinstance(error, Problems):
             return self.error(event, f"{message}{error.message}", code=error.code)
-        for found in error.found:
-            self._write(found.severity.value, event, f"{message}{where(found)}{found.message}", {"code": found.code})
+        for diagnostic in error.found:
+            self._write(
+                diagnostic.severity.value,
+                event,
+                f"{message}{where(diagnostic)}{diagnostic.message}",
+                {"code": diagnostic.code},
+            )
         return None
 
     def _write(self, level: str, event: str, message: str, facts: dict[str, object]) -> None:
         at = datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        shown = {name: self._clean(value) for name, value in facts.items() if value is not None}
+        fields = {name: self._clean(value) for name, value in facts.items() if value is not None}
         text = self._clean(message)
         if self.json:
-            line = orjson.dumps({"time": at, "level": level, "event": event, "message": text, **shown}).decode()
+            line = orjson.dumps({"time": at, "level": level, "event": event, "message": text, **fields}).decode()
         else:
             line = f"{at} {level}: {visible(str(text))}"
         with suppress(OSError, ValueError):  # a reader that went away must not end the delivery of time
@@ -73,8 +78,8 @@ class Log:
         return value
 
     def _known(self) -> set[str]:
-        found: set[str] = set()
+        secrets: set[str] = set()
         for look in self.secrets:
             with suppress(SyncengineError):
-                found.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
-        return found
+                secrets.update(secret for secret in look() if len(secret) >= SHORTEST_SECRET)
+        return secrets

@@ -35,13 +35,13 @@ def probes(standing: Standing) -> Starlette:
 
     async def readyz(_: Request) -> Response:
         reasons = standing.reasons()
-        told = {
+        body = {
             "ready": not reasons,
             "reasons": reasons,
             "reconciled": standing.reconciled,
             "configuration": standing.configuration,
         }
-        return JSONResponse(told, 503 if reasons else 200)
+        return JSONResponse(body, 503 if reasons else 200)
 
     async def metrics(_: Request) -> Response:
         with suppress(SyncengineError):  # a database in trouble must not hide the other figures
@@ -53,7 +53,7 @@ def probes(standing: Standing) -> Starlette:
 
 
 class Server:
-    """An application on an address. AddressTaken from `start`; `stop` waits for what is being answered.
+    """An application on an address. AddressTaken from `start`; `stop` waits for answers that have begun.
 
     `http` is the protocol of its connections, with the bounds of those.
     """

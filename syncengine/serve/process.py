@@ -1,7 +1,7 @@
 """The process: signals, probes, and one shift after the other, each with the configuration that was valid last.
 
 A changed project file is loaded and checked whole while the old one goes on working. Only a valid one takes its place;
-what is wrong with another is told, and the old one stays.
+an error in another is logged, and the old one stays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Configuration:
     """A project that was found to be valid, and the delivery that was checked with it.
 
     `fingerprint`: of the files that were looked at last. `before`: the project to go back to, should the service not
-    accept what this one says.
+    accept this one.
     """
 
     project: Project
@@ -68,7 +68,7 @@ class Process:
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Until SIGTERM or SIGINT; SyncengineError for what no repeat would mend."""
+        """Run until SIGTERM or SIGINT; SyncengineError for an error that no repeat would mend."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
@@ -93,9 +93,9 @@ class Process:
         """Work with this configuration, to the end of it; the one to go on with, None when the process is to stop."""
         self._next = None
         self._move(now.project)
-        for found in now.project.warnings:
-            if self.standing.is_first(found.code, found.message):
-                self.log.warning("remark", found.message, code=found.code)
+        for warning in now.project.warnings:
+            if self.standing.is_first(warning.code, warning.message):
+                self.log.warning("remark", warning.message, code=warning.code)
         try:
             await self._shift(now)
         except LockLost as lost:
@@ -110,7 +110,7 @@ class Process:
 
     @staticmethod
     def _heir(before: Configuration, then: Configuration | None) -> Configuration | None:
-        """The next one knows of the sinks what the last one knew: a reload makes none of them well."""
+        """The next configuration, with the sink troubles of the last one: a reload makes no sink well."""
         if before.delivery is not None and then is not None and then.delivery is not None:
             then.delivery.inherit(before.delivery)
         return then
@@ -189,12 +189,12 @@ class Process:
         tried = now.fingerprint
         while not self._stop.is_set():
             await slept(LOOK_SECONDS, self._stop, self._look)
-            asked = self._look.is_set()
+            is_asked = self._look.is_set()
             self._look.clear()
-            seen = await asyncio.to_thread(fingerprint, now.project)
-            if self._stop.is_set() or (seen == tried and not asked):
+            current = await asyncio.to_thread(fingerprint, now.project)
+            if self._stop.is_set() or (current == tried and not is_asked):
                 continue
-            tried = seen
+            tried = current
             if await self._reloaded(now):
                 return
 
@@ -232,15 +232,15 @@ class Process:
     async def _answer_at(self, address: tuple[str, int]) -> None:
         """Until the address is another one. One that is taken (by whom we stand by for) is tried again."""
         server = Server(probes(self.standing), address, patience=1)
-        back_off, told = BackOff(replace(self.pace, longest=10.0)), False
+        back_off, is_logged = BackOff(replace(self.pace, longest=10.0)), False
         while not (self._stop.is_set() or self._moved.is_set()):
             try:
                 self.log.info("listening", f"/healthz, /readyz and /metrics are at {await server.start()}")
                 await slept(float("inf"), self._stop, self._moved)
             except AddressTaken as taken:
-                if not told:
+                if not is_logged:
                     self.log.warning("address", f"{taken.message}; it is tried again")
-                told = True
+                is_logged = True
                 await slept(back_off.after(), self._stop, self._moved)
         await server.stop()
 

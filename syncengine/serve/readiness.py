@@ -1,4 +1,4 @@
-"""How a running connector stands: what /readyz answers, and what the metrics count."""
+"""The state of a running connector: the answer of /readyz, and the counts of the metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Metrics:
 
 @dataclass(slots=True)
 class Standing:
-    """What is known of this process at this moment. `alive`: no loop has ended that should run."""
+    """The state of this process at this moment. `alive`: no loop has ended that should run."""
 
     metrics: Metrics = field(default_factory=Metrics)
     phase: str | None = STARTING
@@ -56,11 +56,11 @@ class Standing:
 
     def is_first(self, code: str, text: str) -> bool:
         """Whether this warning was not given yet; it is from now on."""
-        known = (code, text) in self.warned
+        is_known = (code, text) in self.warned
         self.warned.add((code, text))
-        return not known
+        return not is_known
 
     def reasons(self) -> list[str]:
         """Why it is not ready; none when it is."""
-        found = [reason for reason in (self.phase, self.service) if reason]
-        return found + [f"sink {trouble.sink}: {trouble.message}" for trouble in self.troubles]
+        reasons = [reason for reason in (self.phase, self.service) if reason]
+        return reasons + [f"sink {trouble.sink}: {trouble.message}" for trouble in self.troubles]

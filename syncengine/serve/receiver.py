@@ -46,7 +46,7 @@ class InHand:
             self._look()
 
     async def finish(self) -> None:
-        """Take nothing more, and wait for what is in hand: every sink has a limit of its own."""
+        """Take nothing more, and wait for calls in hand: every sink has a limit of its own."""
         self._is_closing = True
         self._look()
         await self._idle.wait()

@@ -1,6 +1,6 @@
 """Manifests applied on an interval: the engine's own apply, with its lock and its gates, in a thread beside the loop.
 
-Nothing is forced: what a gate stops, or a bad edit, is told and tried again next time, and nothing else waits for it.
+Nothing is forced: a plan that a gate stops, or a bad edit, is logged and tried again next time, and nothing else waits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class RunStopper:
 
     @contextmanager
     def stopping(self, stop: asyncio.Event) -> Iterator[None]:
-        """What the engine calls in its own loop, with the event that ends its run."""
+        """The engine's call in its own loop, with the event that ends its run."""
         loop = asyncio.get_running_loop()
         with self._lock:
             self._end = lambda: loop.call_soon_threadsafe(stop.set)
@@ -140,19 +140,19 @@ class Reconciling:
 
     def _tell(self, done: Applied) -> None:
         outcome = OUTCOMES.get(done.exit_code, "error")
-        changed = self._standing.reconciled != outcome
+        is_new = self._standing.reconciled != outcome
         self._standing.reconciled = outcome
         self._standing.metrics.reconciles.labels(outcome).inc()
         if done.exit_code is ExitCode.DONE:
             self._standing.metrics.reconciled.set(self._log.now())
         counts = {name.value: sum(r.outcome is name for r in done.report.results) for name in Outcome}
         if done.exit_code is ExitCode.DONE and not any(counts.values()):
-            if changed:
+            if is_new:
                 self._log.info("reconciled", "manifests reconciled: nothing to change", outcome=outcome)
             return
-        shown = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing was changed"
         say = self._log.info if done.exit_code is ExitCode.DONE else self._log.error
-        say("reconciled", f"manifests reconciled, {outcome}: {shown}", outcome=outcome, **counts)
+        say("reconciled", f"manifests reconciled, {outcome}: {summary}", outcome=outcome, **counts)
         self._tell_trouble(done)
 
     def _tell_trouble(self, done: Applied) -> None:

@@ -67,7 +67,7 @@ class Shift:
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     def stop(self) -> None:
-        """Finish what is in hand, and end."""
+        """Finish groups in hand, and end."""
         self._stop.set()
 
     async def run(self) -> None:
@@ -123,7 +123,7 @@ class Shift:
                 raise error
 
     async def _kept(self, name: str, loop: Callable[[], Awaitable[object]]) -> None:
-        """A loop that is begun again whatever ends it, save what no loop goes on after."""
+        """Run a loop again whatever ends it, save for an error that no loop goes on after."""
         back_off = BackOff(self.pace)
         while True:
             try:
@@ -169,7 +169,7 @@ class _Delivering:
         )
 
     async def run(self, others: Mapping[str, Callable[[], Awaitable[object]]]) -> None:
-        """These loops and `others`; at their end what was decided is told to the service once more."""
+        """Run these loops and `others`; at their end open verdicts are sent to the service once more."""
         with suppress(SyncengineError):  # a database that is away is waited for by the loops
             await self._delivery.recollect()
         acknowledging = asyncio.create_task(self._shift._kept("acknowledge", self._acknowledging.run))
@@ -192,7 +192,7 @@ class _Delivering:
             self._checking.wake()
 
     async def _posted_time(self) -> None:
-        """Say who we are, register the mechanism, and take what comes."""
+        """Report our version, register the mechanism, and take posted time."""
         if not self._ready.is_set():  # begun again after trouble, it is known already
             await self._introduced()
             if await self._delivery.resume(self._shift._stop):
@@ -230,9 +230,9 @@ class _Delivering:
         """Register again before the service's id of us expires (docs/interface.md 2.6), or where it went wrong."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
-            left = self._renew_at - self._shift.log.now()
-            if left > 0:
-                await slept(min(left, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
+            remaining = self._renew_at - self._shift.log.now()
+            if remaining > 0:
+                await slept(min(remaining, LOOK_AT_CLOCK), self._shift._stop)  # looked at again: clocks are put right
                 continue
             try:
                 await self._register()
@@ -280,7 +280,7 @@ class _Delivering:
             await self._shift._stop.wait()
 
     async def _again(self) -> None:
-        """What people asked to have delivered again; templates may need what the registration answered."""
+        """Deliver again the groups that people asked for; templates may need the registration's answer."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
             if await self._delivery.catch_up(self._shift._stop):

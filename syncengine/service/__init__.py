@@ -1,1 +1,1 @@
-"""The time-recording service: its operations, what they carry, and the client that calls them."""
+"""The time-recording service: its operations, their bodies, and the client that calls them."""

@@ -1,4 +1,4 @@
-"""What a call came to, and foreign words as they may be shown; pure."""
+"""The answer of a call, and foreign words as they may be shown; pure."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one call came to.
+    """The answer of one call.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
     `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
     attempt may have reached the service. `retry_after` is in seconds. `timed_out`: the request was sent, and nothing
-    came in time. `text` may be anything that came: `said` is what may be told of an answer that may hold people's time.
+    came in time. `text` may be anything that came: `said` is safe to show where an answer may hold people's time.
     `given_up`: when, on this machine's own clock, the last attempt ended that the service may still execute; None where
     there is none. `too_large`: it is longer than `size` bytes, and was not read further. `note` is our own remark.
     """
@@ -62,7 +62,7 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """What came, with our note; nothing for JSON that says nothing, as `{}`."""
+        """The words of the answer, with our note; nothing for JSON without content, as `{}`."""
         is_empty = self.status is not None and self.understood and not self.data
         return f"{'no words' if is_empty or not self.text else self.text}{self.note}"
 
@@ -77,14 +77,14 @@ class Answer:
 
     @property
     def may_land(self) -> bool:
-        """Whether the service, or one behind a gateway, may still execute what was sent."""
+        """Whether the service, or one behind a gateway, may still execute the request."""
         if self.status is None:
             return self.reached
         return self.status >= 500 or self.status == 408 or (self.ok and not self.understood)
 
     @property
     def exhausted(self) -> bool:
-        """Trouble that a repeat might mend, so that what became of the call is unknown."""
+        """Whether a repeat might have helped, so that the outcome of the call is unknown."""
         return self.status is None or self.status in RETRIABLE
 
 
@@ -101,9 +101,9 @@ def read_json(content: bytes) -> Any:
 
 
 def read_loosely(content: bytes) -> Any:
-    """What people posted, however it was written; orjson.JSONDecodeError for what nobody could read.
+    """Decode the JSON of posted time leniently; orjson.JSONDecodeError where nobody could read it.
 
-    NaN, Infinity and what no float holds are such floats, what is no UTF-8 is U+FFFD (RFC 8259 §6, §8.1).
+    NaN, Infinity and numbers beyond a float become such floats, bytes that are no UTF-8 U+FFFD (RFC 8259 §6, §8.1).
     """
     try:
         return read_json(content)
@@ -116,7 +116,7 @@ def read_loosely(content: bytes) -> Any:
 
 
 def _whole_number(text: str) -> int | float:
-    """As orjson has it: what 64 bits do not hold is a float."""
+    """An integer as orjson has it: one beyond 64 bits is a float."""
     number = float(text)
     return int(text) if abs(number) < 1 << 63 else number
 
@@ -136,8 +136,8 @@ HIDDEN = "***"
 
 def without(key: str, text: str) -> str:
     """Foreign words without the key, also as JSON may spell it."""
-    spelt = json.dumps(key)[1:-1]
-    for form in dict.fromkeys((key, spelt, spelt.replace("/", r"\/"))):
+    encoded = json.dumps(key)[1:-1]
+    for form in dict.fromkeys((key, encoded, encoded.replace("/", r"\/"))):
         text = text.replace(form, HIDDEN)
     return text
 

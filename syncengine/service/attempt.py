@@ -26,7 +26,7 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.U
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What goes out, at every attempt the same."""
+    """A request, the same at every attempt."""
 
     operation: Operation
     content: bytes | None = None
@@ -40,7 +40,7 @@ class Request:
 
 
 class Attempts:
-    """Sends requests, as many at a time as the conduct says, and reads what comes. `close` ends the connections."""
+    """Sends requests, as many at a time as the conduct says, and reads answers. `close` ends the connections."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Attempts:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
 
     async def make(self, request: Request, seconds: float) -> Answer:
-        """Send, and read what comes in so many seconds; what the service or the network does never raises."""
+        """Send, and read the answer within so many seconds; nothing that the service or the network does raises."""
         began = time.monotonic()
         answer = await self._made(request, seconds)
         if TRACE.isEnabledFor(logging.DEBUG):
@@ -125,13 +125,13 @@ class Attempts:
                 self._awaited.discard(awaited)
 
     async def abandoned(self) -> None:
-        """Wait until nobody waits for answers any more, and end what does."""
+        """Wait until nobody waits for answers any more, and cancel the rest."""
         await self._conduct.abandon.wait()
         for awaited in self._awaited:
             awaited.reschedule(asyncio.get_running_loop().time())
 
     def _built(self, connection: httpx.AsyncClient, request: Request) -> httpx.Request:
-        """A request as httpx builds it, save that what is the same for every call is not built again for each."""
+        """A request as httpx builds it; the parts that are the same for every call are built once."""
         endpoint = self.endpoint(request.operation)
         url = self._urls.get(request.operation.id)
         if url is None:
@@ -160,7 +160,7 @@ class Attempts:
         return connection
 
     def _read(self, reply: Reply, largest: int) -> Answer:
-        """The key is hidden in words alone: what is delivered, matched or sent back is as it came."""
+        """Read an answer. The key is hidden in words alone: data that is delivered or sent back is as it came."""
         answer = Answer(
             reply.status,
             retry_after=retry_after(reply.headers.get("retry-after"), self._now()),
@@ -183,5 +183,5 @@ class Attempts:
         )
 
     def shown(self, text: str) -> str:
-        """What came as it may be shown, without the key (docs/planning.md 4.11)."""
+        """Foreign text as it may be shown, without the key (docs/planning.md 4.11)."""
         return tidy(without(self._key(), text))

@@ -32,7 +32,7 @@ LONGEST_WAIT = 30.0
 
 @dataclass(slots=True)
 class Traffic:
-    """What a run has sent, teamInfo aside: requests and repeats; for each operation the statuses that came.
+    """The traffic of a run, teamInfo aside: requests and repeats; for each operation the statuses that came.
 
     `reached`: some request may have reached the service.
     """
@@ -85,7 +85,7 @@ class Client:
         await self._attempts.departures.over()
 
     def shown(self, text: str) -> str:
-        """What came as it may be shown, without the key (docs/planning.md 4.11)."""
+        """Foreign text as it may be shown, without the key (docs/planning.md 4.11)."""
         return self._attempts.shown(text)
 
     async def call(
@@ -96,7 +96,7 @@ class Client:
         query: Mapping[str, int] | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 -- of each attempt's answer, and the attempts are ours
     ) -> Answer:
-        """Send one operation, repeating what may be repeated; what the service or the network does never raises.
+        """Send one operation, with repeats where they are safe; nothing that the service or the network does raises.
 
         `timeout`: seconds after which an answer must have begun, where it is held back on purpose; that none came in
         that time is an answer then, and nothing is repeated.
@@ -150,19 +150,19 @@ class Client:
         given_up = max((a.given_up for a in earlier if a.given_up is not None), default=None)
         return replace(answer, reached=any(a.reached for a in earlier), note=note, given_up=given_up)
 
-    def _note(self, answer: Answer, attempts: int, left: float) -> str:
+    def _note(self, answer: Answer, attempts: int, remaining: float) -> str:
         """That the service asked for more patience than a call has, if that is why it was given up."""
-        asked = answer.retry_after
-        if not answer.exhausted or asked is None or asked < left or attempts >= self._conduct.attempts:
+        delay = answer.retry_after
+        if not answer.exhausted or delay is None or delay < remaining or attempts >= self._conduct.attempts:
             return ""
-        return f" (it asks to be tried again in {asked:.0f} s, and a call has {self._conduct.patience:.0f} s in all)"
+        return f" (it asks to be tried again in {delay:.0f} s, and a call has {self._conduct.patience:.0f} s in all)"
 
-    async def _send(self, request: Request, earlier: list[Answer], left: float = math.inf) -> Answer:
+    async def _send(self, request: Request, earlier: list[Answer], remaining: float = math.inf) -> Answer:
         """One attempt, which takes no longer than is left for all of them."""
-        if earlier and (self._quiet(None) or left <= 0):
+        if earlier and (self._quiet(None) or remaining <= 0):
             return earlier[-1]
         self._conduct.before_send()
-        answer = await self._attempts.make(request, min(left, request.seconds(self._conduct.timeout)))
+        answer = await self._attempts.make(request, min(remaining, request.seconds(self._conduct.timeout)))
         if answer.may_land:
             answer = replace(answer, given_up=machine_seconds())
         earlier.append(answer)
@@ -183,10 +183,10 @@ class Client:
         return self._conduct.stop.is_set() or self.down
 
     def _wait(self, state: RetryCallState) -> float:
-        asked = _last_answer(state).retry_after
+        delay = _last_answer(state).retry_after
         first = self._conduct.first_wait
         backoff = wait_exponential(multiplier=first, max=LONGEST_WAIT) + wait_random(0, first)
-        return backoff(state) if asked is None else asked
+        return backoff(state) if delay is None else delay
 
     async def _sleep(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -69,7 +69,7 @@ class BoundedProtocol(H11Protocol):
         self.cut()
 
     def cut(self) -> None:
-        """What began to answer keeps its words; an application that waits for the rest hears that nobody is there."""
+        """End the request: an answer that has begun keeps its words; an application that waits for more is told."""
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(LATE)
         self.transport.close()

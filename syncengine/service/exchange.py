@@ -39,7 +39,7 @@ async def exchange(
 ) -> Reply:
     """Send, and read to the end, in so many seconds for all of it.
 
-    httpx.HTTPError for what went wrong: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
+    httpx.HTTPError for every failure: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
     when it was over before the answer began, Unfinished when it had begun.
     """
     has_begun, response = False, None
@@ -81,7 +81,7 @@ class Unpacker(Protocol):
 
 
 class Unpacked:
-    """Content as it comes, unpacked no further than it may be large; httpx.DecodingError for what is not packed so."""
+    """Content as it comes, unpacked up to its greatest size; httpx.DecodingError where it is packed in another way."""
 
     def __init__(self, encoding: str, most: int) -> None:
         self._encoding = encoding
@@ -111,7 +111,7 @@ class Unpacked:
 
 
 class _Plain:
-    """What is not packed."""
+    """Content that is not packed."""
 
     eof = True
 

@@ -14,19 +14,19 @@ _OPENING, _CLOSING = (b"[", b"{"), (b"]", b"}")
 
 
 def items(content: bytes) -> list[bytes] | None:
-    """What stands between the commas of an array, as it was written; None for anything else."""
-    found: list[bytes] = []
+    """The items of a JSON array, as they were written; None for anything else."""
+    parts: list[bytes] = []
     depth = begin = 0
     for token in _TOKEN.finditer(content):
-        if depth == 0 and (token[0] != b"[" or found or content[: token.start()].strip(b" \t\r\n\xef\xbb\xbf")):
+        if depth == 0 and (token[0] != b"[" or parts or content[: token.start()].strip(b" \t\r\n\xef\xbb\xbf")):
             return None
         depth += (token[0] in _OPENING) - (token[0] in _CLOSING)
         if depth == 1 and token[0] == b"[" and not begin:
             begin = token.end()
         elif (depth == 1 and token[0] == b",") or depth == 0:
-            found.append(content[begin : token.start()])
+            parts.append(content[begin : token.start()])
             begin = token.end()
-    return found if begin and depth == 0 and not content[begin:].strip() else None
+    return parts if begin and depth == 0 and not content[begin:].strip() else None
 
 
 def id_in(item: bytes) -> str | None:

@@ -28,7 +28,7 @@ _UNFIT = re.compile("[\x00\ud800-\udfff\N{REPLACEMENT CHARACTER}]")
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What came in a list of groups and is none. `id` where one can be made out; `digest` tells it from another."""
+    """An item in a list of groups that is none. `id` where one can be made out; `digest` tells it from another."""
 
     id: str | None
     digest: str
@@ -63,7 +63,7 @@ async def fetch(client: Client, limit: int | None, patience: float) -> Answer:
 async def update_status(
     client: Client, group_id: str, status: str, message: str | None = None, external_id: str | None = None
 ) -> Answer:
-    """Tell what became of a group; what is not known is not sent."""
+    """Report the status of a group; parameters that are None are not sent."""
     given = {"timeGroupId": group_id, "status": status, "message": message, "externalId": external_id}
     return await client.call(UPDATE_POSTED_TIME_STATUS, {name: v for name, v in given.items() if v is not None})
 
@@ -104,7 +104,7 @@ def group_id(group: Group) -> str | None:
 
 
 def _identity(id: object) -> str | None:
-    """Text that is kept and sent as it came: what stands for unreadable text may stand for two ids."""
+    """Text that is kept and sent as it came: the mark for unreadable text may stand for two ids."""
     return id if isinstance(id, str) and id and not _UNFIT.search(id) else None
 
 
@@ -122,7 +122,7 @@ async def listed(
     """All groups that the service lists, newest first, each once, in pages of at most `page`.
 
     Several groups may share one submission time (docs/interface.md 4), so that the next page begins at the last one's
-    instant, and what was seen is dropped. A page that one instant fills is asked for again as large as may be; where
+    instant, and known groups are dropped. A page that one instant fills is asked for again as large as may be; where
     that is not enough, `hidden` is told the instant, since no question brings the rest of its groups.
     """
     seen = set[str]()
@@ -149,7 +149,7 @@ async def listed(
 
 
 def _expected(operation: Operation, client: Client, answer: Answer) -> list[Group]:
-    """Of what cannot be read the id alone."""
+    """The group to expect; of an unreadable one the id alone."""
     groups = groups_of(answer)
     if groups is None:
         raise refusal(operation, client, answer)
@@ -157,7 +157,7 @@ def _expected(operation: Operation, client: Client, answer: Answer) -> list[Grou
 
 
 def refusal(operation: Operation, client: Client, answer: Answer) -> SyncengineError:
-    """What came instead of what was asked for, as an error for people; nothing that may be anybody's time is in it."""
+    """The error for an answer that is not the expected one; nothing that may be anybody's time is in it."""
     if answer.status in (401, 403):
         return AuthFailed(f"the service refuses the API key: {answer.said}")
     if answer.status is None:

@@ -1,6 +1,6 @@
-"""What one planned item looks like on the wire (docs/interface.md 2, 4): item → JSON value; pure.
+"""The JSON of one planned item (docs/interface.md 2, 4); pure.
 
-Only what was declared is sent, and what was declared once and is gone is sent as an explicit empty
+Only declared fields are sent, and one that was declared once and is gone is sent as an explicit empty
 (docs/planning.md 2.4); a tag's description and timestamps cannot be cleared and are left out.
 """
 

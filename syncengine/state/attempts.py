@@ -1,6 +1,6 @@
 """Calls on record that the service may still execute: written before they are sent, kept until none of them can land.
 
-A run that ends a call with an answer that is certain drops it. What has no known end stays for as long as the bound
+A run that ends a call with a certain answer drops it. A call without a known end stays for as long as the bound
 says, counted from when its sender could send no more, on a clock that its readers share or on their own.
 """
 
@@ -44,9 +44,9 @@ def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str,
 
 
 def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
-    """Date what earlier runs left: calls under way have had no sender for `quiet` seconds.
+    """Date the calls of earlier runs: those under way have had no sender for `quiet` seconds.
 
-    What was dated by another machine's clock is counted from now on by this one's.
+    A date of another machine's clock is replaced by now on this one's.
     """
     now = clock.read(connection)
     under_way = sa.update(ATTEMPTS).where(ATTEMPTS.c.since.is_(None))
@@ -55,31 +55,35 @@ def take_over(connection: sa.Connection, clock: Clock, quiet: float) -> None:
     connection.execute(foreign.values(clock=clock.name, since=now))
 
 
-def expire(connection: sa.Connection, clock: Clock, bound: float) -> None:
-    """Drop what can land no more."""
-    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - bound)
+def expire(connection: sa.Connection, clock: Clock, window: float) -> None:
+    """Drop calls that can land no more."""
+    over = sa.and_(ATTEMPTS.c.clock == clock.name, ATTEMPTS.c.since < clock.read(connection) - window)
     connection.execute(sa.delete(ATTEMPTS).where(over))
 
 
-def outstanding(connection: sa.Connection, clock: Clock, bound: float) -> list[Outstanding]:
-    """What may still be executed within `bound` seconds; calls without a date may be for all of it."""
+def outstanding(connection: sa.Connection, clock: Clock, window: float) -> list[Outstanding]:
+    """Calls that may still be executed within `window` seconds; those without a date may be for all of it."""
     now = clock.read(connection)
     query = sa.select(ATTEMPTS).order_by(ATTEMPTS.c.run, ATTEMPTS.c.call)
-    rows = [(row, _left(row, clock, now, bound)) for row in connection.execute(query)]
-    return [Outstanding(row.run, row.call, _DECODER.decode(row.content), left) for row, left in rows if left > 0]
+    rows = [(row, _left(row, clock, now, window)) for row in connection.execute(query)]
+    return [
+        Outstanding(row.run, row.call, _DECODER.decode(row.content), remaining)
+        for row, remaining in rows
+        if remaining > 0
+    ]
 
 
-def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, bound: float) -> float:
+def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: float) -> float:
     dated = row.since is not None and row.clock == clock.name
-    return bound - (now - row.since) if dated else bound
+    return window - (now - row.since) if dated else window
 
 
-def in_question(connection: sa.Connection, clock: Clock, bound: float, keys: Iterable[Key]) -> dict[Key, float]:
+def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
     """Those of `keys` that a late call may still touch, with the seconds until none can."""
-    wanted = set(keys)
-    found: dict[Key, float] = {}
-    for late in outstanding(connection, clock, bound):
+    requested = set(keys)
+    seconds: dict[Key, float] = {}
+    for late in outstanding(connection, clock, window):
         for leave in late.attempt.leaves:
-            if leave.key in wanted:
-                found[leave.key] = max(found.get(leave.key, 0.0), late.left)
-    return found
+            if leave.key in requested:
+                seconds[leave.key] = max(seconds.get(leave.key, 0.0), late.remaining)
+    return seconds

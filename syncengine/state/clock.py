@@ -19,7 +19,7 @@ SERVER_SECONDS = sa.func.extract("epoch", sa.func.clock_timestamp())
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock and the name of what it belongs to; readings under two names are not comparable."""
+    """A clock and the name of its machine or server; readings under two names are not comparable."""
 
     name: str
     read: Callable[[sa.Connection], float]

@@ -51,10 +51,10 @@ def to_json(value: object) -> str:
 
 
 def from_json(text: str | None) -> dict[str, Any]:
-    found = orjson.loads(text) if text else {}
-    if not isinstance(found, dict):
+    value = orjson.loads(text) if text else {}
+    if not isinstance(value, dict):
         raise ValueError("this is no JSON object")
-    return found
+    return value
 
 
 def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
@@ -96,7 +96,7 @@ TYPES: Sequence[tuple[type, ...]] = (
 
 @cache
 def _fits(types: tuple[type, ...]) -> bool:
-    return all(found in wanted for found, wanted in zip(types, TYPES, strict=True))
+    return all(type_ in allowed for type_, allowed in zip(types, TYPES, strict=True))
 
 
 def from_values(row: Sequence[Any]) -> Recorded:
@@ -131,7 +131,7 @@ def frozen(value: Any) -> Value:
 
 
 def digest(row: Recorded | None) -> str:
-    """What a saved plan stands on (docs/planning.md 6): equal for rows that mean the same, whoever wrote them last."""
+    """The digest of a row in a saved plan (docs/planning.md 6): equal for rows that mean the same."""
     if row is None:
         return ABSENT
     body = row.body

@@ -1,4 +1,4 @@
-"""What the tables of a state share: their catalogue and their types, alike on SQLite and PostgreSQL. Data only."""
+"""The catalogue and column types of a state's tables, alike on SQLite and PostgreSQL. Data only."""
 
 from __future__ import annotations
 

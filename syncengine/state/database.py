@@ -32,7 +32,7 @@ from syncengine.state.errors import (
     TOO_NEW,
     TOO_OLD,
     UNSUPPORTED,
-    told,
+    as_state_errors,
 )
 from syncengine.state.info import VERSION
 from syncengine.state.location import refuse_no_state
@@ -58,12 +58,12 @@ class StateDatabase:
     absent: bool = False
     version: int = VERSION
     at_rest: Callable[[], None] | None = None
-    kept: ExitStack = field(default_factory=ExitStack)
+    resources: ExitStack = field(default_factory=ExitStack)
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
         """One transaction; every failure of the database is told in our words."""
-        with told(self.name), self.engine.begin() as connection:
+        with as_state_errors(self.name), self.engine.begin() as connection:
             yield connection
 
     @contextmanager
@@ -71,7 +71,7 @@ class StateDatabase:
         """A transaction that waits for other writers before it reads: SQLite lets no reader wait to write."""
         exclusive = sa.text(MIGRATING[self.engine.dialect.name])
         engine = self.engine.execution_options(began=True)
-        with told(self.name), engine.begin() as connection:
+        with as_state_errors(self.name), engine.begin() as connection:
             connection.execute(exclusive)
             yield connection
 
@@ -81,7 +81,7 @@ class StateDatabase:
             with suppress(exc.SQLAlchemyError, sqlite3.Error):
                 self.at_rest()
         self.engine.dispose()
-        self.kept.close()
+        self.resources.close()
 
 
 def open_database(url: str, *, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
@@ -108,15 +108,15 @@ def sqlite_path(url: str) -> Path | None:
 
 def _open_server(url: str, write: bool) -> StateDatabase:
     try:
-        parsed = make_url(url)
+        address = make_url(url)
     except (exc.ArgumentError, ValueError):
         raise UNSUPPORTED.error(f"{url.partition('://')[0]}://…") from None
-    name = parsed.render_as_string(hide_password=True)
-    backend, _, driver = parsed.drivername.partition("+")
+    name = address.render_as_string(hide_password=True)
+    backend, _, driver = address.drivername.partition("+")
     if backend not in POSTGRESQL:
         raise UNSUPPORTED.error(name)
     try:
-        engine = sa.create_engine(parsed.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
+        engine = sa.create_engine(address.set(drivername=f"postgresql+{driver or 'psycopg'}"), pool_pre_ping=True)
     except (ImportError, exc.NoSuchModuleError):
         raise NO_DRIVER.error(name) from None
     return StateDatabase(name, engine if write else engine.execution_options(postgresql_readonly=True))
@@ -124,7 +124,7 @@ def _open_server(url: str, write: bool) -> StateDatabase:
 
 def _open_file(path: Path, write: bool, new_lineage: Callable[[], str]) -> StateDatabase:
     refuse_no_state(path)
-    with told(str(path)):
+    with as_state_errors(str(path)):
         if path.is_dir():  # which SQLite would open, and then fail to read
             raise MISSING.error(str(path))
         if write:
@@ -169,12 +169,12 @@ def _open_readable(path: Path) -> StateDatabase:
 
 
 def _open_copy(path: Path) -> StateDatabase:
-    with ExitStack() as kept:
-        folder = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="syncengine-")))
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="syncengine-")))
         for suffix in ("", "-wal", "-journal"):
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", folder / f"copy{suffix}")
-        return StateDatabase(str(path), _sqlite(folder / "copy", "rw"), kept=kept.pop_all())
+        return StateDatabase(str(path), _sqlite(folder / "copy", "rw"), resources=stack.pop_all())
 
 
 def _sqlite(path: Path, mode: str) -> sa.Engine:
@@ -195,7 +195,7 @@ def _begin(connection: sa.Connection) -> None:
 def _share(database: StateDatabase) -> None:
     """Let others read while this process writes. A reader in the way at this moment costs that, and nothing else."""
     engine = database.engine
-    with told(database.name):
+    with as_state_errors(database.name):
         try:
             _pragma(engine, "journal_mode = WAL")
         except sqlite3.OperationalError as error:
@@ -228,14 +228,14 @@ def _prepared(database: StateDatabase, write: bool, new_lineage: Callable[[], st
     if database.absent:
         return database
     with database.transaction() as connection:
-        found = tables.version(connection)
-        foreign = found == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
+        version = tables.version(connection)
+        foreign = version == 0 and connection.dialect.name == "sqlite" and sa.inspect(connection).get_table_names()
     if foreign:
         raise FOREIGN.error(database.name)
-    if found > VERSION:
+    if version > VERSION:
         raise TOO_NEW.error(database.name)
-    if found < VERSION:
-        return _migrated(database, new_lineage) if write else _without_migrating(database, found)
+    if version < VERSION:
+        return _migrated(database, new_lineage) if write else _without_migrating(database, version)
     return database
 
 
@@ -245,11 +245,11 @@ def _migrated(database: StateDatabase, new_lineage: Callable[[], str]) -> StateD
     return database
 
 
-def _without_migrating(database: StateDatabase, found: int) -> StateDatabase:
-    if found >= tables.READABLE:
-        database.version = found
+def _without_migrating(database: StateDatabase, version: int) -> StateDatabase:
+    if version >= tables.READABLE:
+        database.version = version
         return database
-    if found:
+    if version:
         raise TOO_OLD.error(database.name)
     database.close()
     return _empty(database.name)

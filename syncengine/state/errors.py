@@ -18,7 +18,7 @@ from syncengine.errors import SyncengineError
 
 @dataclass(frozen=True, slots=True)
 class StateTrouble:
-    """What an error is called, and what is said of the state (`{state}` is its path or URL)."""
+    """The code of an error, and its message (`{state}` is the path or URL of the state)."""
 
     code: str
     sentence: str
@@ -109,12 +109,12 @@ FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ i
 
 
 def diagnose(error: Exception) -> StateTrouble:
-    known = BY_FAULT.get(faults.fault_of(error))
-    return known or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
+    trouble_of_fault = BY_FAULT.get(faults.fault_of(error))
+    return trouble_of_fault or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
 
 
 @contextmanager
-def told(state: str) -> Iterator[None]:
+def as_state_errors(state: str) -> Iterator[None]:
     """Turn whatever the database or the disk raises inside into one of ours."""
     try:
         yield

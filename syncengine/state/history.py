@@ -1,4 +1,4 @@
-"""What journal and runs tell: runs, a resource's history, what a saved plan already did (docs/planning.md 1.3, 6)."""
+"""Runs, a resource's history, the acknowledged calls of a saved plan (docs/planning.md 1.3, 6)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Run:
 class HistoryEntry:
     """One thing that happened, or may have, to one resource.
 
-    `outcome`: intended (nobody knows), settled, failed, recorded, doubted or forgotten. `detail` says what was to
-    become of the row, and why not.
+    `outcome`: intended (nobody knows), settled, failed, recorded, doubted or forgotten. `detail` has the
+    differences of the row, and the reason of a failure.
     """
 
     at: float
@@ -93,8 +93,8 @@ def refused_run(connection: sa.Connection, run: Run) -> None:
 
 
 def close_run(connection: sa.Connection, run: str, now: float, outcome: str, counts: Mapping[str, int]) -> None:
-    known = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
-    values = {"ended": now, "outcome": outcome, "counts": to_json({**known, "counts": dict(counts)})}
+    existing = from_json(connection.execute(sa.select(RUNS.c.counts).where(RUNS.c.id == run)).scalar_one_or_none())
+    values = {"ended": now, "outcome": outcome, "counts": to_json({**existing, "counts": dict(counts)})}
     connection.execute(sa.update(RUNS).where(RUNS.c.id == run).values(**values))
 
 
@@ -145,8 +145,8 @@ def _run(row: sa.Row[Any]) -> Run:
 
 
 def plan_ended(connection: sa.Connection, plan: str) -> bool:
-    used = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
-    return connection.execute(sa.select(RUNS.c.id).where(used).limit(1)).first() is not None
+    ended = sa.and_(RUNS.c.plan == plan, RUNS.c.ended.is_not(None), RUNS.c.outcome.not_in(UNFINISHED))
+    return connection.execute(sa.select(RUNS.c.id).where(ended).limit(1)).first() is not None
 
 
 def plan_began(connection: sa.Connection, plan: str) -> bool:
@@ -191,7 +191,7 @@ ByLine = dict[int, list[HistoryEntry]]
 
 
 def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEntry]:
-    """What happened to one resource, oldest first."""
+    """The history of one resource, oldest first."""
     of_key = sa.and_(JOURNAL.c.kind == key.kind.value, JOURNAL.c.name == key.name)
     entries = {line.id: [_entry(line)] for line in connection.execute(LINES.where(of_key))}
     if version >= PACKED_SINCE:
@@ -201,7 +201,7 @@ def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEn
 
 
 def _packed(connection: sa.Connection, key: Key) -> ByLine:
-    """What packed lines tell: from the last one of its row backwards, and from those of rows that were forgotten."""
+    """Entries of packed lines: from the last one of the row backwards, and from those of rows that were forgotten."""
     heads = [
         entry
         for table in (ROWS, JOURNAL)

@@ -84,7 +84,7 @@ class Holder:
             job_url=job_url(environ),
         )
 
-    def gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the process is known to have ended. Another machine's or container's process never is.
 
         After a reboot `boot` differs, as it does on another machine of the same name; expiry decides then.
@@ -96,7 +96,7 @@ class Holder:
     def is_stopped(self) -> bool:
         """Whether the process lives on this machine and does not run: SIGSTOP, or a debugger."""
         here = (self.host, self.boot, self.space) == (socket.gethostname(), boot_id(), _space())
-        return here and not self.gone() and _state(self.pid) in ("T", "t")
+        return here and not self.has_ended() and _state(self.pid) in ("T", "t")
 
     def __str__(self) -> str:
         job = f", {self.job_url}" if self.job_url else ""
@@ -139,7 +139,7 @@ def _start(pid: int) -> str | None:
 
 
 def boot_id() -> str:
-    """What tells this run of the machine from any other machine and from its runs before."""
+    """An id of this boot of the machine, which no other machine and no earlier boot has."""
     try:
         return (PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

@@ -1,4 +1,4 @@
-"""What planning asks of a state, whoever answers. Values and a Protocol only."""
+"""The part of a state that planning reads. Values and a Protocol only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKED_SINCE = 7
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a state knows of itself. `commit`: of the last run that applied; `generation`: of the last writing.
+    """Facts about a state. `commit`: of the last run that applied; `generation`: of the last writing.
 
     `sources`: the rows that each source of data had when it was applied last, by its identity.
     """
@@ -38,17 +38,17 @@ FACTS = ("lineage", "base_url", "team", "owns_activity_types", "revision", "gene
 
 
 def facts_of(values: Sequence[Any]) -> Facts:
-    """Facts of what stands in those columns; SQLite has no truth values of its own."""
+    """Facts from the values of those columns; SQLite has no truth values of its own."""
     lineage, base_url, team, owns, commit, generation, sources = values
     texts, rows = (lineage, base_url, team, commit, generation), json.loads(sources or "{}")
-    counted = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
-    if not (counted and all(isinstance(text, str | None) for text in texts)):
+    are_counts = isinstance(rows, dict) and all(type(count) is int for count in rows.values())
+    if not (are_counts and all(isinstance(text, str | None) for text in texts)):
         raise ValueError("what the state says of itself is damaged")
     return Facts(lineage, base_url, team, bool(owns), commit, generation, rows)
 
 
 class StateReader(Protocol):
-    """A state that is read. `exists`: there is one; what is not there reads as empty."""
+    """A state that is read. `exists`: there is one; a state that is not there reads as empty."""
 
     exists: bool
 

@@ -1,6 +1,6 @@
 """The two verbs of the journal, and its lesser ones: each writes rows and appends lines in the caller's transaction.
 
-What a verb makes of a row is `effects.intended` and `effects.settled`; here is only how that reaches the tables in
+The row after a verb is that of `effects.intended` and `effects.settled`; this module writes it to the tables in
 batches: one SELECT a piece of keys, one statement a table (docs/planning.md 1.2).
 """
 
@@ -51,7 +51,7 @@ Rows = dict[Key, Recorded]
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A call that is about to be sent, and what it leaves. `call` is unique in its run.
+    """A call that is about to be sent, and its effects. `call` is unique in its run.
 
     `ids` and `survivors` are those of `landing.Attempt`.
     """
@@ -68,7 +68,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What a 2xx acknowledged of a call: all of its effects, or some; and the ids that the service gave."""
+    """The effects of a call that a 2xx acknowledged, all or some, and the ids that the service gave."""
 
     call: str
     leaves: tuple[Effect, ...]
@@ -77,7 +77,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """What was refused of a call, or has no known outcome for good."""
+    """The keys of a call that were refused, or have no known outcome for good."""
 
     call: str
     keys: tuple[Key, ...]
@@ -102,29 +102,29 @@ class Stamp:
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
-    """Before sending: rows gain what the calls add, and every key of the calls is open."""
+    """Before sending: rows gain the additions of the calls, and every key of the calls is open."""
     rows, last = fetch_chained(connection, _intended_keys(entries))
-    changed: dict[Key, Values] = {}
+    values_of: dict[Key, Values] = {}
     parts = []
     for entry in entries:
         lines = []
         for leave in entry.leaves:
             key, before = leave.key, rows.get(leave.key)
             rows[key] = after = _renamed(intended(before, leave), leave, rows)
-            changed[key] = values = stamp.signed(after)
+            values_of[key] = values = stamp.signed(after)
             ended = settled(after, leave) if _takes(leave, after) else after
             body = values[-1] if before is None and ended is after else None
             lines.append(_line(leave.source, last.get(key), before, ended, body))
         parts.append(Part(entry.call, entry.operation, [str(leave.key) for leave in entry.leaves], lines))
-    _write(connection, stamp, INTENDED, changed, parts)
+    _write(connection, stamp, INTENDED, values_of, parts)
     _open(connection, {entry.call: part.keys for entry, part in zip(entries, parts, strict=True)})
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
-    """After a 2xx: rows lose what the calls removed, and what was acknowledged is open no more."""
+    """After a 2xx: rows lose the removals of the calls, and acknowledged keys are open no more."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
-    known = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
-    rows = dict(known)
+    before = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
+    rows = dict(before)
     for entry in entries:
         for leave in entry.leaves:
             if leave.key in confirmed:
@@ -132,39 +132,39 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
             # A row that somebody forgot meanwhile is nevertheless held by the service.
             row = rows.get(leave.key) or intended(None, leave)
             rows[leave.key] = _identified(settled(row, leave), entry.server_ids.get(leave.key))
-    _rewrite(connection, stamp, known, rows)
+    _rewrite(connection, stamp, before, rows)
     ends = [End(entry.call, [str(leave.key) for leave in entry.leaves]) for entry in entries]
     _end(connection, stamp, SETTLED, ends)
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
-    """After a refusal: rows keep what they have, doubtful, and are open no more."""
+    """After a refusal: rows keep their content, doubtful, and are open no more."""
     doubt(connection, (key for entry in entries for key in entry.keys))
     ends = [End(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
 
 
 def record(connection: sa.Connection, stamp: Stamp, leaves: Sequence[Effect]) -> None:
-    """Without a request: what is true of rows anyway. Says nothing about doubt, creates nothing."""
+    """Record facts about rows without a request. Changes no doubt, creates nothing."""
     rows, last = fetch_chained(connection, (leave.key for leave in leaves))
-    changed: dict[Key, Values] = {}
+    values_of: dict[Key, Values] = {}
     keys, lines = [], []
     for leave in leaves:
         if before := rows.get(leave.key):
             rows[leave.key] = after = _recorded(before, leave)
-            changed[leave.key] = stamp.signed(after)
+            values_of[leave.key] = stamp.signed(after)
             keys.append(str(leave.key))
             lines.append(_line(leave.source, last[leave.key], before, after))
-    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
 
 
 def put(connection: sa.Connection, stamp: Stamp, recorded: Sequence[Recorded]) -> None:
     """Write whole rows, as `adopt` and `state import` bring them."""
     rows, last = fetch_chained(connection, (row.key for row in recorded))
-    changed = {row.key: stamp.signed(row) for row in recorded}
+    values_of = {row.key: stamp.signed(row) for row in recorded}
     lines = [_line(row.source, last.get(row.key), rows.get(row.key), row) for row in recorded]
     keys = [str(row.key) for row in recorded]
-    _write(connection, stamp, RECORDED, changed, [Part(None, None, keys, lines)] if keys else [])
+    _write(connection, stamp, RECORDED, values_of, [Part(None, None, keys, lines)] if keys else [])
 
 
 def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
@@ -173,7 +173,7 @@ def doubt(connection: sa.Connection, keys: Iterable[Key]) -> None:
 
 
 def unconfirm(connection: sa.Connection, keys: Iterable[Key]) -> None:
-    """Doubt categories and the ids that they are recorded with, which are compared with what comes, and not sent."""
+    """Doubt categories and their recorded ids, which are compared with the next ones, and not sent."""
     for part in keyed(connection, ROWS, keys):
         connection.execute(sa.update(ROWS).where(part).values(doubtful=True, confirmed=False))
 
@@ -196,7 +196,7 @@ def paths(connection: sa.Connection) -> set[tuple[str, str]]:
 
 
 def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
-    """Drop rows; how many there were. Their lines point to what was told of them until now."""
+    """Drop rows and return their number. Their lines point to the earlier ones."""
     _, last = fetch_chained(connection, keys)
     for part in keyed(connection, ROWS, last):
         connection.execute(sa.delete(ROWS).where(part))
@@ -205,7 +205,7 @@ def forget(connection: sa.Connection, stamp: Stamp, keys: Iterable[Key]) -> int:
 
 
 def abandon(connection: sa.Connection) -> None:
-    """The run is over, or dead: what is open stays unknown, so its rows are doubtful for good."""
+    """Doubt the rows of open calls for good: their run is over, or dead."""
     in_doubt = in_flight(connection.dialect.name)
     connection.execute(sa.update(ROWS).where(in_doubt, ROWS.c.doubtful.is_(False)).values(doubtful=True))
     connection.execute(sa.delete(OPEN))
@@ -246,7 +246,7 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
 def _line(
     source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
 ) -> Line:
-    """What happened to a row; with the `body` of one that appears, as it is written."""
+    """The line of a row that changed; with the `body` of one that appears, as it is written."""
     file, line = (source.file, source.line) if source else (None, None)
     if body is not None:
         return Line(previous, file, line, None, body, after.status.value)
@@ -256,7 +256,7 @@ def _line(
 def _write(
     connection: sa.Connection, stamp: Stamp, verb: str, rows: Mapping[Key, Values], parts: Sequence[Part]
 ) -> None:
-    """Append what is told of rows, and write them with a pointer to it."""
+    """Append the lines of rows, and write the rows with a pointer to them."""
     if parts:
         takes = any(line.detail is not None and may_take(line.detail) for part in parts for line in part.lines)
         entry = _append(connection, stamp, verb, packed_lines.pack(parts), takes)
@@ -269,12 +269,12 @@ def _append(connection: sa.Connection, stamp: Stamp, verb: str, packed: bytes, t
     return insert_one(connection, JOURNAL, (*LINE, "packed", "takes"), line)
 
 
-def _rewrite(connection: sa.Connection, stamp: Stamp, known: Rows, rows: Rows) -> None:
-    """Write what changed; rows that were only confirmed, as nearly all are, without their bodies."""
+def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows) -> None:
+    """Write changed rows; those that were only confirmed, as nearly all are, without their bodies."""
     confirmed: dict[tuple[bool, bool], list[Key]] = defaultdict(list)
     others: list[Recorded] = []
     for key, row in rows.items():
-        before = known.get(key)
+        before = recorded.get(key)
         if before is None or SUBSTANCE(before) != SUBSTANCE(row):
             others.append(row)
         elif (before.doubtful, before.confirmed, before.run) != (row.doubtful, row.confirmed, stamp.run):
@@ -306,23 +306,25 @@ def _takes_or_gives(leave: Effect) -> bool:
 
 
 def _confirm(connection: sa.Connection, stamp: Stamp, keys: set[Key]) -> set[Key]:
-    """Confirm the rows of these keys without reading them; those that were what such a row is."""
+    """Confirm the rows of these keys without reading them; return the keys of those that could be."""
     values = {"doubtful": False, "confirmed": True, "run": stamp.run, "plan": stamp.plan}
-    found: set[Key] = set()
+    confirmed: set[Key] = set()
     for kind, names in by_kind(keys):
-        named = among(connection, ROWS.c.name, names)
-        row = sa.and_(ROWS.c.kind == kind.value, named, ROWS.c.former.is_(None), STAYS)
+        has_name = among(connection, ROWS.c.name, names)
+        row = sa.and_(ROWS.c.kind == kind.value, has_name, ROWS.c.former.is_(None), STAYS)
         if connection.execute(sa.update(ROWS).where(row).values(**values)).rowcount == len(names):
-            found.update(Key(kind, name) for name in names)
+            confirmed.update(Key(kind, name) for name in names)
         else:
-            found.update(Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars())
-    return found
+            confirmed.update(
+                Key(kind, name) for name in connection.execute(sa.select(ROWS.c.name).where(row)).scalars()
+            )
+    return confirmed
 
 
-def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> None:
-    """Write what is open of each call, from addresses."""
+def _open(connection: sa.Connection, addresses_of: Mapping[str, Iterable[str]]) -> None:
+    """Write the open keys of each call, from addresses."""
     names: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for call, addresses in opened.items():
+    for call, addresses in addresses_of.items():
         for address in addresses:
             kind, _, name = address.partition("/")
             names[call, kind][name] = None
@@ -331,19 +333,19 @@ def _open(connection: sa.Connection, opened: Mapping[str, Iterable[str]]) -> Non
 
 
 def _end(connection: sa.Connection, stamp: Stamp, verb: str, ends: Sequence[End]) -> None:
-    """Close what ended of calls, with one line for all; the keys of a call that ends whole are not named."""
+    """Close ended keys of calls, with one line for all; the keys of a call that ends whole are not named."""
     ends = [end for end in ends if end.keys]
     if not ends:
         return
     calls = among(connection, OPEN.c.call, [end.call for end in ends])
-    opened: dict[str, set[str]] = defaultdict(set)
+    addresses_of: dict[str, set[str]] = defaultdict(set)
     for call, kind, names in connection.execute(sa.select(OPEN.c.call, OPEN.c.kind, OPEN.c.names).where(calls)):
-        opened[call].update(f"{kind}/{name}" for name in orjson.loads(names))
+        addresses_of[call].update(f"{kind}/{name}" for name in orjson.loads(names))
     parts = []
     for end in ends:
-        was_open = end.call in opened and bool(opened[end.call])
-        opened[end.call].difference_update(end.keys)
-        parts.append(End(end.call, (), end.message) if was_open and not opened[end.call] else end)
+        was_open = end.call in addresses_of and bool(addresses_of[end.call])
+        addresses_of[end.call].difference_update(end.keys)
+        parts.append(End(end.call, (), end.message) if was_open and not addresses_of[end.call] else end)
     connection.execute(sa.delete(OPEN).where(calls))
-    _open(connection, {call: addresses for call, addresses in opened.items() if addresses})
+    _open(connection, {call: addresses for call, addresses in addresses_of.items() if addresses})
     _append(connection, stamp, verb, packed_lines.pack_ends(parts))

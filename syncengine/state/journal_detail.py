@@ -1,4 +1,4 @@
-"""What a journal line says happened to one row: before, after → JSON, and back as a value; pure."""
+"""The differences of one row in a journal line: before, after → JSON, and back as a value; pure."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Detail:
 
 
 def difference(before: Recorded | None, after: Recorded) -> str | None:
-    """The detail of a line as JSON, with what differs only; None where nothing does."""
+    """The detail of a line as JSON, with differences only; None where there are none."""
     if before is None:
         return _written(_appearance(after))
     old, new = before.body, after.body
-    kept, held = set(new.keywords), set(old.keywords)
+    new_keywords, old_keywords = set(new.keywords), set(old.keywords)
     names = () if old.fields == new.fields else {**old.fields, **new.fields}
     return _written(
         {
@@ -39,8 +39,8 @@ def difference(before: Recorded | None, after: Recorded) -> str | None:
                 for name in names
                 if old.fields.get(name) != new.fields.get(name)
             },
-            "added": [keyword for keyword in new.keywords if keyword not in held],
-            "deleted": [keyword for keyword in old.keywords if keyword not in kept],
+            "added": [keyword for keyword in new.keywords if keyword not in old_keywords],
+            "deleted": [keyword for keyword in old.keywords if keyword not in new_keywords],
             "set": {name: value for name, value in new.metadata.items() if old.metadata.get(name) != value},
             "unset": [name for name in old.metadata if name not in new.metadata],
             "status": (before.status.value, after.status.value) if before.status is not after.status else None,
@@ -59,8 +59,8 @@ def _appearance(after: Recorded) -> dict[str, object]:
 
 
 def _written(parts: Mapping[str, object]) -> str | None:
-    said = {name: value for name, value in parts.items() if value}
-    return to_json(said) if said else None
+    parts_present = {name: value for name, value in parts.items() if value}
+    return to_json(parts_present) if parts_present else None
 
 
 def read(text: str | None) -> Detail:
@@ -78,7 +78,7 @@ def read(text: str | None) -> Detail:
 
 
 def appeared(body: str, status: str) -> Detail:
-    """What is told of a row that was not there before, by its body as the row holds it."""
+    """The detail of a row that was not there before, from its body as the row holds it."""
     parts = from_json(body)
     return Detail(
         fields={name: (None, frozen(value)) for name, value in parts["fields"].items()},

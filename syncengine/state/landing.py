@@ -1,7 +1,7 @@
-"""Calls that the service may still execute, recorded rows → what their late execution would disturb; pure.
+"""The resources that late execution of earlier calls would disturb; pure.
 
-A call whose sender was killed, or got no answer that says what became of it, may be executed later than calls that were
-sent after it (docs/planning.md 1.8). A late call that agrees with what is aimed at does no harm.
+A call whose sender was killed, or got no answer that tells its outcome, may be executed later than calls that were
+sent after it (docs/planning.md 1.8). A late call that agrees with the aim does no harm.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Attempt(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Outstanding(NamedTuple):
-    """An attempt that may be executed for `left` more seconds."""
+    """An attempt that may be executed for `remaining` more seconds."""
 
     run: str
     call: str
     attempt: Attempt
-    left: float
+    remaining: float
 
 
 def aims_of(keys: Iterable[Key], rows: Mapping[Key, Recorded], leaves: Iterable[Effect]) -> dict[Key, Recorded | None]:
-    """What will be recorded of `keys` once all of `leaves` are acknowledged."""
+    """The rows of `keys` once all of `leaves` are acknowledged."""
     aims: dict[Key, Recorded | None] = {key: rows.get(key) for key in keys}
     for leave in leaves:
         if leave.key in aims:
@@ -87,7 +87,7 @@ class _Late(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What a late call puts in question, and until when, on the clock of this run."""
+    """A resource that a late call may still touch, and until when, on the clock of this run."""
 
     key: Key
     operation: str
@@ -97,7 +97,7 @@ class Question(NamedTuple):
 class Questions:
     """Which resources a late call would disturb.
 
-    `aim_of` says what is aimed at for a key, `id_of` which server's id a category has by now.
+    `aim_of` gives the aim for a key, `id_of` the server's id that a category has by now.
     """
 
     def __init__(self, aim_of: Callable[[Key], Recorded | None], id_of: Callable[[str], str | None]) -> None:
@@ -126,8 +126,8 @@ class Questions:
 
     def of(self, leaves: Iterable[Effect], now: float) -> Question | None:
         """The question that is open longest, of all that these leaves bring about; None where there is none."""
-        found = [question for leave in leaves for question in self._about(leave) if question.until > now]
-        return max(found, key=lambda question: question.until, default=None)
+        questions = [question for leave in leaves for question in self._about(leave) if question.until > now]
+        return max(questions, key=lambda question: question.until, default=None)
 
     def _about(self, leave: Effect) -> Iterable[Question]:
         for late in self._by_key.get(leave.key, ()):
@@ -151,9 +151,9 @@ class Questions:
         """Whether a late upsert names a category by an id that it has no more."""
         if not late.leave.whole:
             return False
-        named = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
-        sent = late.attempt.ids.get(str(named))
-        return sent is not None and self._id_of(str(named)) not in (None, sent)
+        category = late.leave.key.name if late.leave.key.kind is Kind.CATEGORY else late.leave.fields.get("category")
+        sent_id = late.attempt.ids.get(str(category))
+        return sent_id is not None and self._id_of(str(category)) not in (None, sent_id)
 
 
 _ANY_CODE = Effect(key=Key(Kind.ACTIVITY_TYPE, ""))

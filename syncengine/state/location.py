@@ -1,6 +1,6 @@
-"""What a state's path names → nothing, or why no state can be read there; standard library only.
+"""Refuse paths at which no state can be read; standard library only.
 
-Whoever opens a state asks here first: what is not there begins as nothing, and nothing is taken for that by mistake.
+Every opening of a state asks here first: a path that is not there begins as an empty state, and nothing else does.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from syncengine.project.references import BESIDE
 
 
 def refuse_no_state(path: Path) -> None:
-    """SyncengineError for what is there and can be no state: a lost link, a pipe, an empty file, a file under Git."""
+    """SyncengineError for a path that can be no state: a lost link, a pipe, an empty file, a file under Git."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         if path.is_symlink():
             raise _unfit(path, "is a link to a file that is not there") from None
         return
     except OSError:
         return  # whoever opens it says why
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         return
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise _unfit(path, "is no regular file")
-    if found.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
+    if status.st_size == 0 and not any(Path(f"{path}{suffix}").exists() for suffix in BESIDE[1:]):
         raise _unfit(path, "is an empty file, which no state ever is: restore it, or remove it to begin a new state")
     _refuse_committed(path)
 

@@ -56,7 +56,7 @@ class LockInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Look:
     """One look at the lock's row. `info` None: it is free; `broken`: it was unlocked by force, its holder may live.
 
     `beat` is another after every renewal of `seconds`; `overdue`: seconds since the lease ended by the server's clock,
@@ -84,20 +84,20 @@ class _Watch:
         self._since = 0.0
         self._gone: float | None = None
 
-    def quiet(self, seen: _Seen) -> float | None:
+    def quiet(self, look: _Look) -> float | None:
         """Seconds for which nobody could send under the lock; None while its holder may. Below 0: from then on."""
         now = self._seconds()
-        if self._beat != seen.beat:
-            self._beat, self._since, self._gone = seen.beat, now, None
-        if seen.info is None:
+        if self._beat != look.beat:
+            self._beat, self._since, self._gone = look.beat, now, None
+        if look.info is None:
             # A holder that was unlocked by force learns of it at its next renewal, and until then goes on.
-            return now - self._since - (seen.seconds if seen.broken else 0.0)
-        if seen.info.expires is None:
+            return now - self._since - (look.seconds if look.broken else 0.0)
+        if look.info.expires is None:
             return None
-        if seen.info.holder.gone():
+        if look.info.holder.has_ended():
             self._gone = now if self._gone is None else self._gone
             return now - self._gone
-        overdue = now - self._since - seen.seconds if seen.overdue is None else seen.overdue
+        overdue = now - self._since - look.seconds if look.overdue is None else look.overdue
         return overdue if overdue >= 0 else None
 
 
@@ -122,17 +122,17 @@ class Locks:
 
     def current(self) -> LockInfo | None:
         """Who holds it, also in a state of an older version."""
-        shown = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
+        columns = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
         with self._database.transaction() as connection:
-            return _info(connection.execute(sa.select(*shown).where(LOCK.c.id == self.row)).one())
+            return _info(connection.execute(sa.select(*columns).where(LOCK.c.id == self.row)).one())
 
     def hold(self, holder: Holder, *, lock_id: str, request_timeout: float) -> LockInfo:
         """Take the lock by hand: it does not expire. LockHeld if another has it."""
-        seen = self._look()
-        if not _is_free(seen, _Watch(self._seconds).quiet(seen), request_timeout):
-            assert seen.info is not None, "only a lock that somebody holds is not free"
-            raise LockHeld(self._refusal(seen.info))
-        if not self._take(seen, holder, lock_id, None):
+        look = self._look()
+        if not _is_free(look, _Watch(self._seconds).quiet(look), request_timeout):
+            assert look.info is not None, "only a lock that somebody holds is not free"
+            raise LockHeld(self._refusal(look.info))
+        if not self._take(look, holder, lock_id, None):
             raise LockHeld(f"{HELD[self.row]} was locked by another at this very moment")
         return self._taken(lock_id)
 
@@ -154,18 +154,18 @@ class Locks:
         until, watch = self._seconds() + wait, _Watch(self._seconds)
         waited_for: str | None = None
         while True:
-            seen = self._look()
-            quiet = watch.quiet(seen)
-            if _is_free(seen, quiet, request_timeout):
-                left = _Left(self.now() + seconds, self._seconds() + seconds)
-                if self._take(seen, holder, lock_id, seconds):
-                    return Lease(self, self._taken(lock_id), seconds, left, quiet or 0.0)
-            elif seen.info is not None:
-                if seen.info.expires is None or self._seconds() >= until:
-                    raise LockHeld(self._refusal(seen.info))
-                if waited_for != seen.info.id:
-                    waited_for = seen.info.id
-                    on_wait(seen.info)
+            look = self._look()
+            quiet = watch.quiet(look)
+            if _is_free(look, quiet, request_timeout):
+                term = _Term(self.now() + seconds, self._seconds() + seconds)
+                if self._take(look, holder, lock_id, seconds):
+                    return Lease(self, self._taken(lock_id), seconds, term, quiet or 0.0)
+            elif look.info is not None:
+                if look.info.expires is None or self._seconds() >= until:
+                    raise LockHeld(self._refusal(look.info))
+                if waited_for != look.info.id:
+                    waited_for = look.info.id
+                    on_wait(look.info)
             sleep(max(0.0, min(POLL_SECONDS, until - self._seconds())))
 
     def renew(self, epoch: int, seconds: float) -> bool:
@@ -188,13 +188,13 @@ class Locks:
         """The time for people to read, `seconds` from now: the server's where there is one."""
         return SERVER_SECONDS + seconds if self._has_server else self.now() + seconds
 
-    def _look(self) -> _Seen:
+    def _look(self) -> _Look:
         overdue = (SERVER_SECONDS - LOCK.c.expires) if self._has_server else sa.null()
         with self._database.transaction() as connection:
             row = connection.execute(sa.select(LOCK, overdue.label("overdue")).where(LOCK.c.id == self.row)).one()
             broken = row.lock_id is None and row.released is not None
             beat = (row.epoch, row.beats, row.expires)
-            return _Seen(row.epoch, beat, float(row.seconds or LONGEST_LEASE), _info(row), broken, row.overdue)
+            return _Look(row.epoch, beat, float(row.seconds or LONGEST_LEASE), _info(row), broken, row.overdue)
 
     def _taken(self, lock_id: str) -> LockInfo:
         info = self._look().info
@@ -202,14 +202,14 @@ class Locks:
             raise LockLost(f"{HELD[self.row]} was unlocked by force at this very moment")
         return info
 
-    def _take(self, seen: _Seen, holder: Holder, lock_id: str, seconds: float | None) -> bool:
+    def _take(self, look: _Look, holder: Holder, lock_id: str, seconds: float | None) -> bool:
         """Compare and swap: a holder that renewed meanwhile, or another one, keeps the lock."""
         names = ("epoch", "beats", "expires")
-        same = (LOCK.c[name].is_not_distinct_from(value) for name, value in zip(names, seen.beat, strict=True))
+        same = (LOCK.c[name].is_not_distinct_from(value) for name, value in zip(names, look.beat, strict=True))
         condition = sa.and_(LOCK.c.id == self.row, *same)
         return self._change(
             condition,
-            epoch=seen.epoch + 1,
+            epoch=look.epoch + 1,
             released=None,
             lock_id=lock_id,
             holder=to_json(asdict(holder)),
@@ -236,17 +236,17 @@ def _info(row: sa.Row[Any]) -> LockInfo | None:
     return LockInfo(row.lock_id, row.epoch, _holder(row.holder), float(row.acquired), expires)
 
 
-def _is_free(seen: _Seen, quiet: float | None, request_timeout: float) -> bool:
+def _is_free(look: _Look, quiet: float | None, request_timeout: float) -> bool:
     """Whether the lock may be taken: nobody holds it, or the last request of its holder has ended."""
-    if seen.info is None:
+    if look.info is None:
         return True
     if quiet is None:
         return False
-    return seen.info.holder.gone() or quiet > request_timeout
+    return look.info.holder.has_ended() or quiet > request_timeout
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
+class _Term:
     """When a lease ends, by the wall clock and by the machine's own: whichever is sooner.
 
     Where the machine's own stands still while it is suspended, the wall clock does not.
@@ -262,12 +262,12 @@ class Lease:
     `quiet`: seconds for which, when it was taken, no holder before could send any more; below 0, one may still.
     """
 
-    def __init__(self, locks: Locks, info: LockInfo, seconds: float, left: _Left, quiet: float) -> None:
+    def __init__(self, locks: Locks, info: LockInfo, seconds: float, term: _Term, quiet: float) -> None:
         self.info = info
         self.quiet = quiet
         self._locks = locks
         self._seconds = seconds
-        self._left = left
+        self._left = term
         self._over = threading.Event()
         self._heart = threading.Thread(target=self._beat, name="lease", daemon=True)
         self._heart.start()
@@ -282,11 +282,11 @@ class Lease:
 
     def remaining(self) -> float:
         """Seconds that the last renewal is still good for; 0 once lost, released, or slept through."""
-        left = self._left
+        term = self._left
         if self._over.is_set():
             return 0.0
         wall, monotonic = self._locks.clocks()
-        return max(0.0, min(left.wall - wall, left.monotonic - monotonic))
+        return max(0.0, min(term.wall - wall, term.monotonic - monotonic))
 
     def release(self) -> None:
         """Give the lock back if it is still ours. A database that is gone must not hide why: the lease expires."""
@@ -309,13 +309,13 @@ class Lease:
         while not self._over.wait(self._seconds / BEATS):
             # Taken before the request: a renewal that was long under way must not count as a fresh one.
             wall, monotonic = self._locks.clocks()
-            left = _Left(wall + self._seconds, monotonic + self._seconds)
+            term = _Term(wall + self._seconds, monotonic + self._seconds)
             try:
                 renewed = self._locks.renew(self.epoch, self._seconds)
             except SyncengineError:
                 continue  # the next beat tries again; meanwhile `remaining` runs out
             if renewed:
-                self._left = left
+                self._left = term
             else:
                 self._over.set()
 
@@ -334,8 +334,8 @@ def mine(row: int, epoch: int) -> sa.ColumnElement[bool]:
 
 
 def _holder(text: str) -> Holder:
-    known = from_json(text)
-    return Holder(**{f.name: known[f.name] for f in fields(Holder) if f.name in known or f.default is MISSING})
+    parts = from_json(text)
+    return Holder(**{f.name: parts[f.name] for f in fields(Holder) if f.name in parts or f.default is MISSING})
 
 
 def short_id() -> str:

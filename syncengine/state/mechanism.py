@@ -1,7 +1,7 @@
 """Which way of delivering posted time this state registered last, fetch or webhook, and for whom. Reads and writes.
 
-The service cannot be asked (docs/interface.md 4), and ending somebody else's webhook would lose that one's time: only
-what was registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
+The service cannot be asked (docs/interface.md 4), and ending somebody else's webhook would lose their time: only a
+mechanism registered from here is unregistered unasked. The caller key is kept as a salted digest, to know a new one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def digest(caller_key: str, salt: str | None = None) -> str:
 
 
 def registered(url: str) -> Mechanism | None:
-    """What the state at `url` registered last and did not end since."""
+    """The mechanism that the state at `url` registered last and did not end since."""
     database = open_database(url, write=False, new_lineage=new_lineage)
     try:
         with database.transaction() as connection:
@@ -69,7 +69,7 @@ def bind(url: str, team: str) -> None:
 
 
 def remember(url: str, mechanism: Mechanism | None, *, now: Callable[[], float] = time.time) -> None:
-    """Write what is registered now; None: nothing."""
+    """Record the registered mechanism; None: none."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         with database.alone() as connection:

@@ -1,6 +1,6 @@
-"""A packed line of the journal: what a verb says of all keys of the calls that are written together ↔ bytes; pure.
+"""A packed line of the journal, as bytes: one verb on all keys of the calls that are written together; pure.
 
-What is said of one key points to the packed line that told of it before, so that a resource's history is followed from
+The entry of a key points to the packed line of its last change, so that a resource's history is followed from
 its row (`state_rows.entry`). Ends are not chained: they are looked up among those of the run.
 """
 
@@ -17,9 +17,9 @@ from syncengine.state.journal_detail import Detail
 
 
 class Line(Struct, frozen=True, gc=False, array_like=True):
-    """What is said of one key. `previous`: the packed line that told of it before.
+    """The entry of one key. `previous`: the packed line of its last change.
 
-    `detail`: the differences as in `journal_detail`; what appears is told by `body` and `status`, as its row has them.
+    `detail`: the differences as in `journal_detail`; a new row is told by `body` and `status`, as it has them.
     """
 
     previous: int | None
@@ -40,7 +40,7 @@ class Line(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Part(Struct, frozen=True, gc=False, array_like=True):
-    """What is said by one call, or without any, of `keys`, which are addresses."""
+    """The entries of one call, or of none, for `keys`, which are addresses."""
 
     call: str | None
     operation: str | None
@@ -96,7 +96,7 @@ def lines(packed: bytes) -> Iterator[tuple[Key, Line]]:
 
 
 def lines_of(packed: bytes, key: Key) -> Iterator[tuple[str | None, str | None, Line]]:
-    """What is said of one key, with call and operation."""
+    """The entry of each key, with call and operation."""
     address = str(key)
     for part in _PARTS.decode(packed):
         if address in part.keys:

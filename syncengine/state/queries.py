@@ -41,7 +41,7 @@ KEY_BY_KEY = "EXISTS (SELECT 1 FROM state_open o WHERE o.kind = state_rows.kind 
 
 
 def in_flight(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
-    """Some call for the row was sent, or is about to be, and nobody knows what became of it.
+    """Some call for the row was sent, or is about to be, and its outcome is not known.
 
     Asked in the statement that reads the rows: to PostgreSQL two statements are two instants, and between them a call
     may begin.
@@ -54,10 +54,10 @@ def doubtful(dialect: str, version: int = VERSION) -> sa.ColumnElement[bool]:
 
 
 @cache
-def seen(dialect: str, version: int = VERSION) -> Query:
+def visible_rows(dialect: str, version: int = VERSION) -> Query:
     """Rows as everyone else sees them: an intent without an end is a doubt."""
-    said = doubtful(dialect, version).label("doubtful")
-    return sa.select(*(said if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
+    is_doubtful = doubtful(dialect, version).label("doubtful")
+    return sa.select(*(is_doubtful if name == "doubtful" else ROWS.c[name] for name in COLUMNS))
 
 
 def pieces(names: Sequence[str], size: int = PIECE) -> Iterator[Sequence[str]]:
@@ -74,8 +74,8 @@ AMONG = {
 def among(connection: sa.Connection, column: sa.Column[str], names: Sequence[str]) -> sa.TextClause:
     """Whether a column is one of these names, which go as one parameter: a statement of one length is prepared once."""
     dialect = connection.dialect.name
-    listed = to_json(names) if dialect == "sqlite" else list(names)
-    return sa.text(AMONG[dialect].format(column=column)).bindparams(names=listed)
+    parameter = to_json(names) if dialect == "sqlite" else list(names)
+    return sa.text(AMONG[dialect].format(column=column)).bindparams(names=parameter)
 
 
 def keyed(connection: sa.Connection, table: sa.Table, keys: Iterable[Key]) -> Iterator[sa.ColumnElement[bool]]:
@@ -96,8 +96,8 @@ def by_kind(keys: Iterable[Key]) -> Iterator[tuple[Kind, Sequence[str]]]:
 
 def fetch(connection: sa.Connection, keys: Iterable[Key], query: Query = STORED) -> dict[Key, Recorded]:
     """The rows of these keys that are recorded."""
-    found = (row for part in keyed(connection, ROWS, keys) for row in connection.execute(query.where(part)))
-    return {recorded.key: recorded for recorded in map(from_values, found)}
+    rows = (row for part in keyed(connection, ROWS, keys) for row in connection.execute(query.where(part)))
+    return {recorded.key: recorded for recorded in map(from_values, rows)}
 
 
 def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[Key, Recorded], dict[Key, int | None]]:
@@ -113,7 +113,7 @@ def fetch_chained(connection: sa.Connection, keys: Iterable[Key]) -> tuple[dict[
 
 def stream(connection: sa.Connection, kind: Kind | None, version: int) -> Iterator[Recorded]:
     """All rows, or a kind's, by kind and name."""
-    query = seen(connection.dialect.name, version).order_by(ROWS.c.kind, ROWS.c.name)
+    query = visible_rows(connection.dialect.name, version).order_by(ROWS.c.kind, ROWS.c.name)
     if kind is not None:
         query = query.where(ROWS.c.kind == kind.value)
     return map(from_values, connection.execution_options(yield_per=STREAM).execute(query))
@@ -124,10 +124,10 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
     how = (connection.dialect.name, version)
     references = _references(connection, [Key(Kind.CATEGORY, name) for name in categories])
     is_held = sa.or_(ROWS.c.status != Status.DELETED.value, doubtful(*how))
-    held = seen(*how).where(ROWS.c.kind == Kind.TAG.value, is_held)
-    said = [sa.and_(among(connection, ROWS.c.category, piece)) for piece in pieces(sorted(references))]
-    found = (from_values(row) for part in (*said, MOVING) for row in connection.execute(held.where(part)))
-    tags = {tag.key: tag for tag in found if not references.isdisjoint(tag.category_references())}
+    query = visible_rows(*how).where(ROWS.c.kind == Kind.TAG.value, is_held)
+    conditions = [sa.and_(among(connection, ROWS.c.category, piece)) for piece in pieces(sorted(references))]
+    rows = (from_values(row) for part in (*conditions, MOVING) for row in connection.execute(query.where(part)))
+    tags = {tag.key: tag for tag in rows if not references.isdisjoint(tag.category_references())}
     return [tags[key] for key in sorted(tags)]
 
 

@@ -36,17 +36,17 @@ AND ({" OR ".join(f"j.detail LIKE '%{sign}%'" for sign in SIGNS)}) ORDER BY j.id
 
 
 class RemovalLine(NamedTuple):
-    """A line that may tell of a loss. `sent`: with a call; `approved`: the gate of its run asked and was approved."""
+    """A line that may tell of a loss. `is_sent`: with a call; `approved`: its run asked for approval and had it."""
 
     at: float
-    sent: bool
+    is_sent: bool
     key: Key
     detail: Detail
     approved: bool
 
 
 def may_take(detail: str) -> bool:
-    """Whether the differences that are told of a row may be a loss; what appears has none."""
+    """Whether the differences of a row may be a loss; a new row has none."""
     return any(sign in detail for sign in SIGNS)
 
 
@@ -56,8 +56,8 @@ def removals_since(since: float, execute: Execute, *, packed: bool = True) -> It
     `packed`: the schema has packed lines, all of which are later than the others.
     """
     bounds = {"since": since, "began": since - LONGEST_RUN}
-    for at, verb, kind, name, said, about in execute(SINGLE, bounds):
-        yield RemovalLine(float(at), verb == "intended", Key(KINDS[kind], name), read(said), _is_approved(about))
+    for at, verb, kind, name, detail, about in execute(SINGLE, bounds):
+        yield RemovalLine(float(at), verb == "intended", Key(KINDS[kind], name), read(detail), _is_approved(about))
     for at, verb, parts, about in execute(PACKED, bounds) if packed else ():
         for key, line in packed_lines.lines(parts):
             if line.detail is not None and may_take(line.detail):

@@ -1,7 +1,7 @@
 """A SQLite state, read without SQLAlchemy: a plan of ten tags is over before that is imported.
 
-Only for what is plainly in order: no state at all, or one at rest, of this version. Everything else (servers, damage,
-other versions, a journal that a crash left) is the business of `database`. The queries say what those of `queries` say.
+For a state that is plainly in order: none at all, or one at rest, of this version. Everything else (servers, damage,
+other versions, a journal that a crash left) is the business of `database`. Its queries mean those of `queries`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SqliteReader:
         if self._connection is None:
             return NO_FACTS
         query = f"SELECT {', '.join(FACTS)} FROM state_facts"  # noqa: S608 - names of columns
-        with told(self._name):
+        with as_state_errors(self._name):
             return facts_of(self._connection.execute(query).fetchone())
 
     def rows(self, kind: Kind | None = None) -> Iterator[Recorded]:
@@ -48,25 +48,25 @@ class SqliteReader:
         return self._found(f"{SELECT}{only} ORDER BY r.kind, r.name", [] if kind is None else [kind.value])
 
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
-        found: dict[Key, Recorded] = {}
-        wanted = set(keys)
+        rows: dict[Key, Recorded] = {}
+        requested = set(keys)
         for kind in Kind:
-            names = sorted(key.name for key in wanted if key.kind is kind)
+            names = sorted(key.name for key in requested if key.kind is kind)
             for start in range(0, len(names), PIECE):
                 piece = names[start : start + PIECE]
                 query = f"{SELECT} WHERE r.kind = ? AND r.name IN ({', '.join('?' * len(piece))})"
-                found |= {row.key: row for row in self._found(query, [kind.value, *piece])}
-        return found
+                rows |= {row.key: row for row in self._found(query, [kind.value, *piece])}
+        return rows
 
     def removals(self, since: float) -> list[RemovalLine]:
         if self._connection is None:
             return []
-        with told(self._name):
+        with as_state_errors(self._name):
             return list(removals_since(since, self._connection.execute))
 
     def _found(self, query: str, values: Iterable[str]) -> Iterator[Recorded]:
         if self._connection is not None:
-            with told(self._name):
+            with as_state_errors(self._name):
                 yield from map(_recorded, self._connection.execute(query, list(values)))
 
 
@@ -74,8 +74,8 @@ def addresses_like(path: str, prefix: str, most: int) -> list[str]:
     """Addresses of rows that begin so, the first of them; sqlite3.Error where the file cannot be read at once."""
     pattern = re.sub(r"([\\%_])", r"\\\1", prefix) + "%"
     query = "SELECT kind || '/' || name AS address FROM state_rows WHERE address LIKE ? ESCAPE '\\' ORDER BY 1 LIMIT ?"
-    with closing(connect(Path(path), "ro", seconds=0.2)) as found:
-        return [address for (address,) in found.execute(query, (pattern, most)) if address.startswith(prefix)]
+    with closing(connect(Path(path), "ro", seconds=0.2)) as connection:
+        return [address for (address,) in connection.execute(query, (pattern, most)) if address.startswith(prefix)]
 
 
 def _recorded(row: tuple[object, ...]) -> Recorded:
@@ -87,8 +87,8 @@ def _recorded(row: tuple[object, ...]) -> Recorded:
 
 
 @contextmanager
-def told(state: str) -> Iterator[None]:
-    """Damage as one sentence, as `errors.told` has it; SQLAlchemy is imported only then."""
+def as_state_errors(state: str) -> Iterator[None]:
+    """Damage as one sentence, as `errors.as_state_errors` has it; SQLAlchemy is imported only then."""
     try:
         yield
     except (sqlite3.Error, ValueError, LookupError, TypeError) as error:

@@ -95,7 +95,7 @@ class State:
     def get(self, keys: Iterable[Key]) -> dict[Key, Recorded]:
         """The rows of these keys; a key that is not recorded is left out."""
         with self.database.transaction() as connection:
-            return queries.fetch(connection, keys, queries.seen(connection.dialect.name, self.database.version))
+            return queries.fetch(connection, keys, queries.visible_rows(connection.dialect.name, self.database.version))
 
     def removals(self, since: float) -> list[RemovalLine]:
         """Lines of runs of plans that may have taken something away since then, oldest first."""
@@ -149,7 +149,7 @@ class State:
             return history.runs(connection, limit)
 
     def history(self, key: Key) -> list[HistoryEntry]:
-        """What happened to one resource, oldest first."""
+        """The history of one resource, oldest first."""
         with self.database.transaction() as connection:
             return history.history(connection, key, self.database.version)
 
@@ -184,11 +184,11 @@ class State:
         return self._locks.hold(replace(holder, reason=reason), lock_id=new_id(), request_timeout=REQUEST_SECONDS)
 
     def force_unlock(self, lock_id: str) -> bool:
-        """End the lock of this id, whoever holds it; what the holder writes next fails. False: no such lock."""
+        """End the lock of this id, whoever holds it; the holder's next write fails. False: no such lock."""
         return self._locks.break_open(lock_id)
 
     def begin_run(self, run: Run, sources: Mapping[str, int] | None = None) -> None:
-        """Start a run: what follows is written in its name. Runs that died are closed, and their intents doubted.
+        """Start a run, which names all writes until its end. Runs that died are closed, and their intents doubted.
 
         `sources`: the rows that sources have, of which the run may make something however it ends.
         """
@@ -197,25 +197,25 @@ class State:
             attempts.take_over(connection, self._clock, self.lease.quiet if self.lease else 0.0)
             history.open_run(connection, run, self._now())
             if sources:
-                known = self._sources(connection)
-                most = {name: max(rows, known.get(name, 0)) for name, rows in sources.items()}
-                self._remember(connection, {**known, **most})
+                existing = self._sources(connection)
+                most = {name: max(rows, existing.get(name, 0)) for name, rows in sources.items()}
+                self._remember(connection, {**existing, **most})
         self._run = run
 
     def record_refusal(self, run: Run) -> None:
-        """Append a run that was refused; without the lock, which may be what it was refused for."""
+        """Append a run that was refused; without the lock, which may be the reason."""
         with self.database.transaction() as connection:
             history.refused_run(connection, run)
 
     def intend(self, entries: Sequence[Intent]) -> None:
-        """Before sending: write what the calls add, and that they are under way."""
+        """Before sending: record the additions of the calls, and that they are under way."""
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
-        """After a 2xx: write what the calls removed. Leaves that are not passed stay under way."""
+        """After a 2xx: record the removals of the calls. Leaves that are not passed stay under way."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
 
@@ -231,22 +231,22 @@ class State:
             attempts.end(connection, run, ended)
             attempts.linger(connection, self._clock, run, lingering)
 
-    def outstanding(self, bound: float) -> list[Outstanding]:
+    def outstanding(self, window: float) -> list[Outstanding]:
         """Calls that the service may still execute, `bound` seconds after their sender could send no more."""
         with self._writing() as connection:
-            attempts.expire(connection, self._clock, bound)
-            return attempts.outstanding(connection, self._clock, bound)
+            attempts.expire(connection, self._clock, window)
+            return attempts.outstanding(connection, self._clock, window)
 
-    def under_way(self, bound: float) -> float:
+    def under_way(self, window: float) -> float:
         """Seconds for which some call may still be executed; read without writing, also in a state of before."""
         with self.database.transaction() as connection:
             if tables.version(connection) < ARRIVED["attempts"]:
                 return 0.0
-            return max((late.left for late in attempts.outstanding(connection, self._clock, bound)), default=0.0)
+            return max((late.remaining for late in attempts.outstanding(connection, self._clock, window)), default=0.0)
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """The verbs called within are one transaction: one write to the disk for what ended and what begins."""
+        """Make the verbs called within one transaction: one write to the disk for ends and beginnings."""
         if self._shared is not None:
             yield
             return
@@ -258,7 +258,7 @@ class State:
                 self._shared = None
 
     def record(self, leaves: Sequence[Effect]) -> None:
-        """Write what needs no request; an effect whose key is not recorded is passed over."""
+        """Record effects without a request; one whose key is not recorded is passed over."""
         with self._writing() as connection:
             journal.record(connection, self._stamp(), leaves)
 
@@ -287,22 +287,22 @@ class State:
             journal.note(connection, self._stamp(), journal.DOUBTED, doubted)
 
     def doubt_all(self) -> int:
-        """Doubt every row that the service is to hold (docs/planning.md 7); what was deleted stays deleted."""
-        held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
+        """Doubt every row that the service is to hold (docs/planning.md 7); deleted ones stay deleted."""
+        may_be_held = sa.and_(ROWS.c.doubtful.is_(False), ROWS.c.status != Status.DELETED.value)
         writer = {"run": self._run.id} if self._run else {}
         with self._writing() as connection:
-            return connection.execute(sa.update(ROWS).where(held).values(doubtful=True, **writer)).rowcount
+            return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
-    def forget(self, keys: Iterable[Key], bound: float = DEFAULT_SECONDS) -> int:
+    def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
         """Drop rows; their journal stays. How many there were.
 
-        SyncengineError where a call that may be executed within `bound` seconds would bring back what nobody remembers.
+        SyncengineError where a call that may be executed within `window` seconds would bring back a forgotten resource.
         """
         keys = list(keys)
         with self._writing() as connection:
-            if late := attempts.in_question(connection, self._clock, bound, keys):
-                key, left = next(iter(late.items()))
-                message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(left)} s"
+            if late := attempts.in_question(connection, self._clock, window, keys):
+                key, seconds = next(iter(late.items()))
+                message = f"{key}: an earlier call for it may still be executed; forget it in {math.ceil(seconds)} s"
                 raise SyncengineError(message, code="landing")
             return journal.forget(connection, self._stamp(), keys)
 
@@ -323,12 +323,12 @@ class State:
     def set_facts(
         self, *, base_url: str | None = None, team: str | None = None, owns_activity_types: bool | None = None
     ) -> None:
-        """Remember; None leaves what is known."""
-        given = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
-        known = {name: value for name, value in given.items() if value is not None}
+        """Remember facts; None leaves one as it is."""
+        facts = {"base_url": base_url, "team": team, "owns_activity_types": owns_activity_types}
+        values = {name: value for name, value in facts.items() if value is not None}
         with self._writing() as connection:
-            if known:
-                connection.execute(sa.update(FACTS).values(**known))
+            if values:
+                connection.execute(sa.update(FACTS).values(**values))
 
     def end_run(self, outcome: str, counts: Mapping[str, int], sources: Mapping[str, int] | None = None) -> None:
         """Close the run; whatever is still under way is doubtful from now on.
@@ -379,8 +379,8 @@ class State:
         return Stamp(run.id if run else None, run.plan if run else None, lease.epoch if lease else 0, self._now())
 
     def _sources(self, connection: sa.Connection) -> dict[str, int]:
-        found: dict[str, int] = json.loads(connection.execute(sa.select(FACTS.c.sources)).scalar_one() or "{}")
-        return found
+        counts: dict[str, int] = json.loads(connection.execute(sa.select(FACTS.c.sources)).scalar_one() or "{}")
+        return counts
 
     def _remember(self, connection: sa.Connection, sources: Mapping[str, int]) -> None:
         connection.execute(sa.update(FACTS).values(sources=json.dumps(sources, sort_keys=True)))

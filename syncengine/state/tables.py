@@ -171,7 +171,7 @@ def _mechanism(connection: sa.Connection) -> None:
 
 
 def _sources(connection: sa.Connection) -> None:
-    """4 → 5: how many rows sources had; of states from before, resources tell what they were made of."""
+    """4 → 5: how many rows sources had; of states from before, resources tell their sources."""
     connection.exec_driver_sql("ALTER TABLE state_facts ADD COLUMN sources TEXT")
 
 
@@ -194,12 +194,12 @@ def _packed_lines(connection: sa.Connection) -> None:
         ("state_journal", "entry", "BIGINT"),
     ):
         connection.exec_driver_sql(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
-    opened: dict[tuple[str, str], list[str]] = defaultdict(list)
+    open_names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for call, kind, name in connection.exec_driver_sql("SELECT call, kind, name FROM state_open ORDER BY 1, 2, 3"):
-        opened[call, kind].append(name)
+        open_names[call, kind].append(name)
     connection.exec_driver_sql("DROP TABLE state_open")
     METADATA.create_all(connection, tables=[OPEN])
-    rows = [(call, kind, to_json(names)) for (call, kind), names in opened.items()]
+    rows = [(call, kind, to_json(names)) for (call, kind), names in open_names.items()]
     write_many(connection, OPEN, ("call", "kind", "names"), rows)
 
 
@@ -234,11 +234,11 @@ def create(connection: sa.Connection, lineage: str, last: int) -> None:
 def upgrade(
     connection: sa.Connection, new_lineage: Callable[[], str], migrations: Sequence[Migration] = MIGRATIONS
 ) -> None:
-    """Bring what the database holds to the last version. The caller holds others off."""
-    found, last = version(connection), len(migrations) + 1
-    if found == 0:
+    """Migrate the database to the last version. The caller holds others off."""
+    current, last = version(connection), len(migrations) + 1
+    if current == 0:
         return create(connection, new_lineage(), last)
-    for migration in migrations[found - 1 :]:
+    for migration in migrations[current - 1 :]:
         migration(connection)
     connection.execute(sa.update(FACTS).values(version=last))
     return None
@@ -252,7 +252,7 @@ def write_many(
     *,
     upsert: bool = False,
 ) -> None:
-    """Insert rows, which hold the values of these columns; with `upsert` in place of what is there under their keys.
+    """Insert rows, which hold the values of these columns; with `upsert` they replace rows of the same keys.
 
     Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
     PostgreSQL they go as one parameter of one statement, save for bytes, which JSON has none of.
@@ -277,8 +277,8 @@ def insert_one(connection: sa.Connection, table: sa.Table, names: Sequence[str],
 @cache
 def _insertion(dialect: str, table: sa.Table, names: tuple[str, ...], *, upsert: bool, as_json: bool) -> str:
     columns, mark = ", ".join(names), "?" if dialect == "sqlite" else "%s"
-    listed = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
-    values = f"SELECT {columns} FROM {listed}" if as_json else f"VALUES ({', '.join([mark] * len(names))})"  # noqa: S608 - names of columns
+    records = f"json_populate_recordset(CAST(NULL AS {table.name}), CAST({mark} AS json))"
+    values = f"SELECT {columns} FROM {records}" if as_json else f"VALUES ({', '.join([mark] * len(names))})"  # noqa: S608 - names of columns
     keys = [column.name for column in table.primary_key]
     new = ", ".join(f"{name} = excluded.{name}" for name in names if name not in keys)
     conflict = f" ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {new}" if upsert else ""

@@ -57,7 +57,7 @@ _encode = msgspec.json.Encoder().encode
 _HEAD, _LINE = msgspec.json.Decoder(Head), msgspec.json.Decoder(_Line)
 
 
-def written(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
+def lines_of(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
     """The lines, each with its line feed."""
     yield _encode(msgspec.structs.replace(head, format=FORMAT)).decode() + "\n"
     for row in rows:
@@ -65,8 +65,8 @@ def written(head: Head, rows: Iterable[Recorded]) -> Iterator[str]:
 
 
 def read(data: bytes, file: str) -> Exported:
-    """What `written` wrote. Problems with every line that is not so; nothing is taken in halves."""
-    found: list[Diagnostic] = []
+    """Read the lines of `lines_of`. Problems with every line that is not one of them; nothing is taken in halves."""
+    problems: list[Diagnostic] = []
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip()]
     head = _head(lines[0][1] if lines else b"", file)
     rows: dict[Key, Recorded] = {}
@@ -74,12 +74,12 @@ def read(data: bytes, file: str) -> Exported:
         try:
             row = _row(_LINE.decode(line))
         except (msgspec.MsgspecError, ValueError) as error:
-            found.append(_finding(file, number, "bad-row", f"this is no recorded resource: {error}"))
+            problems.append(_finding(file, number, "bad-row", f"this is no recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
-            found.append(_finding(file, number, "duplicate-resource", f"{row.key} stands twice in this file"))
-    if found:
-        raise Problems(found)
+            problems.append(_finding(file, number, "duplicate-resource", f"{row.key} stands twice in this file"))
+    if problems:
+        raise Problems(problems)
     return Exported(head, list(rows.values()))
 
 
@@ -118,7 +118,7 @@ def _line(row: Recorded) -> _Line:
 
 
 def _row(line: _Line) -> Recorded:
-    """Nobody knows what happened since it was written, so what is held is doubtful (docs/planning.md 7)."""
+    """A row of an export, doubtful, since nobody knows its fate since then (docs/planning.md 7)."""
     source = Source(line.source.file, line.source.line, line.source.data) if line.source else None
     return Recorded(
         Key.parse(line.address),

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
 
 from syncengine.apply.report import RunStatus
@@ -186,3 +187,42 @@ def test_a_category_may_be_renamed_that_may_be_deleted(how: str) -> None:
             if not died:
                 assert instant > 5, "the deletion and what is recorded of it"
                 return
+
+
+@pytest.mark.parametrize("how", [*DEATHS, "unavailable", "refused", "answer lost"])
+@pytest.mark.parametrize("stays", [True, False])
+def test_no_tag_goes_unsaid_with_a_category_whose_rename_had_no_good_end(how: str, stays: bool) -> None:
+    """Its members are in it by either name, also those that the manifest of the rename lets go."""
+    renamed = manifest(category("new", was="old"), *([tag("inside", category="new")] if stays else []))
+    for instant in count():
+        with house() as home:
+            assert home.apply(manifest(category("old"), tag("inside", category="old"))).status is RunStatus.COMPLETE
+            troubles = home.apply(renamed, [Trouble(instant, how)]).troubles
+            for _ in range(2):
+                home.apply(manifest())
+            assert troubles_of(home, manifest()) == [], f"after trouble at instant {instant}"
+            if not troubles:
+                assert instant > 3, "the rename and what is recorded of it"
+                return
+
+
+def test_a_tag_may_take_the_name_of_one_that_has_it_already() -> None:
+    """No change shows such a rename, and the plan that deletes the old name's category is honest all the same."""
+    inside = manifest(category("gone"), tag("old", category="gone"))
+    for earlier in (manifest(*inside.resources.values(), tag("new")), manifest(tag("old"), tag("new"))):
+        for between in (earlier, manifest(*(r for r in earlier.resources.values() if r.key.name != "new"))):
+            with house() as home:
+                home.apply(earlier)
+                home.apply(between)
+                assert home.apply(manifest(tag("new", was="old"))).status is RunStatus.COMPLETE
+                assert troubles_of(home, manifest(tag("new", was="old"))) == []
+
+
+@pytest.mark.parametrize("places", [{"first": "", "second": "gone"}, {"first": "gone", "second": "gone"}])
+def test_a_second_former_name_may_go_with_its_category(places: dict[str, str]) -> None:
+    """The change shows the first one only."""
+    both = msgspec.structs.replace(tag("new"), previously=("first", "second"))
+    with house() as home:
+        home.apply(manifest(category("gone"), *(tag(name, category=place) for name, place in places.items())))
+        assert home.apply(manifest(both)).status is RunStatus.COMPLETE
+        assert troubles_of(home, manifest(both)) == []

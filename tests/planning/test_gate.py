@@ -205,7 +205,7 @@ BASE = plan_of(declared(2), tags(4))
 
 def closed(plan: Plan, *approvals: str) -> bool:
     """Whether the gate stays closed with these approvals at hand."""
-    return plan.gate.judged(Approval(text, "somebody") for text in approvals).is_closed
+    return plan.gate.with_approvals(Approval(text, "somebody") for text in approvals).is_closed
 
 
 def test_an_approval_names_count_and_content() -> None:
@@ -228,16 +228,16 @@ def test_a_gate_that_is_not_tripped_refuses_nothing() -> None:
     """There is nothing to approve."""
     unharmed = planned(declared(4), tags(4))
     assert not closed(unharmed)
-    assert unharmed.gate.judged([Approval("None", "somebody")]).approved is None
+    assert unharmed.gate.with_approvals([Approval("None", "somebody")]).approved is None
 
 
 def test_the_first_approval_that_fits_is_named() -> None:
     """An option before a line of the project file, and a judgement is never left from before."""
     text = str(BASE.gate.approve)
     found = [Approval("1@00", "--approve-deletes"), Approval(text, "syncengine.yaml", 14), Approval(text, "VARIABLE")]
-    gate = BASE.gate.judged(found)
+    gate = BASE.gate.with_approvals(found)
     assert (str(gate.approved), gate.tripped, gate.is_closed) == ("syncengine.yaml:14", True, False)
-    assert gate.judged([]).is_closed
+    assert gate.with_approvals([]).is_closed
 
 
 SURVIVES: Mapping[str, Plan] = {
@@ -352,7 +352,7 @@ def test_the_parts_of_what_leaves_now_are_no_losses_of_before() -> None:
 
 def test_a_deletion_of_unknown_end_is_not_there_twice() -> None:
     """It counts among what is recorded until it is known to be gone."""
-    recent = {Loss("tags", Key.parse("tag/ACME-7")): Earlier(NOON, counted=True)}
+    recent = {Loss("tags", Key.parse("tag/ACME-7")): Earlier(NOON, is_counted=True)}
     recorded = [*tags(7), row("tag/ACME-7", status=Status.DELETED, doubtful=True)]
     judged = after(recent, declared(5), recorded, scope=Scope(excludes=("tag/ACME-7",)))
     assert judged.gate.reasons[0].startswith("3 of 8 tags")

@@ -89,7 +89,7 @@ def whole_how(step: Step) -> dict[str, object]:
 def folding_a_plan_gives_its_aim(case: Case) -> None:
     """What is wanted is as wanted and beyond doubt; what leaves has left; all else is as it was."""
     after, aimed = applied(case.rows, case.plan), case.aim
-    for key, resource in aimed.wanted.items():
+    for key, resource in aimed.desired.items():
         row = after[key]
         assert (row.status, row.doubtful, row.confirmed) == (Status.ACTIVE, False, True)
         assert (row.source, row.protect) == (resource.source, resource.protect)
@@ -165,7 +165,7 @@ def touchable(case: Case) -> Iterator[Key]:
         unit = [(new, sources[new]), *((old, case.rows[old].source) for old in aimed.renames.get(new, ()))]
         if case.scope.selects((key, source), *unit):
             yield key
-    for resource in aimed.wanted.values():
+    for resource in aimed.desired.values():
         if category := resource.body.fields.get("category"):
             needed = Key(Kind.CATEGORY, str(category))
             yield from (needed, *aimed.renames.get(needed, ()))
@@ -267,7 +267,7 @@ def test_what_holds_of_every_plan(case: Case) -> None:
 
 def keeps_a_dead_reference(case: Case) -> bool:
     """`--no-delete` may keep a tag in a category whose deletion is under way: it waits until that is settled."""
-    named = {Key(Kind.CATEGORY, str(r.body.fields.get("category"))) for r in case.aim.wanted.values()}
+    named = {Key(Kind.CATEGORY, str(r.body.fields.get("category"))) for r in case.aim.desired.values()}
     return any(
         key in case.rows and case.rows[key].status is Status.DELETED for key in named - case.desired.resources.keys()
     )

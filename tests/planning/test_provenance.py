@@ -94,7 +94,7 @@ def test_rows_are_made_by_the_template_of_their_neighbours(
     """Those of one line and one run that are still wanted say where their template is now."""
     found = origins(rows, wanted)
     assert {k.name: {template.line for template in templates} for k, templates in found.by.items()} == by
-    assert {k.name for k in found.lost} == lost
+    assert {k.name for k in found.orphans} == lost
 
 
 def test_what_was_written_by_hand_was_made_by_nothing() -> None:
@@ -103,4 +103,4 @@ def test_what_was_written_by_hand_was_made_by_nothing() -> None:
     by_hand = {key("a"): Resource(key("a"), Body(), Source(FILE, 5))}
     found = origins([written, recorded("a", 5)], by_hand)
     assert found.by == {key("a"): {Template(FILE, 5, DATA)}}
-    assert found.lost == {key("a")}
+    assert found.orphans == {key("a")}

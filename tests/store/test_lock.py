@@ -267,17 +267,17 @@ def test_only_a_process_of_this_machine_is_known_to_be_gone() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     dead = replace(HERE, pid=ended.pid)
-    assert not HERE.gone()
-    assert dead.gone()
+    assert not HERE.has_ended()
+    assert dead.has_ended()
     assert not any(
-        other.gone() for other in (replace(dead, host="x"), replace(dead, boot="x"), replace(dead, space="x"))
+        other.has_ended() for other in (replace(dead, host="x"), replace(dead, boot="x"), replace(dead, space="x"))
     )
 
 
 @pytest.mark.skipif(HERE.start is None, reason="no /proc to tell when a process started")
 def test_an_id_that_was_given_out_again_is_another_process() -> None:
     """A process is its id and its start."""
-    assert replace(HERE, start="1").gone()
+    assert replace(HERE, start="1").has_ended()
 
 
 @pytest.mark.parametrize(

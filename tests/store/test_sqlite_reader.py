@@ -243,7 +243,7 @@ def test_removals_read_alike(url: str) -> None:
         state.end_run("complete", {})
     with open_state(url, write=False) as state:
         found = state.removals(0)
-        assert [(each.key, each.sent, each.approved) for each in found] == [
+        assert [(each.key, each.is_sent, each.approved) for each in found] == [
             (loses, True, False),
             (loses, True, False),
             (gone, False, False),

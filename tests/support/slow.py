@@ -1,0 +1,39 @@
+"""Modules with tests that take more than a few seconds: real processes, waits, a browser, whole models.
+
+Measured with `--durations=0`; `pytest -m "not slow"` leaves them out while one edits.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SLOW: dict[str, str] = {
+    "applying": "batches category_ids crashes instants landing missing stages stopping sweep trouble",
+    "browser": "console",
+    "cli": "dripping exit_codes faults forged_plans invocation json landing owners_packages saved_plans signals"
+    " small_steps state terminal",
+    "connector": "registration",
+    "generate": "live_sources reuse safety sandbox",
+    "manifest": "hostile meaning plain",
+    "packaging": "ci_files wheel",
+    "planning": "data_rows increment lint_levels properties shrinking",
+    "posted_time": "audit commands fetch_by_hand kill postgresql properties sinks tags unreadable webhook_receiver",
+    "serve": "delivering living lost_answers unattended webhook",
+    "service": "posted_time",
+    "store": "inbox",
+    "tools": "init schema_command",
+}
+"""By folder, without `test_`."""
+
+
+def is_slow(module: Path) -> bool:
+    return module.stem.removeprefix("test_") in SLOW.get(module.parent.name, "").split()
+
+
+def mark(items: list[pytest.Item]) -> None:
+    """Mark the tests of slow modules."""
+    for item in items:
+        if is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
