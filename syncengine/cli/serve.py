@@ -12,6 +12,7 @@ import click
 from syncengine.cli.help import Command
 from syncengine.cli.options import Globals, with_globals
 from syncengine.cli.streams import Lines
+from syncengine.document.gc_pause import rare_collection
 from syncengine.errors import ExitCode, SyncengineError
 
 
@@ -36,6 +37,7 @@ def serve(options: Globals, listen: str | None) -> int:
     log = Log(Lines(sys.stderr), time.time, json=options.log_format != "text", quiet=bool(options.quiet))
     process = Process(options.project, serving, os.environ, log, listen=address)
     try:
+        rare_collection()
         asyncio.run(process.run())
     except SyncengineError as error:
         log.refusal("ended", error)

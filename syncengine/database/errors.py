@@ -203,6 +203,11 @@ def is_down(error: Exception, kind: TroubleKind) -> bool:
     return fault_of(error) is not CONFLICT
 
 
+def is_outage(error: Exception) -> bool:
+    """Whether anything else would fare the same now, or wait as long."""
+    return isinstance(error, FAILURES) and meaning(error) in (TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION)
+
+
 def sentence(sink: str, kind: TroubleKind) -> str:
     """The sentence for people."""
     return f"{sink} {_WORDS[kind]}."

@@ -89,6 +89,7 @@ def sqlite_engine(
     engine = sa.create_engine("sqlite://", creator=lambda: connect(file, mode, busy_seconds), poolclass=QueuePool)
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", begin)
+    event.listen(engine, "reset", _forget)
     return engine
 
 
@@ -101,6 +102,21 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
 def _begin(connection: sa.Connection) -> None:
     # Immediate: what the receipt is looked up in must be what it is written to.
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+def limit_statements(connection: sa.Connection, seconds: float) -> None:
+    """From here to the end of the transaction no statement takes longer, where the server can be told so."""
+    if connection.dialect.name == "postgresql":
+        limit = f"{round(seconds * 1000)}ms"
+        connection.exec_driver_sql(
+            f"SELECT set_config('statement_timeout', '{limit}', true)"
+            f" WHERE current_setting('statement_timeout')::interval > interval '{limit}'"
+        )
+
+
+def _forget(connection: sqlite3.Connection, _record: object, _state: object) -> None:
+    # SQLAlchemy takes a transaction whose COMMIT was refused for one that is over; in SQLite it still stands.
+    connection.rollback()
 
 
 def _limit_statements(connection: sa.Connection) -> None:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Acknowledged, GivenUp, RetryLater, Tell
+from syncengine.posted_time.window import each, side_by_side
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import update_status
 from syncengine.state.inbox import Acknowledgement
+from syncengine.state.inbox_writes import Acknowledge, GiveUp, NotAccepted
 from syncengine.state.lock import LockLost
+
+SIDE_BY_SIDE = 8
+"""Statuses that are on their way at a time; the client may have room for fewer."""
 
 UNKNOWN_GROUP = "the service does not know this time group"
 WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of what was fetched before"
@@ -24,10 +28,8 @@ WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of wh
 class Verdicts(Protocol):
     """What the loop needs of an inbox."""
 
-    def waiting(self) -> Iterable[Acknowledgement]: ...
-    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None: ...
-    def unaccepted(self, group_id: str, status: str, why: str) -> None: ...
-    def given_up(self, group_id: str, why: str) -> None: ...
+    async def waiting(self) -> Sequence[Acknowledgement]: ...
+    async def write(self, write: Acknowledge | NotAccepted | GiveUp) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Acknowledging:
     _service: BackOff = field(init=False)
     _down: bool = False
     """The service or the inbox is in trouble: nothing is sent before its time, however much is new."""
+    _pause: float = 0.0
+    """Seconds that the service's trouble ends this round for; what was sent beside it is waited for."""
     _silent: bool = False
     """A status of this round was not answered in time."""
     _one_round: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -79,12 +83,12 @@ class Acknowledging:
         """Send everything that is due: seconds until something is again. A round that is under way is waited for."""
         async with self._one_round:
             self._down = self._silent = False
+            self._pause = 0.0
             try:
-                waiting = await asyncio.to_thread(lambda: list(self.inbox.waiting()))
-                for verdict in sorted(waiting, key=self._due):
-                    pause = await self._sent(verdict)
-                    if pause:
-                        return pause
+                waiting = await self.inbox.waiting()
+                due = each(sorted(waiting, key=self._due))
+                if not await side_by_side(due, self._sent, lambda: 0 if self._pause else SIDE_BY_SIDE):
+                    return self._pause
             except LockLost:
                 raise
             except SyncengineError as error:
@@ -96,27 +100,34 @@ class Acknowledging:
         again = self._again.get(verdict.group_id)
         return again.due if again else 0.0
 
-    async def _sent(self, verdict: Acknowledgement) -> float:
-        """Send one status; seconds to wait when it is the service that is in trouble, not this status."""
+    async def _sent(self, verdict: Acknowledgement) -> None:
+        """Send one status."""
         id, now = verdict.group_id, asyncio.get_running_loop().time()
         again = self._again.setdefault(id, _Again(BackOff(self.pace)))
         if again.due > now and not self.stop.is_set():
-            return 0.0
+            return
         answer = await update_status(self.client, id, verdict.status, verdict.message, verdict.external_id)
         if answer.ok:
-            return await self._accepted(verdict)
-        if answer.status == 404 or (answer.status == 409 and self.has_webhook):
-            return await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
-        await asyncio.to_thread(self.inbox.unaccepted, id, verdict.status, answer.said)
-        return self._put_off(id, again, answer)
+            await self._accepted(verdict)
+        elif answer.status == 404 or (answer.status == 409 and self.has_webhook):
+            await self._gave_up(verdict, UNKNOWN_GROUP if answer.status == 404 else WEBHOOK_NOW)
+        else:
+            self._put_off(id, again, answer)
+            await self.inbox.write(NotAccepted(id, verdict.status, answer.said))
 
-    def _put_off(self, id: str, again: _Again, answer: Answer) -> float:
-        """The status is sent again later; seconds to wait before any other is sent."""
+    def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
+        """The status is sent again later; no other is begun in this round if it is the service that is in trouble.
+
+        Of several that met the same trouble side by side, the first is told, and counts.
+        """
         is_services = self._is_services(answer)
-        what, back_off = ("acknowledge", self._service) if is_services else (f"acknowledge {id}", again.back_off)
-        seconds = self._waits(what, answer.said, back_off, answer)
+        if not is_services:
+            seconds = self._waits(f"acknowledge {id}", answer.said, again.back_off, answer)
+        elif self._pause:
+            seconds = self._pause
+        else:
+            seconds = self._pause = self._waits("acknowledge", answer.said, self._service, answer)
         again.due = asyncio.get_running_loop().time() + seconds
-        return seconds if is_services else 0.0
 
     def _is_services(self, answer: Answer) -> bool:
         """Whether any other status would fare the same: the key, no connection, or silence for the second time.
@@ -128,20 +139,16 @@ class Acknowledging:
             return silent_before or self.stop.is_set()
         return answer.status == 401 or (answer.status is None and not answer.reached)
 
-    async def _accepted(self, verdict: Acknowledgement) -> float:
+    async def _accepted(self, verdict: Acknowledgement) -> None:
         self._service.reset()
-        await asyncio.to_thread(
-            partial(self.inbox.acknowledged, decided=verdict.decided), verdict.group_id, verdict.status
-        )
+        await self.inbox.write(Acknowledge(verdict.group_id, verdict.status, verdict.decided, verdict.offers))
         self._again.pop(verdict.group_id, None)
         self.tell(Acknowledged(verdict.group_id, verdict.status))
-        return 0.0
 
-    async def _gave_up(self, verdict: Acknowledgement, why: str) -> float:
-        await asyncio.to_thread(self.inbox.given_up, verdict.group_id, why)
+    async def _gave_up(self, verdict: Acknowledgement, why: str) -> None:
+        await self.inbox.write(GiveUp(verdict.group_id, why))
         self._again.pop(verdict.group_id, None)
         self.tell(GivenUp(verdict.group_id, why))
-        return 0.0
 
     def _waits(self, what: str, why: str, back_off: BackOff, answer: Answer | None) -> float:
         self._down |= back_off is self._service

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import date, datetime, time
+from datetime import date, datetime
+from datetime import time as day_time
 from decimal import Decimal
 from types import NoneType
 from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 
-from syncengine.database.errors import FAILURES, Silent, cause, meaning
+from syncengine.database.errors import FAILURES, Silent, cause, is_outage, meaning
 from syncengine.database.open import EXPLAIN, busy_seconds, open_engine
 from syncengine.database.trouble import TroubleKind
+from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.templates import RenderTrouble
 from syncengine.posted_time.wire import TOO_LARGE, parameter, undeliverable
 from syncengine.project.references import sqlite_file
@@ -27,12 +30,28 @@ PATIENCE_SECONDS = 30.0
 MOST_SILENT = 4
 """So many threads may wait for a database that was given up; no more are begun."""
 
+MOST_READ = 64
+"""Questions that share a connection."""
+
+LONG_READ = 1.0
+"""Seconds after which no further question is asked in the same thread, which is not waited for without end."""
+
 T = TypeVar("T")
+Reading = Callable[[sa.Connection], Any]
+
+
+class NotAsked(OSError):
+    """The question before was not answered, for a reason that all of them have: `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error: Exception = error.error if isinstance(error, NotAsked) else error
+
 
 UNEXPLAINED = frozenset({"CALL", "EXEC", "EXECUTE", "DO", "BEGIN", "DECLARE"})
 """What begins the call of a procedure, which no database explains."""
 
-SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, time)
+SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 """What can be a parameter."""
 
 
@@ -63,6 +82,7 @@ class Database:
         self.told = told
         self._patience = patience
         self._silent: list[_Asking[Any]] = []
+        self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
         """Of what the last probe found, for whoever runs this."""
@@ -72,6 +92,38 @@ class Database:
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probed())
         return await asyncio.shield(self._probing)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """What `work` finds, in a transaction of its own; Silent, or NotAsked. Those side by side share a thread."""
+        found: T = await self._reads.result(work)
+        return found
+
+    async def _all_read(self, works: Sequence[Reading]) -> Sequence[Any]:
+        results = list[Any]()
+        while rest := works[len(results) :]:
+            if results and isinstance(error := results[-1], Exception) and is_outage(error):
+                results.append(NotAsked(error))
+                continue
+            try:
+                results += await self.ask(lambda _, rest=rest: self._some_read(rest))  # type: ignore[misc]
+            except FAILURES as error:
+                results.append(error)
+        return results
+
+    def _some_read(self, works: Sequence[Reading]) -> list[Any]:
+        """What the first of them find, until one meets an outage or they have taken long."""
+        results, until = list[Any](), time.monotonic() + LONG_READ
+        with self.engine.connect() as connection:
+            for work in works:
+                try:
+                    with connection.begin():
+                        results.append(work(connection))
+                except Exception as error:  # it is that question's
+                    results.append(error)
+                    return results  # the next begins with another connection: of this one nothing is known
+                if time.monotonic() >= until:
+                    break
+        return results
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
         """What `work` comes to; Silent. The event is set once nobody waits: nothing more is to be written then."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import to_thread
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeVar
@@ -22,17 +22,20 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.build_route import BuiltRoute, build
 from syncengine.posted_time.group import NO_ID, Group, read_group, stored
 from syncengine.posted_time.group import digest as content_digest
+from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.sink_delivery import Handover
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Differs, Failed, Refused, Took
 from syncengine.posted_time.transitions import NextStep, next_step, said_of_holders, settled_content
 from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
+from syncengine.posted_time.window import WIDTH, each, side_by_side
 from syncengine.posted_time.wire import message
 from syncengine.project.model import Project
 from syncengine.state.connector_settings import remember_in, settings_in
 from syncengine.state.inbox import Inbox, InboxEntry, Offer, open_inbox
 from syncengine.state.inbox_entries import BETWEEN_TAGS
-from syncengine.state.inbox_states import FETCH, UNDECIDED
+from syncengine.state.inbox_states import FETCH
+from syncengine.state.inbox_writes import AnswerAgain, Decide, Finish, Revise
 
 __all__ = ["Delivery", "PostedTimeStatus", "TroubleKind", "Verdict"]
 
@@ -74,6 +77,7 @@ class Delivery:
 
     def __init__(self, built: BuiltRoute, inbox: Inbox, *, keep: float, now: Callable[[], float]) -> None:
         self.inbox = inbox
+        self.writer = InboxWriter(inbox)
         self.route = built.route
         self.route.configuration = settings_in(inbox.database)
         self._databases = built.databases
@@ -85,7 +89,7 @@ class Delivery:
         self._well = Wellbeing(now, told)
         for part, kind in built.troubles:
             self._well.failed(part, Failed(kind, sentence(told.get(part, part), kind)))
-        self._handover = Handover(built.route, inbox, self._well)
+        self._handover = Handover(built.route, self.writer, self._well)
 
     @classmethod
     def of(cls, project: Project, environ: Mapping[str, str], *, now: Callable[[], float] = time.time) -> Delivery:
@@ -124,20 +128,20 @@ class Delivery:
             return Verdict(PostedTimeStatus.REFUSED, NO_ID)
         offer = _offer(group, raw, mechanism)
         async with self._only(group.group_id):
-            return await self._taken(await to_thread(self.inbox.receive, offer), Kept(group, offer))
+            return await self._taken(await self.writer.receive(offer), Kept(group, offer))
 
     async def keep(self, raw: Mapping[str, object], *, mechanism: str) -> Kept:
         """Put a group with an id into the inbox, and nothing else: `deliver` follows, or `resume` after a crash."""
         group = read_group(raw)
         kept = Kept(group, _offer(group, raw, mechanism))
         async with self._only(kept.offer.group_id):
-            await to_thread(self.inbox.receive, kept.offer)
+            await self.writer.receive(kept.offer)
         return kept
 
     async def deliver(self, kept: Kept) -> Verdict:
         """Deliver what was kept; as `take`."""
         async with self._only(kept.offer.group_id):
-            entry = await to_thread(self.inbox.entry, kept.offer.group_id)
+            entry = await self.writer.read(kept.offer.group_id)
             assert entry is not None, "it was kept"
             return await self._taken(entry, kept)
 
@@ -153,15 +157,29 @@ class Delivery:
     ) -> int:
         """Deliver what was kept and not decided, oldest first; how many groups that were. `heard` of each verdict.
 
-        Until `stop`, or until a sink is down: the service offers the rest again.
+        Until `stop`, or until a sink is down: the rest is left for the next time.
         """
-        entries = await to_thread(self.inbox.entries, states=UNDECIDED)
-        for count, entry in enumerate(reversed(entries)):
-            if stop.is_set() or self.troubles:
-                return count
-            if verdict := await self.again(entry.group_id):
-                heard(entry.group_id, verdict)
-        return len(entries)
+        count = 0
+
+        async def again(group_id: str) -> None:
+            nonlocal count
+            count += 1
+            if verdict := await self.again(group_id):
+                heard(group_id, verdict)
+
+        await side_by_side(self._undecided(), again, lambda: self.width(stop))
+        return count
+
+    async def _undecided(self) -> AsyncIterator[str]:
+        """Ids, as few at a time as there may be under way: those that are waiting may be very many."""
+        last: tuple[float, str] | None = None
+        while page := await to_thread(self.inbox.undecided, last, WIDTH):
+            for last in page:
+                yield last[1]
+
+    def width(self, stop: asyncio.Event) -> int:
+        """How many groups may be under way now: none once it is to stop or a sink is down, one where it is in doubt."""
+        return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
         """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
@@ -170,42 +188,48 @@ class Delivery:
         """
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
-            entry = await to_thread(self.inbox.receive, offer)
+            entry = await self.writer.receive(offer)
             if next_step(entry, digest) not in (NextStep.DELIVER, NextStep.REVISE):
                 return await self._conflict(entry, mechanism)
             if entry.digest != digest:
-                entry = await to_thread(self.inbox.revise, offer)
+                entry = await self.writer.write(Revise(offer))
             return await self._decide(
                 entry, Verdict(PostedTimeStatus.REFUSED, UNREADABLE), mechanism, note=UNREADABLE_NOTE
             )
 
-    async def catch_up(self) -> int:
+    async def catch_up(self, stop: asyncio.Event) -> int:
         """Deliver what `time retry` and `time redeliver` asked for meanwhile; how many groups that were.
 
+        Until `stop`, or until a sink is down: the rest is still asked for then.
         For `serve`, between two rounds: whoever holds the lease does what others may only ask for.
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
             await to_thread(self.inbox.reduce, self._tidied - self._keep)
-        entries = await to_thread(self.inbox.asked)
-        for entry in entries:
-            await self.again(entry.group_id)
-        return len(entries)
+        ids = await to_thread(self.inbox.asked)
+        count = 0
+
+        async def again(group_id: str) -> None:
+            nonlocal count
+            count += 1
+            await self.again(group_id)
+
+        await side_by_side(each(ids), again, lambda: self.width(stop))
+        return count
 
     async def again(self, group_id: str) -> Verdict | None:
         """Deliver a group of the inbox to the sinks that lack it; None where there is nothing to deliver from."""
         async with self._only(group_id):
-            entry = await to_thread(self.inbox.entry, group_id)
+            entry = await self.writer.read(group_id)
             if entry is None or not entry.body:
-                if entry is not None:
-                    await to_thread(self.inbox.done, group_id)
+                await self.writer.write(Finish(group_id))
                 return None
             group = read_group(entry.raw())
             if not entry.is_delivered:
                 return await self._process(entry, group, entry.mechanism)
             # The service knows of the success already: what happens now is between us and the sink.
             answer = await self._handover.answers(entry, group)
-            await to_thread(self.inbox.done, group_id)
+            await self.writer.write(Finish(group_id))
             return None if isinstance(answer, Differs) else _verdict(answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
@@ -262,10 +286,10 @@ class Delivery:
         if step is NextStep.CONFLICT:
             return await self._conflict(entry, mechanism)
         if step is NextStep.ANSWER:
-            await to_thread(self.inbox.answer_again, entry, waits=mechanism == FETCH)
+            await self.writer.write(AnswerAgain(entry, waits=mechanism == FETCH))
             return Verdict(PostedTimeStatus.SUCCESS, entry.message, entry.external_id)
         if step is NextStep.REVISE:
-            entry = await to_thread(self.inbox.revise, kept.offer)
+            entry = await self.writer.write(Revise(kept.offer))
         return await self._process(entry, kept.group, mechanism)
 
     def _only(self, group_id: str) -> asyncio.Lock:
@@ -279,8 +303,7 @@ class Delivery:
 
     async def _conflict(self, entry: InboxEntry, mechanism: str, *, divided: bool = False) -> Verdict:
         """`entry` as it was before this attempt, of which only the inbox knows."""
-        known: InboxEntry | None = await to_thread(self.inbox.entry, entry.group_id)
-        entry = known or entry
+        entry = await self.writer.read(entry.group_id) or entry
         told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
         why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
@@ -302,16 +325,9 @@ class Delivery:
         self, entry: InboxEntry, verdict: Verdict, mechanism: str, *, note: str | None = None, is_conflict: bool = False
     ) -> Verdict:
         verdict = replace(verdict, message=message(verdict.message))
-        await to_thread(
-            self.inbox.decide,
-            entry,
-            verdict.outcome,
-            verdict.message,
-            verdict.external_id,
-            waits=mechanism == FETCH,
-            note=note,
-            is_conflict=is_conflict,
-        )
+        told = (verdict.outcome, verdict.message, verdict.external_id)
+        waits = mechanism == FETCH
+        await self.writer.write(Decide(entry, *told, waits=waits, note=note, is_conflict=is_conflict))
         return verdict
 
 

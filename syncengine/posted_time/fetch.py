@@ -1,4 +1,4 @@
-"""The fetch loop: long poll → inbox and sinks, group by group. It tells no outcome to the service: `acknowledge` does.
+"""The fetch loop: long poll → inbox and sinks. It tells no outcome to the service: `acknowledge` does.
 
 A fetch that is under way when the loop is stopped is given up: what it would have brought is offered again.
 """
@@ -6,13 +6,15 @@ A fetch that is under way when the loop is stopped is given up: what it would ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.backoff import PACE, BackOff, Pace, slept
 from syncengine.posted_time.events import Offered, RetryLater, Taken, Tell, Unusable, said
 from syncengine.posted_time.verdict import SinkTrouble, Verdict
+from syncengine.posted_time.window import each, side_by_side
 from syncengine.service.answers import Answer
 from syncengine.service.client import Client
 from syncengine.service.posted_time import Group, Unreadable, fetch, group_id, groups_of
@@ -22,6 +24,9 @@ from syncengine.state.lock import LockLost
 T = TypeVar("T")
 SINK = "sink"
 """What is waited for, in the event that a sink is in trouble."""
+
+TOGETHER = 500
+"""Groups of one answer that are put into the inbox together."""
 
 
 class WebhookRegistered(SyncengineError):
@@ -38,6 +43,8 @@ class FetchDelivery(Protocol):
 
     @property
     def is_cautious(self) -> bool: ...
+
+    def width(self, stop: asyncio.Event) -> int: ...
 
     async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int: ...
 
@@ -71,6 +78,8 @@ class Fetching:
         self._pace = pace
         self._back_off = BackOff(pace)
         self._pause = 0.0
+        self._has_left = True
+        """Something may be in the inbox that was fetched and not begun: before the first fetch nobody knows."""
 
     async def run(self) -> None:
         """Round after round; WebhookRegistered ends it, and LockLost."""
@@ -81,8 +90,11 @@ class Fetching:
 
     async def _trial_or_round(self) -> float:
         """A sink that is in doubt is tried with what is here already, before anything is fetched for that."""
-        if self._delivery.is_cautious and await self._delivery.resume(self._stop, self._heard):
-            return 0.0
+        if self._delivery.is_cautious or self._has_left:
+            self._has_left = False
+            if await self._delivery.resume(self._stop, self._heard):
+                self._has_left = self._delivery.width(self._stop) == 0
+                return 0.0
         return await self.round()
 
     async def round(self) -> float:
@@ -125,14 +137,25 @@ class Fetching:
         self._back_off.reset()
         self._tell(Offered(len(groups)))
         self._pause = 0.0
-        kept = [(id, one) for group in groups if (id := self._id(group)) and (one := await self._kept(id, group))]
-        for id, one in kept:
-            if self._stop.is_set():
-                return 0.0
-            if verdict := await self._tried(id, self._delivery.deliver(one)):
-                self._heard(id, verdict)
+        kept = await self._all_kept(groups)
+        is_whole = await side_by_side(each(_emptied(kept)), self._delivered, lambda: self._delivery.width(self._stop))
+        self._has_left |= not is_whole
         # A service that does not hold an empty fetch must not be asked a thousand times a second.
         return self._pace.empty if not groups and took < self._pace.empty else self._pause
+
+    async def _all_kept(self, groups: Sequence[Group | Unreadable]) -> deque[tuple[str, Any]]:
+        """Ids, and what the inbox has of them, in the order in which they came."""
+        kept = deque[tuple[str, Any]]()
+        for start in range(0, len(groups), TOGETHER):
+            piece = [(id, group) for group in groups[start : start + TOGETHER] if (id := self._id(group))]
+            found = await _all(self._kept(id, group) for id, group in piece)
+            kept += ((id, one) for (id, _), one in zip(piece, found, strict=True) if one)
+        return kept
+
+    async def _delivered(self, kept: tuple[str, Any]) -> None:
+        id, one = kept
+        if verdict := await self._tried(id, self._delivery.deliver(one)):
+            self._heard(id, verdict)
 
     def _heard(self, id: str, verdict: Verdict) -> None:
         """A verdict that is not final is nobody's yet: the group is kept back."""
@@ -176,6 +199,21 @@ class Fetching:
         seconds = self._back_off.after(asked)
         self._tell(RetryLater(what, why, seconds))
         return seconds
+
+
+def _emptied(kept: deque[T]) -> Iterator[T]:
+    """Each in turn, and none is held any longer: there may be very many."""
+    while kept:
+        yield kept.popleft()
+
+
+async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """What all come to; all have ended when the first error is raised."""
+    found = await asyncio.gather(*works, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _explained(answer: Answer) -> str:

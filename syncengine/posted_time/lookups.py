@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import sqlalchemy as sa
 
 from syncengine.database.errors import FAILURES, cause, is_down, meaning, sentence
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.databases import Database, Statement, bound
+from syncengine.posted_time.databases import Database, NotAsked, Statement, bound
 from syncengine.posted_time.sinks.contract import Failed, Refused
 from syncengine.posted_time.templates import Json, Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
@@ -54,17 +56,21 @@ class Lookup:
         dialect = self.database.engine.dialect.name
         params = {name: bound(value, dialect) for name, value in self.params(variables).items()}
         try:
-            rows = await self.database.ask(lambda _: self._rows(params))
+            rows = await self.database.read(lambda connection: self._rows(connection, params))
+        except NotAsked as echo:
+            return replace(self._failed(echo.error), is_echo=True)
         except FAILURES as error:
-            kind = meaning(error) or TroubleKind.UNKNOWN
-            answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
-            told = sentence(self.told, kind)
-            down = is_down(error, kind)
-            return Failed(kind, told, is_down=down, has_answered=answered, detail=cause(error), where=self.part)
+            return self._failed(error)
         if len(rows) == 1:
             return rows[0]
         words = self.missing.render(variables) if self.missing and not rows else ""
         return Refused(words or f"{self.name} was found {'more than once' if rows else 'nowhere'}.")
+
+    def _failed(self, error: Exception) -> Failed:
+        kind = meaning(error) or TroubleKind.UNKNOWN
+        answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
+        down, words = is_down(error, kind), sentence(self.told, kind)
+        return Failed(kind, words, is_down=down, has_answered=answered, detail=cause(error), where=self.part)
 
     @property
     def part(self) -> str:
@@ -80,7 +86,6 @@ class Lookup:
         kind = await self.database.probe()
         return SinkTrouble(self.told, kind, sentence(self.told, kind), self.database.cause) if kind else None
 
-    def _rows(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def _rows(self, connection: sa.Connection, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """At most two: more than one is not the one."""
-        with self.database.engine.connect() as connection:
-            return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]
+        return [dict(row) for row in connection.execute(self.query.clause, params).mappings().fetchmany(2)]

@@ -37,11 +37,11 @@ async def pull(
     The fetch is held open until there is something, a minute at most.
     """
     fetch_query(limit)
-    acknowledging = Acknowledging(client, delivery.inbox, tell, stop)
+    acknowledging = Acknowledging(client, delivery.writer, tell, stop)
     down = await _down(delivery, stop, pace)
     if not down:
         await delivery.resume(stop)
-        await delivery.catch_up()
+        await delivery.catch_up(stop)
         down = delivery.troubles
     await acknowledging.round()
     if not down:
@@ -101,10 +101,11 @@ class _Round:
         self.tell(event)
 
     async def _again(self) -> None:
-        """Give what failed to the sink once more, before the service hears of it."""
+        """Give what failed to the sink once more, before the service hears of it, and what was not begun for that."""
         await slept(self.pace.again, self.stop)
         for id in self._troubled:
             if verdict := await self.delivery.again(id):
                 self.tell(Taken(id, verdict))
             if self.stop.is_set() or self.delivery.troubles:
                 return
+        await self.delivery.resume(self.stop, lambda id, verdict: self.tell(Taken(id, verdict)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -40,11 +42,11 @@ def create(engine: sa.Engine) -> None:
             raise
 
 
-def find(connection: sa.Connection, group_id: str, key: str) -> Receipt | None:
-    """What is known of a group at a sink, or of one of its tags there."""
-    mine = sa.and_(RECEIPTS.c.group_id == group_id, RECEIPTS.c.sink == key)
-    row = connection.execute(sa.select(RECEIPTS.c.digest, RECEIPTS.c.external_id).where(mine)).one_or_none()
-    return None if row is None else Receipt(row.digest, row.external_id)
+def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str, str], Receipt]:
+    """What is known of groups, by id and key: at whichever sink, as a whole or of one of their tags."""
+    columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.digest, RECEIPTS.c.external_id)
+    rows = connection.execute(sa.select(*columns).where(RECEIPTS.c.group_id.in_(group_ids)))
+    return {(row.group_id, row.sink): Receipt(row.digest, row.external_id) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,13 @@ def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
         return [Signed(*row) for row in connection.execute(sa.select(*columns).where(mine))]
 
 
-def write(
-    connection: sa.Connection, group_id: str, key: str, revision: int, receipt: Receipt, delivered: float
-) -> None:
-    """Sign for a group; IntegrityError when another did at the same moment."""
-    connection.execute(
-        sa.insert(RECEIPTS).values(
-            group_id=group_id,
-            sink=key,
-            revision=revision,
-            digest=receipt.digest,
-            external_id=receipt.external_id,
-            delivered=delivered,
-        )
-    )
+def row(mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> dict[str, Any]:
+    """What is written of a group, or of its part, that is known by this id and key."""
+    group_id, key = mark
+    facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
+    return {"group_id": group_id, "sink": key, "revision": revision, **facts}
+
+
+def write(connection: sa.Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Sign for groups; IntegrityError when another did at the same moment."""
+    connection.execute(sa.insert(RECEIPTS), rows)

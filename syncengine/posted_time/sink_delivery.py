@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from asyncio import to_thread
-from functools import partial
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import SyncengineError
 from syncengine.posted_time.group import Group
+from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
 from syncengine.posted_time.sink_health import Wellbeing
 from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Refused, RenderedGroup, Sink, Took
 from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
-from syncengine.state.inbox import Inbox, InboxEntry
-from syncengine.state.inbox_entries import DOUBTFUL, DeliveryStatus, sink_of
+from syncengine.state.inbox import InboxEntry
+from syncengine.state.inbox_entries import DOUBTFUL, DeliveryKey, DeliveryStatus, sink_of
+from syncengine.state.inbox_writes import Begin, End
 
 
 class Handover:
     """Gives groups to the sinks of a route; what is down is noted in `well`."""
 
-    def __init__(self, route: Route, inbox: Inbox, well: Wellbeing) -> None:
+    def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well
 
     async def answers(self, entry: InboxEntry, group: Group) -> Answer:
@@ -31,7 +31,7 @@ class Handover:
         except Exception as error:  # whatever one group meets, the others must go on
             return _defect(error)
         if not isinstance(prepared, Prepared):
-            if isinstance(prepared, Failed) and prepared.where:
+            if isinstance(prepared, Failed) and prepared.where and not prepared.is_echo:
                 self._well.failed(prepared.where, prepared)
             return prepared
         for lookup in self._route.lookups:
@@ -56,10 +56,9 @@ class Handover:
         same = known if known is not None and known.revision == entry.revision else None
         memo = same.memo if same else None
         may_have_it = same is not None and same.status in DOUBTFUL
-        await to_thread(self._inbox.begin, entry, parcel.key)
-        note = partial(self._inbox.remember, entry, parcel.key)
+        await self._inbox.write(Begin(entry, parcel.key))
         try:
-            answer = await sink.deliver(parcel, memo, note)
+            answer = await sink.deliver(parcel, memo, self._inbox)
         except Undeliverable as error:
             answer = Refused(error.told, str(error))
         except RenderTrouble as error:
@@ -68,9 +67,10 @@ class Handover:
             raise
         except Exception as error:  # whatever one group meets, the others must go on
             answer = _defect(error)
-        await to_thread(self._inbox.ended, entry, parcel.key, **_ending(answer, may_have_it))
+        await self._inbox.write(End(entry, parcel.key, **_ending(answer, may_have_it)))
         if isinstance(answer, Failed):
-            self._well.failed(sink.name, answer)
+            if not answer.is_echo:
+                self._well.failed(sink.name, answer)
         else:
             self._well.worked(sink.name)
         return answer
@@ -83,7 +83,8 @@ class Handover:
         sinks = {sink.name: sink for sink in self._route.sinks}
         for found in doubtful(entry):
             sink = sinks.get(sink_of(found.sink))
-            has = await sink.recall(entry.group_id, found.sink, found.memo) if sink else None
+            key = DeliveryKey(entry.group_id, found.revision, found.sink)
+            has = await sink.recall(key, found.memo, self._inbox) if sink else None
             if sink is not None and isinstance(has, Failed):
                 self._well.failed(sink.name, has)
                 return has

@@ -158,7 +158,7 @@ class _Delivering:
         self._last_words = asyncio.Event()
         self._telling = Telling(shift.log, shift.standing, self._heard)
         self._acknowledging = Acknowledging(
-            client, delivery.inbox, self._telling, self._last_words, self._has_webhook, shift.pace
+            client, delivery.writer, self._telling, self._last_words, self._has_webhook, shift.pace
         )
         self._checking = Checking(
             delivery,
@@ -285,6 +285,6 @@ class _Delivering:
         """Deliver again the groups that people asked for; templates may need the registration's answer."""
         await slept(float("inf"), self._ready, self._shift._stop)
         while not self._shift._stop.is_set():
-            if await self._delivery.catch_up():
+            if await self._delivery.catch_up(self._shift._stop):
                 self._acknowledging.ring()
             await slept(self._shift.pace.down, self._shift._stop)

@@ -14,6 +14,7 @@ import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
+from syncengine.service.connections import Connections, limits
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
@@ -55,18 +56,15 @@ class Attempts:
         self._endpoints = endpoints
         self._conduct = conduct
         self._now = now
-        self._free = asyncio.Semaphore(conduct.concurrency)
         self._tls = httpx.create_ssl_context()
-        self._connections: list[httpx.AsyncClient] = []
-        self._resting: list[httpx.AsyncClient] = []
+        self._connections = Connections(conduct.concurrency, self._connect)
         self._urls: dict[str, httpx.URL] = {}
         self._headers: list[tuple[str, str]] = []
         self._timeout = httpx.Timeout(conduct.timeout, pool=None)
         self._awaited: set[asyncio.Timeout] = set()
 
     async def close(self) -> None:
-        for connection in self._connections:
-            await connection.aclose()
+        await self._connections.close()
 
     def endpoint(self, operation: Operation) -> Endpoint:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
@@ -97,7 +95,7 @@ class Attempts:
     async def _made(self, request: Request, seconds: float) -> Answer:
         largest = request.operation.largest
         try:
-            async with self._connection() as connection, self._abandonable():
+            async with self._connections.one() as connection, self._abandonable():
                 if self._conduct.abandon.is_set():
                     return Answer(None, text="interrupted", reached=False)
                 built = self._built(connection, request)
@@ -151,25 +149,14 @@ class Attempts:
             extensions={"timeout": timeout.as_dict()},
         )
 
-    @contextlib.asynccontextmanager
-    async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
-        """The connection that rested last; httpx's own pool looks at all of them for each call."""
-        async with self._free:
-            connection = self._resting.pop() if self._resting else self._connect()
-            try:
-                yield connection
-            finally:
-                self._resting.append(connection)
-
     def _connect(self) -> httpx.AsyncClient:
         connection = httpx.AsyncClient(
             timeout=self._timeout,
-            limits=httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=60.0),
+            limits=limits(60.0),
             verify=self._tls,
         )
         connection.headers.update({**HEADERS, "accept": "application/json"})
         self._headers = connection.headers.multi_items()
-        self._connections.append(connection)
         return connection
 
     def _read(self, reply: Reply, largest: int) -> Answer:

@@ -7,6 +7,7 @@ in `inbox_entries`; which of them follows from which is decided elsewhere (`post
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,19 +17,19 @@ import sqlalchemy as sa
 
 from syncengine.errors import LockHeld, SyncengineError
 from syncengine.state.database import StateDatabase, open_database
-from syncengine.state.errors import BUSY
+from syncengine.state.errors import BUSY, DAMAGED, REFUSED
 from syncengine.state.inbox_entries import (
     Acknowledgement,
+    DeliveryKey,
     DeliveryStatus,
     Event,
     InboxEntry,
     Offer,
 )
-from syncengine.state.inbox_queries import PIECE, InboxQueries, entry_of, last_of, of_sink
+from syncengine.state.inbox_queries import PIECE, InboxQueries, entry_of, of_sink
 from syncengine.state.inbox_states import (
     FETCH,
     FINAL,
-    FIRST,
     EventKind,
     GroupState,
     PostedTimeStatus,
@@ -36,6 +37,20 @@ from syncengine.state.inbox_states import (
     next_state,
 )
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
+from syncengine.state.inbox_writes import (
+    Acknowledge,
+    AnswerAgain,
+    Begin,
+    Decide,
+    End,
+    GiveUp,
+    Read,
+    Receive,
+    Remember,
+    Revise,
+    Write,
+    write_all,
+)
 from syncengine.state.lock import Holder, Lease, Locks, prove, short_id
 from syncengine.state.store import LEASE_SECONDS, new_lineage
 from syncengine.state.tables import INBOX_LOCK, LOCK
@@ -51,8 +66,8 @@ __all__ = [
 ]
 
 InboxLease = Lease
-DIED = "no answer is known: this process ended before it came"
-"""What is told of an attempt of which nothing else is."""
+OF_ONE = frozenset({REFUSED.code, DAMAGED.code})
+"""Errors that one write may have by itself, while others of the same transaction have none."""
 
 
 def open_inbox(url: str, *, write: bool, now: Callable[[], float] = time.time) -> Inbox:
@@ -68,65 +83,58 @@ class Inbox(InboxQueries):
         self._now = now
         self._locks = Locks(database, now, INBOX_LOCK)
         self._lease: Lease | None = None
+        self._turn = threading.Lock()
+        """Threads of this process take turns; SQLite would have them sleep and look again."""
 
     # --- what delivery writes
 
-    def receive(self, offer: Offer) -> InboxEntry:
-        """Keep an offer, before anything else happens to it; the group as it stands.
+    def write(self, writes: Sequence[Write]) -> list[Any]:
+        """Make all of them in one transaction: what comes of each, or the error of one that only it has.
 
-        Another content of a group that is known is kept with the event: whether it replaces the first is for others.
+        Where the database refuses what one of them holds, each is made by itself.
         """
-        at = self._now()
-        with self._writing() as connection:
-            known = entry_of(connection, offer.group_id)
-            same = known is None or known.digest == offer.digest
-            if known is None:
-                connection.execute(sa.insert(GROUPS).values(group_id=offer.group_id, **offer.content(), **_first(at)))
-            else:
-                change = {"offered": at, "offers": GROUPS.c.offers + 1, "mechanism": offer.mechanism}
-                # What tells no contents apart may be newer: the group as it came last is what is yet to be delivered.
-                again = offer.content() if same and not known.is_delivered else {}
-                connection.execute(_update(offer.group_id, **{**again, **change}))
-            told = {"message": offer.mechanism, "detail": None if same else offer.body}
-            _tell(connection, offer.group_id, known.revision if known else 1, at, EventKind.OFFERED, **told)
-            entry = entry_of(connection, offer.group_id)
-        assert entry is not None
+        try:
+            return self._written(writes)
+        except SyncengineError as error:
+            if len(writes) == 1 or error.code not in OF_ONE:
+                raise
+        return [self._alone(write) for write in writes]
+
+    def _alone(self, write: Write) -> Any:
+        try:
+            return self._one(write)
+        except SyncengineError as error:
+            if error.code not in OF_ONE:
+                raise
+            return error
+
+    def _one(self, write: Write) -> Any:
+        return self._written([write])[0]
+
+    def _written(self, writes: Sequence[Write]) -> list[Any]:
+        if all(isinstance(write, Read) for write in writes):
+            with self.database.transaction() as connection:
+                return write_all(connection, writes, self._now())
+        with self._turn, self._writing() as connection:
+            return write_all(connection, writes, self._now())
+
+    def receive(self, offer: Offer) -> InboxEntry:
+        """See `Receive`."""
+        entry: InboxEntry = self._one(Receive(offer))
         return entry
 
     def revise(self, offer: Offer) -> InboxEntry:
-        """The offered content is the group's next revision: no sink has any of it yet."""
-        at = self._now()
-        with self._writing() as connection:
-            anew = {"state": FIRST, "outcome": None, "message": None, "waiting": False, "note": None}
-            connection.execute(_update(offer.group_id, revision=GROUPS.c.revision + 1, **offer.content(), **anew))
-            entry = entry_of(connection, offer.group_id)
-            assert entry is not None
-            _tell(connection, offer.group_id, entry.revision, at, EventKind.REVISED)
+        """See `Revise`."""
+        entry: InboxEntry = self._one(Revise(offer))
         return entry
 
     def begin(self, entry: InboxEntry, sink: str) -> None:
-        """A sink is about to be given the group: from now on it may have it, until its answer is known."""
-        at = self._now()
-        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
-        with self._writing() as connection:
-            known = entry.delivered(sink)
-            values: dict[str, Any] = {"status": DeliveryStatus.ATTEMPTING, "last": at}
-            if known is None or known.revision != entry.revision:
-                connection.execute(sa.insert(DELIVERIES).values(**key, **values, attempts=1, first=at))
-            else:
-                if known.status is DeliveryStatus.ATTEMPTING:
-                    died = {"sink": sink, "outcome": DeliveryStatus.UNKNOWN.value, "message": DIED}
-                    _tell(connection, entry.group_id, entry.revision, known.last, EventKind.ATTEMPT, **died)
-                attempts = DELIVERIES.c.attempts + 1
-                connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values, attempts=attempts))
-            if not entry.is_delivered:
-                connection.execute(_update(entry.group_id, state=next_state(entry.state, Trigger.BEGIN)))
+        """See `Begin`."""
+        self._one(Begin(entry, sink))
 
     def remember(self, entry: InboxEntry, sink: str, memo: str) -> None:
-        """What a sink must know again after a crash, written before it does what it speaks of."""
-        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
-        with self._writing() as connection:
-            connection.execute(sa.update(DELIVERIES).where(_is(key)).values(memo=memo))
+        """See `Remember`."""
+        self._one(Remember(DeliveryKey(entry.group_id, entry.revision, sink), memo))
 
     def ended(
         self,
@@ -137,16 +145,8 @@ class Inbox(InboxQueries):
         message: str | None = None,
         external_id: str | None = None,
     ) -> None:
-        """What came of the attempt."""
-        at = self._now()
-        key = {"group_id": entry.group_id, "revision": entry.revision, "sink": sink}
-        with self._writing() as connection:
-            values: dict[str, Any] = {"status": status, "last": at, "message": message}
-            if status is DeliveryStatus.ACCEPTED:
-                values |= {"external_id": external_id}
-            connection.execute(sa.update(DELIVERIES).where(_is(key)).values(**values))
-            told = {"sink": sink, "outcome": status.value, "message": message, "external_id": external_id}
-            _tell(connection, entry.group_id, entry.revision, at, EventKind.ATTEMPT, **told)
+        """See `End`."""
+        self._one(End(entry, sink, status, message, external_id))
 
     def decide(
         self,
@@ -159,79 +159,24 @@ class Inbox(InboxQueries):
         note: str | None = None,
         is_conflict: bool = False,
     ) -> None:
-        """The verdict, kept before anyone hears it; `waits`: the service is to be told by a status update.
-
-        `note` is for people who look into the inbox.
-        """
-        at = self._now()
-        trigger = Trigger.DECIDE if waits else Trigger.DECIDE_AT_ONCE
-        state = next_state(entry.state, Trigger.FIND_CONFLICT if is_conflict else trigger, outcome)
-        told = {"outcome": outcome, "message": message, "external_id": external_id}
-        answered = {} if waits else {"answered": at}
-        with self._writing() as connection:
-            values = {"state": state, "waiting": waits, "note": note, "decided": at, "asked": None}
-            connection.execute(_update(entry.group_id, **told, **values, **answered))
-            kind = EventKind.CONFLICT if is_conflict else EventKind.VERDICT
-            _tell(connection, entry.group_id, entry.revision, at, kind, **told, detail=note)
+        """See `Decide`."""
+        self._one(Decide(entry, outcome, message, external_id, waits, note, is_conflict))
 
     def answer_again(self, entry: InboxEntry, *, waits: bool) -> None:
-        """The same verdict is due once more: it waits for the service, or the answer that it is hears it now."""
-        assert entry.outcome is not None, "there is a verdict"
-        state = next_state(entry.state, Trigger.REPEAT if waits else Trigger.REPEAT_AT_ONCE, entry.outcome)
-        change: dict[str, Any] = {"note": None} if entry.state is GroupState.GIVEN_UP else {}
-        change |= {} if waits else {"answered": self._now()}
-        change |= {} if state is entry.state else {"state": state}
-        with self._writing() as connection:
-            connection.execute(_update(entry.group_id, waiting=waits, **change))
+        """See `AnswerAgain`."""
+        self._one(AnswerAgain(entry, waits))
 
     # --- what the service is told
 
-    def acknowledged(self, group_id: str, status: str, *, decided: float | None = None) -> None:
-        """The service accepted this status, `decided` then. A newer verdict goes on waiting."""
-        at = self._now()
-        with self._writing() as connection:
-            entry = entry_of(connection, group_id)
-            if entry is None:
-                return
-            _tell(
-                connection,
-                group_id,
-                entry.revision,
-                at,
-                EventKind.STATUS,
-                outcome=status,
-                external_id=entry.external_id,
-            )
-            if entry.outcome == status and decided in (None, entry.decided):
-                state = next_state(entry.state, Trigger.ACKNOWLEDGE, entry.outcome)
-                connection.execute(_update(group_id, waiting=False, answered=at, state=state))
-
-    def unaccepted(self, group_id: str, status: str, why: str) -> None:
-        """A status was sent and not accepted. The same once more is the same event, counted and with its last time."""
-        at = self._now()
-        with self._writing() as connection:
-            entry = entry_of(connection, group_id)
-            if entry is None:
-                return
-            told = {"outcome": status, "message": why}
-            last = last_of(connection, group_id)
-            if last is not None and {"kind": EventKind.UNACCEPTED, **told}.items() <= dict(last._mapping).items():
-                times = int(last.detail or "1") + 1
-                connection.execute(sa.update(EVENTS).where(EVENTS.c.id == last.id).values(at=at, detail=str(times)))
-            else:
-                _tell(connection, group_id, entry.revision, at, EventKind.UNACCEPTED, **told)
+    def acknowledged(
+        self, group_id: str, status: str, *, decided: float | None = None, offers: int | None = None
+    ) -> None:
+        """See `Acknowledge`."""
+        self._one(Acknowledge(group_id, status, decided, offers))
 
     def given_up(self, group_id: str, why: str) -> None:
-        """The service will never accept a status of this group (404): it stays visible, and waits no more."""
-        at = self._now()
-        with self._writing() as connection:
-            entry = entry_of(connection, group_id)
-            if entry is None:
-                return
-            connection.execute(
-                _update(group_id, waiting=False, state=next_state(entry.state, Trigger.GIVE_UP), note=why)
-            )
-            _tell(connection, group_id, entry.revision, at, EventKind.GIVEN_UP, outcome=entry.outcome, message=why)
+        """See `GiveUp`."""
+        self._one(GiveUp(group_id, why))
 
     def lease(
         self,
@@ -289,11 +234,6 @@ class Inbox(InboxQueries):
                 connection.execute(_update(group_id, **change, **told))
                 _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **told)
 
-    def done(self, group_id: str) -> None:
-        """Nobody waits for this group to be delivered again any more."""
-        with self._writing() as connection:
-            connection.execute(_update(group_id, asked=None))
-
     def reduce(self, before: float) -> int:
         """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
         old = sa.and_(
@@ -346,10 +286,6 @@ def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
     """The database is written to by somebody all the time: most likely by whoever holds the inbox."""
     cure = f", which is stopped: `kill -CONT {holder.pid}` continues it" if holder.is_stopped() else ""
     return LockHeld(f"{error.message}. The inbox is locked by {holder}{cure}")
-
-
-def _first(at: float) -> dict[str, Any]:
-    return {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
 
 
 def _update(group_id: str, **values: Any) -> sa.Update:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 import sqlalchemy as sa
 
 from syncengine.errors import SyncengineError
-from syncengine.state.inbox_states import FINAL, EventKind, GroupState, PostedTimeStatus
+from syncengine.state.inbox_states import FINAL, FIRST, EventKind, GroupState, PostedTimeStatus
 
 W = TypeVar("W", bound=StrEnum)
 
@@ -72,6 +72,14 @@ class Offer:
         }
 
 
+class DeliveryKey(NamedTuple):
+    """One revision of a group, or of one of its tags, at one sink: see `Delivered`."""
+
+    group_id: str
+    revision: int
+    sink: str
+
+
 @dataclass(frozen=True, slots=True)
 class Delivered:
     """One revision of a group, or of one of its tags, at one sink, which is `sink` or begins it: see `sink_of`.
@@ -115,6 +123,18 @@ class InboxEntry:
     asked: float | None
     note: str | None
     deliveries: tuple[Delivered, ...]
+
+    @classmethod
+    def first(cls, offer: Offer, at: float) -> InboxEntry:
+        """A group that nobody knew before this offer."""
+        columns = dict.fromkeys(cls.__slots__)
+        stands = {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
+        content = {**offer.content(), "user_keys": offer.user_keys}
+        return cls(**{**columns, "group_id": offer.group_id, **content, **stands, "deliveries": ()})
+
+    def with_content(self, offer: Offer) -> InboxEntry:
+        """The group with what was offered."""
+        return replace(self, **{**offer.content(), "user_keys": offer.user_keys})
 
     @property
     def is_delivered(self) -> bool:
@@ -163,7 +183,8 @@ class Event:
 class Acknowledgement:
     """A verdict that the service has not accepted yet.
 
-    `decided` in seconds since epoch: it tells verdicts with the same status apart.
+    `decided` in seconds since epoch: it tells verdicts with the same status apart; `offers`, how often the group had
+    been offered, tells apart how often the same one is due.
     """
 
     group_id: str
@@ -171,6 +192,7 @@ class Acknowledgement:
     message: str | None
     external_id: str | None
     decided: float | None = None
+    offers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +13,7 @@ from syncengine.state.inbox_entries import (
     PART,
     Acknowledgement,
     Delivered,
+    DeliveryKey,
     DeliveryStatus,
     Event,
     InboxEntry,
@@ -23,7 +24,7 @@ from syncengine.state.inbox_entries import (
     event_from,
     sink_of,
 )
-from syncengine.state.inbox_states import FINAL, PostedTimeStatus
+from syncengine.state.inbox_states import FINAL, UNDECIDED, PostedTimeStatus
 from syncengine.state.inbox_tables import DELIVERIES, EVENTS, GROUPS
 
 PIECE = 200
@@ -96,6 +97,12 @@ class InboxQueries:
             ]
         )
 
+    def with_notes(self, sink: str, memos: Collection[str]) -> list[tuple[DeliveryKey, str]]:
+        """Deliveries of a sink that have one of these notes, and which. It looks at all of the sink's deliveries."""
+        columns = (DELIVERIES.c.group_id, DELIVERIES.c.revision, DELIVERIES.c.sink, DELIVERIES.c.memo)
+        query = sa.select(*columns).where(of_sink(sink), DELIVERIES.c.memo.in_(memos))
+        return [(DeliveryKey(*key), memo) for *key, memo in self._rows(query)]
+
     def last_troubles(self) -> dict[str, float]:
         """Sinks whose last attempt was trouble, or has no known answer, and when that was."""
         last = sa.func.max(DELIVERIES.c.last).label("at")
@@ -121,17 +128,23 @@ class InboxQueries:
             GROUPS.c.message,
             GROUPS.c.external_id,
             GROUPS.c.decided,
+            GROUPS.c.offers,
         )
         query = sa.select(*columns).where(GROUPS.c.waiting).order_by(GROUPS.c.decided, GROUPS.c.group_id)
         return iter([acknowledgement_from(row) for row in self._rows(query)])
 
-    def asked(self) -> list[InboxEntry]:
+    def asked(self) -> list[str]:
         """Groups that somebody wants delivered again, in the order of asking."""
-        query = sa.select(GROUPS).where(GROUPS.c.asked.is_not(None)).order_by(GROUPS.c.asked, GROUPS.c.group_id)
-        if not self._is_there:
-            return []
-        with self.database.transaction() as connection:
-            return list(_with_deliveries(connection, connection.execute(query).all()))
+        query = sa.select(GROUPS.c.group_id).where(GROUPS.c.asked.is_not(None))
+        return [row.group_id for row in self._rows(query.order_by(GROUPS.c.asked, GROUPS.c.group_id))]
+
+    def undecided(self, after: tuple[float, str] | None, most: int) -> list[tuple[float, str]]:
+        """Groups without a verdict, the first offered first: when that was, and their id; those after one, `most`."""
+        order = (GROUPS.c.offered, GROUPS.c.group_id)
+        query = sa.select(*order).where(GROUPS.c.state.in_(UNDECIDED)).order_by(*order).limit(most)
+        if after is not None:
+            query = query.where(sa.or_(order[0] > after[0], sa.and_(order[0] == after[0], order[1] > after[1])))
+        return [(row.offered, row.group_id) for row in self._rows(query)]
 
     def _rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         if not self._is_there:
@@ -155,8 +168,17 @@ def _has_tag(tag: str) -> sa.ColumnElement[bool]:
 
 
 def entry_of(connection: sa.Connection, group_id: str) -> InboxEntry | None:
-    rows = connection.execute(sa.select(GROUPS).where(GROUPS.c.group_id == group_id)).all()
-    return next(_with_deliveries(connection, rows), None)
+    return entries_of(connection, [group_id]).get(group_id)
+
+
+def entries_of(connection: sa.Connection, group_ids: Sequence[str]) -> dict[str, InboxEntry]:
+    """Groups by their ids; one that is not there is left out."""
+    found = dict[str, InboxEntry]()
+    for start in range(0, len(group_ids), PIECE):
+        piece = GROUPS.c.group_id.in_(group_ids[start : start + PIECE])
+        rows = connection.execute(sa.select(GROUPS).where(piece)).all()
+        found |= {entry.group_id: entry for entry in _with_deliveries(connection, rows)}
+    return found
 
 
 def last_of(connection: sa.Connection, group_id: str) -> sa.Row[Any] | None:

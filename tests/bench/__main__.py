@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.bench.estate import Estate
 from tests.bench.figures import Figures, of_generating, of_starting
 from tests.bench.measure import cheap_service
+from tests.bench.posted import of_posting
 from tests.bench.table import Row, machine, table
 
 
@@ -30,6 +31,8 @@ def main() -> None:
         if given.generated:
             rows = of_generating(Path(folder, "generating"), base_url, given.generated)
             found["generated"] = told("Generated", rows)
+        if given.posted:
+            found["posted"] = told("Posted time", of_posting(Path(folder, "posted"), given.posted))
         for size in given.sizes:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 figures = Figures(Estate(Path(place, "project"), base_url), size, given.deletes)
@@ -52,6 +55,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=numbers, default=[10_000, 100_000, 1_000_000], metavar="N,N,…")
     parser.add_argument("--deletes", type=int, default=100_000, metavar="N", help="keyword deletes, at most; 0: none")
     parser.add_argument("--generated", type=int, default=50_000, metavar="N", help="generated tags; 0: none")
+    parser.add_argument("--posted", type=int, default=2_000, metavar="N", help="groups of posted time; 0: none")
     parser.add_argument("--json", type=Path, metavar="FILE")
     return parser.parse_args()
 

@@ -10,10 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took
+from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took
 from syncengine.posted_time.templates import Variables
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.state.inbox import Inbox
+from syncengine.state.inbox_entries import DeliveryKey
 
 
 class Dead(BaseException):
@@ -62,7 +63,7 @@ class Moody:
     def shown(self, content: Any) -> Any:
         return content
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         self.fate.instant()
         self.calls.append((parcel.group_id, parcel.content))
         mood = self.moods.pop(0) if self.moods else "take"
@@ -76,7 +77,7 @@ class Moody:
             return Failed(TroubleKind.UNREACHABLE, "no answer", is_sure=False)
         return Took(f"{self.name}-{parcel.group_id}")
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Sequence
@@ -343,7 +344,7 @@ def test_what_another_process_holds_is_left_to_it(folder: Path) -> None:
             judge("selection.schema.json").validate(document)
             assert (document["act"], document["groups"]) == ("asked", ["g2"])
             assert ("g2", 9, 3600) not in rows(folder)
-            assert await opened.catch_up() == 1
+            assert await opened.catch_up(asyncio.Event()) == 1
 
     run(delivering(folder, JSONL + SQL_SINK), serving)
     assert ("g2", 9, 3600) in rows(folder)

@@ -17,10 +17,13 @@ from syncengine.database.errors import FAILURES, Silent, cause, is_down, meaning
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems
 from syncengine.posted_time import receipts
-from syncengine.posted_time.databases import MOST_SILENT, Database
+from syncengine.posted_time.databases import MOST_SILENT, Database, Statement
 from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
+from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Words
+from syncengine.posted_time.sinks.sql import SqlSink
 from tests.posted_time.projects import project
 from tests.posted_time.samples import raw
+from tests.posted_time.test_jsonl_line import Notebook
 from tests.posted_time.test_sinks import run, taking
 
 SINK = """\
@@ -259,4 +262,29 @@ def test_a_database_that_is_silent_is_given_up(tmp_path: Path) -> None:
     assert heard == [True] * MOST_SILENT
     with pytest.raises(Silent):
         database.ask_now(lambda given_up: given_up.wait(60))
+    database.engine.dispose()
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_what_was_given_up_is_not_written_later(groups: int, tmp_path: Path) -> None:
+    """Of one group or of several: they were answered with trouble, and their users may change them meanwhile."""
+    path = tmp_path / "x.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE hours (id TEXT, paused INTEGER)")
+    database, awake = Database(open_engine(str(path), "x"), "x", patience=0.2), threading.Event()
+    sa.event.listen(database.engine, "connect", lambda raw, _: raw.create_function("pause", 0, lambda: awake.wait(60)))
+    insert = Statement("INSERT INTO hours VALUES (:id, pause())")
+    sink = SqlSink("x", database, insert, dict, Words(None, None), keeps_receipts=True, now=lambda: 1.0)
+    parcels = [RenderedGroup(f"g{number}", "x", 1, "digest", {"id": f"g{number}"}, {}) for number in range(groups)]
+
+    async def story() -> list[Answer]:
+        return await asyncio.gather(*(sink.deliver(parcel, None, Notebook()) for parcel in parcels))
+
+    answers = asyncio.run(story())
+    assert [(type(answer), getattr(answer, "is_sure", None)) for answer in answers] == [(Failed, False)] * groups
+    awake.set()
+    for waiting in [thread for thread in threading.enumerate() if thread.name == "database"]:
+        waiting.join()
+    assert rows(database.engine, "SELECT id FROM hours") == []
+    assert rows(database.engine, "SELECT group_id FROM syncengine_receipts") == []
     database.engine.dispose()

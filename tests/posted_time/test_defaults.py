@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -37,7 +38,7 @@ def test_delivered_groups_are_kept_whole_for_sixty_days(tmp_path: Path) -> None:
         whole = []
         for days in (59, 2):
             now += days * DAY
-            await opened.catch_up()
+            await opened.catch_up(asyncio.Event())
             (entry,) = opened.inbox.entries()
             whole.append(entry.body is not None)
         assert whole == [True, False]

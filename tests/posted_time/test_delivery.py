@@ -346,7 +346,7 @@ def test_old_groups_are_reduced_to_id_and_receipts(tmp_path: Path) -> None:
         now += 31 * 86400
         await opened.take(raw("g3"), mechanism="fetch")
         opened.inbox.acknowledged("g3", "SUCCESS")
-        await opened.catch_up()
+        await opened.catch_up(asyncio.Event())
         bodies = {entry.group_id: (entry.body is None, entry.user_name) for entry in opened.inbox.entries()}
         assert bodies == {"g1": (True, None), "g2": (False, "Jo Doe"), "g3": (False, "Jo Doe")}
         assert [r.group_id for r in opened.inbox.receipts("ledger", 0)] == ["g1", "g2", "g3"]
@@ -372,8 +372,8 @@ def test_redelivery_gives_a_sink_what_it_lost_and_nothing_twice(tmp_path: Path) 
         rows_of_matter(tmp_path, "DELETE FROM syncengine_receipts WHERE group_id = 'g1'")
         opened.inbox.ask(["g1", "g2"], "ledger")
         opened.inbox.ask(["g1", "g2"], "archive")
-        assert await opened.catch_up() == 2
-        assert await opened.catch_up() == 0
+        assert await opened.catch_up(asyncio.Event()) == 2
+        assert await opened.catch_up(asyncio.Event()) == 0
         assert list(opened.inbox.waiting()) == []
         assert all(entry.is_settled for entry in opened.inbox.entries())
 
@@ -391,7 +391,7 @@ def test_redelivery_gives_nothing_to_a_sink_that_came_later(tmp_path: Path) -> N
 
     async def second(opened: Delivery) -> None:
         opened.inbox.ask(["g1"], "archive")
-        assert await opened.catch_up() == 1
+        assert await opened.catch_up(asyncio.Event()) == 1
         await opened.take(raw("g2"), mechanism="fetch")
 
     run(delivering(tmp_path, JSONL), first)
@@ -411,7 +411,7 @@ def test_redelivery_that_fails_does_not_take_a_success_back(tmp_path: Path) -> N
             opened.inbox.acknowledged("g1", "SUCCESS")
             receiver.answer = lambda got: (503, {})
             opened.inbox.ask(["g1"], "pms")
-            await opened.catch_up()
+            await opened.catch_up(asyncio.Event())
             entry = opened.inbox.entry("g1")
             assert entry is not None
             assert (entry.outcome, entry.state, entry.is_settled) == ("SUCCESS", "acknowledged", False)

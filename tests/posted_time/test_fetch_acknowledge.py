@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from syncengine.posted_time.acknowledge import Acknowledging
+from syncengine.posted_time.acknowledge import SIDE_BY_SIDE, Acknowledging
 from syncengine.posted_time.events import Acknowledged, Event, GivenUp, RetryLater
+from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.render.inbox import story_text
 from syncengine.service.client import Client, Conduct
 from syncengine.state.inbox import Offer, open_inbox
@@ -52,7 +53,7 @@ def acknowledge(
         conduct = Conduct(timeout=timeout, attempts=1, breaks=False)
         with open_inbox(state, write=True) as inbox:
             async with serving(*script) as server, Client(server.url, key, conduct=conduct) as client:
-                loop = Acknowledging(client, inbox, told.append, stop, has_webhook, SWIFT)
+                loop = Acknowledging(client, InboxWriter(inbox), told.append, stop, has_webhook, SWIFT)
                 running = asyncio.ensure_future(loop.run())
                 await until(told, ends)
                 stop.set()
@@ -158,6 +159,43 @@ def test_two_statuses_without_an_answer_keep_a_third_waiting_no_longer_than_the_
     assert [event.what for event in told if isinstance(event, RetryLater)] == ["acknowledge a", "acknowledge"]
 
 
+def test_what_was_accepted_is_written_while_others_are_on_their_way(tmp_path: Path) -> None:
+    """A process that dies while it waits for one answer tells the service nothing twice for it."""
+    state = str(tmp_path / "state.db")
+    decided(state, [POSTED, REFUSED])
+
+    async def play() -> list[str]:
+        said, told = asyncio.Event(), list[Event]()
+        with open_inbox(state, write=True) as inbox:
+            async with serving(OK, Reply(until=said)) as server, Client(server.url, key) as client:
+                loop = Acknowledging(client, InboxWriter(inbox), told.append, asyncio.Event(), pace=SWIFT)
+                round = asyncio.ensure_future(loop.round())
+                async with asyncio.timeout(20):
+                    await until(told, ended(1))
+                left = [verdict.group_id for verdict in inbox.waiting()]
+                said.set()
+                await round
+        return left
+
+    assert asyncio.run(play()) in (["b"], ["a"])  # whichever of them the service heard first
+
+
+def test_a_service_in_trouble_is_sent_no_further_status(tmp_path: Path) -> None:
+    """A key that is not accepted: those that were on their way are all that it hears in this round."""
+    state = str(tmp_path / "state.db")
+    decided(state, [(f"g{number}", *POSTED[1:]) for number in range(SIDE_BY_SIDE + 4)])
+
+    async def play() -> int:
+        conduct = Conduct(attempts=1, breaks=False)
+        with open_inbox(state, write=True) as inbox:
+            async with serving(saying({}, 401)) as server, Client(server.url, key, conduct=conduct) as client:
+                writer = InboxWriter(inbox)
+                await Acknowledging(client, writer, lambda event: None, asyncio.Event(), pace=SWIFT).round()
+                return len(server.heard)
+
+    assert asyncio.run(play()) == SIDE_BY_SIDE
+
+
 def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None:
     """One by hand while the loop is in its own: each status is sent once, and neither round stumbles."""
     state = str(tmp_path / "state.db")
@@ -168,7 +206,7 @@ def test_rounds_at_the_same_time_are_one_after_the_other(tmp_path: Path) -> None
         with open_inbox(state, write=True) as inbox:
             async with serving(Reply(until=said)) as server, Client(server.url, key) as client:
                 server.on_request = lambda: asyncio.get_running_loop().call_later(0.1, said.set) and None
-                loop = Acknowledging(client, inbox, lambda event: None, asyncio.Event(), pace=SWIFT)
+                loop = Acknowledging(client, InboxWriter(inbox), lambda event: None, asyncio.Event(), pace=SWIFT)
                 await asyncio.gather(loop.round(), loop.round())
                 return [orjson.loads(heard.body) for heard in server.heard]
 

@@ -15,6 +15,7 @@ from syncengine.errors import SyncengineError
 from syncengine.posted_time.events import Event, Offered, RetryLater, Taken, Unusable
 from syncengine.posted_time.fetch import Fetching, WebhookRegistered
 from syncengine.posted_time.verdict import PostedTimeStatus, SinkTrouble, Verdict
+from syncengine.posted_time.window import WIDTH
 from syncengine.service.client import Client, Conduct
 from syncengine.state.lock import LockLost
 from tests.service.scripted import CUT, Reply, Scripted, saying, serving
@@ -67,6 +68,9 @@ class Desk:
     def is_cautious(self) -> bool:
         return bool(self.held)
 
+    def width(self, stop: asyncio.Event) -> int:
+        return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
+
     async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
         held, self.held = self.held, []
         for id, verdict in held:
@@ -103,7 +107,7 @@ def test_what_is_fetched_is_delivered_and_refused_as_the_project_says(tmp_path: 
             await scene(server, loop, told, stop)
         return taken(told)
 
-    assert asyncio.run(play()) == [("a", PostedTimeStatus.SUCCESS), ("b", PostedTimeStatus.REFUSED)]
+    assert sorted(asyncio.run(play())) == [("a", PostedTimeStatus.SUCCESS), ("b", PostedTimeStatus.REFUSED)]
     assert posted.rows() == ["a"]
     assert posted.states() == {"a": "accepted", "b": "refused"}
 
@@ -213,15 +217,15 @@ def test_an_inbox_that_cannot_have_a_group_is_waited_for(error: Exception) -> No
 
 
 def test_a_lost_lease_ends_the_loop() -> None:
-    """Another process has the inbox: nothing more is taken by this one."""
+    """Another process has the inbox: no further group is begun by this one."""
     desk = Desk(raising=LockLost("taken over"))
 
     async def scene(_: Scripted, loop: Fetching, __: list[Event], ___: asyncio.Event) -> None:
         with pytest.raises(LockLost):
             await loop.run()
 
-    fetching((saying([group("a"), group("b")]),), desk, scene)
-    assert desk.took == ["a"]
+    fetching((saying([group(id) for id in MANY]),), desk, scene)
+    assert desk.took == MANY[:WIDTH]
 
 
 def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
@@ -239,7 +243,10 @@ def test_a_stop_gives_up_the_fetch_that_is_held_open() -> None:
     assert fetching((Reply(until=asyncio.Event()),), Desk(), scene) == 1
 
 
-def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:
+MANY = [f"g{number}" for number in range(WIDTH + 2)]
+
+
+def test_a_stop_finishes_the_groups_in_hand_and_leaves_the_rest() -> None:
     """What was not begun is in the inbox: the next process goes on with it."""
 
     class Slow(Desk):
@@ -252,12 +259,12 @@ def test_a_stop_finishes_the_group_in_hand_and_leaves_the_rest() -> None:
 
     async def play() -> list[Event]:
         told: list[Event] = []
-        async with serving(saying([group("a"), group("b")])) as server, Client(server.url, key) as client:
+        async with serving(saying([group(id) for id in MANY])) as server, Client(server.url, key) as client:
             await Fetching(client, desk, lambda: None, tell=told.append, stop=stopping, pace=SWIFT).run()
         return told
 
-    assert taken(asyncio.run(play())) == [("a", PostedTimeStatus.SUCCESS)]
-    assert desk.took == ["a"]
+    assert taken(asyncio.run(play())) == [(id, PostedTimeStatus.SUCCESS) for id in MANY[:WIDTH]]
+    assert desk.took == MANY[:WIDTH]
 
 
 def test_the_limit_is_asked_anew_before_each_fetch() -> None:
@@ -290,3 +297,45 @@ def test_a_group_that_is_kept_back_comes_before_the_next_fetch() -> None:
     told = fetching((saying([group("a")]), NOTHING), desk, scene)
     assert taken(told) == [("kept", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
     assert [type(event) for event in told][:4] == [Taken, RetryLater, Offered, Taken]
+
+
+def test_a_loop_that_is_begun_again_goes_on_with_what_was_left() -> None:
+    """The loop before it ended with an error, as where the inbox was away, and nobody knows what it had not begun."""
+
+    class Left(Desk):
+        is_cautious = False
+
+    desk = Left()
+    desk.held = [("left", Verdict(PostedTimeStatus.SUCCESS))]
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 2)
+        return told
+
+    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    assert taken(told) == [("left", PostedTimeStatus.SUCCESS), ("a", PostedTimeStatus.SUCCESS)]
+
+
+def test_what_a_resumption_did_not_begin_comes_before_the_next_fetch() -> None:
+    """A sink went down in the middle of it, and is well again: the rest of it is not left to a next start."""
+
+    class Falling(Desk):
+        is_cautious = False
+
+        async def resume(self, stop: asyncio.Event, heard: Callable[[str, Verdict], None]) -> int:
+            if len(self.held) == 1:
+                return await super().resume(stop, heard)
+            self.troubles = (SinkTrouble("ledger", TroubleKind.UNREACHABLE, "No."),)
+            asyncio.get_running_loop().call_later(0.05, setattr, self, "troubles", ())
+            heard(*self.held.pop(0))
+            return 1
+
+    desk = Falling()
+    desk.held = [(id, Verdict(PostedTimeStatus.SUCCESS)) for id in ("left", "rest")]
+
+    async def scene(_: Scripted, loop: Fetching, told: list[Event], stop: asyncio.Event) -> list[Event]:
+        await run_until(loop, stop, told, lambda seen: len(taken(seen)) == 3)
+        return told
+
+    told = fetching((saying([group("a")]), NOTHING), desk, scene)
+    assert [id for id, _ in taken(told)] == ["left", "rest", "a"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import orjson
@@ -14,6 +14,7 @@ from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.sinks.contract import Answer, Failed, RenderedGroup, Took
 from syncengine.posted_time.sinks.jsonl import JsonlSink
 from syncengine.posted_time.sinks.sql import Words
+from syncengine.state.inbox_entries import DeliveryKey
 
 LINE = orjson.dumps({"id": "g1", "note": "Müller ☃", "tags": [{"name": "{}"}]}) + b"\n"
 BEFORE = b'{"id": "g0"}\n'
@@ -23,17 +24,31 @@ def sink(folder: Path, **given: float) -> JsonlSink:
     return JsonlSink("archive", folder / "time.jsonl", None, Words(None, None), **given)
 
 
-def deliver(to: JsonlSink, memo: str | None = None, note: Callable[[str], None] = lambda memo: None) -> Answer:
-    return asyncio.run(to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, note))
+KEY = DeliveryKey("g1", 1, "archive")
+
+
+class Notebook(dict[DeliveryKey, str | None]):
+    """Notes as an inbox keeps them."""
+
+    def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
+        self.update(memos)
+
+    def with_notes(self, sink: str, memos: Collection[str]) -> list[tuple[DeliveryKey, str]]:
+        return [(key, memo) for key, memo in self.items() if memo in memos]
+
+
+def deliver(to: JsonlSink, memo: str | None = None, notes: Notebook | None = None) -> Answer:
+    notes = Notebook({KEY: memo}) if notes is None else notes
+    return asyncio.run(to.deliver(RenderedGroup("g1", "archive", 1, "digest", LINE, {}), memo, notes))
 
 
 @pytest.fixture(params=[b"", BEFORE], ids=["first", "second"])
 def died(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bytes, str]:
     """What the file held before a line was written to it, and the note that was taken for that line."""
     (tmp_path / "time.jsonl").write_bytes(request.param)
-    notes: list[str] = []
-    assert deliver(sink(tmp_path), note=notes.append) == Took()
-    return request.param, notes[0]
+    notes = Notebook()
+    assert deliver(sink(tmp_path), notes=notes) == Took()
+    return request.param, notes[KEY] or ""
 
 
 @pytest.mark.parametrize("cut", range(len(LINE) + 1))
@@ -57,7 +72,7 @@ def test_whether_a_line_stands_there_is_known_wherever_its_writing_broke_off(
     file = tmp_path / "time.jsonl"
     file.write_bytes(before + LINE[:cut])
     is_there = cut >= len(LINE) - 1
-    assert asyncio.run(sink(tmp_path).recall("g1", "archive", memo)) is is_there
+    assert asyncio.run(sink(tmp_path).recall(KEY, memo, Notebook({KEY: memo}))) is is_there
     assert deliver(sink(tmp_path)) == Took()
     assert file.read_bytes() == before + is_there * LINE + LINE
 
@@ -72,7 +87,7 @@ def test_a_file_that_another_program_holds_is_trouble_until_it_lets_go(tmp_path:
         assert (answer.kind, answer.has_answered) == (TroubleKind.UNREACHABLE, False)
         assert trouble is not None
         assert (trouble.kind, trouble.message) == (TroubleKind.UNREACHABLE, "archive cannot be written.")
-        assert isinstance(asyncio.run(archive.recall("g1", "archive", '{"offset":0,"length":1,"hash":""}')), Failed)
+        assert isinstance(asyncio.run(archive.recall(KEY, '{"offset":0,"length":1,"hash":""}', Notebook())), Failed)
     assert asyncio.run(archive.probe()) is None
     assert deliver(archive) == Took()
     assert (tmp_path / "time.jsonl").read_bytes() == LINE

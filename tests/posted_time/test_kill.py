@@ -23,8 +23,8 @@ GROUPS = 25
 KILLS = 6
 
 
-def _worker(folder: Path, tags: tuple[str, ...]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(folder), str(GROUPS), *tags]
+def _worker(folder: Path, tags: tuple[str, ...], groups: str = str(GROUPS)) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.posted_time.worker", str(folder), groups, *tags]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -79,3 +79,46 @@ def test_killed_again_and_again_each_tag_of_a_group_is_delivered_once(seed: int,
         assert receiver.kept.keys() == {f"{id}/pms{suffix}" for id in ids for suffix in ("", second)}
         asked = {got.headers["idempotency-key"]: (got.path, got.body["secs"]) for got in receiver.got}
         assert {asked[f"{id}/pms"] for id in ids} == {("/api/time/ACME-0042", 1800)}
+
+
+MANY = 120
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_while_many_come_at_once_each_group_is_delivered_once(seed: int, tmp_path: Path) -> None:
+    """At any instant of a batch: between the target's commit and the inbox, between a line and the disk.
+
+    Lines of half of the groups are the same text, so that nothing but our books can tell whose they are.
+    """
+    chance = random.Random(seed)
+    ledger(tmp_path)
+    with receiving() as receiver:
+        same = '{s: \'{{ group.groupId if group.groupId[-1] in "02468" else "same" }}\'}'
+        archive = f"- {{name: archive, jsonl: {{path: out/time.jsonl, json: {same}}}}}\n"
+        deliver = archive + http_sink(receiver.url) + SQL_SINK
+        project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(deliver, '  ')}")
+        for _ in range(KILLS):
+            _killed_at_work(tmp_path, chance)
+        with _worker(tmp_path, (), f"{MANY}+") as last:
+            assert last.stdout is not None
+            said = last.stdout.read().splitlines()
+        assert sorted(said) == sorted([*(f"{number} SUCCESS" for number in range(MANY)), "done"])
+        ids = [f"g{number}" for number in range(MANY)]
+        assert Counter(row[0] for row in rows(tmp_path)) == Counter(ids)
+        texts = Counter(id if int(id[1:]) % 2 == 0 else "same" for id in ids)
+        assert Counter(line["s"] for line in lines(tmp_path)) == texts
+        assert receiver.kept.keys() == {f"{id}/pms" for id in ids}
+
+
+def _killed_at_work(folder: Path, chance: random.Random) -> None:
+    """A worker that dies once the file has grown, or a little later."""
+    file = folder / "out/time.jsonl"
+    size = file.stat().st_size if file.exists() else 0
+    with _worker(folder, (), f"{MANY}+") as worker:
+        end = time.monotonic() + 20
+        while (file.stat().st_size if file.exists() else 0) == size and worker.poll() is None:
+            if time.monotonic() > end:
+                break
+            time.sleep(0.001)
+        time.sleep(chance.random() * 0.15)
+        worker.kill()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import sqlalchemy as sa
 
 from syncengine.database.open import open_engine
 from syncengine.errors import Problems
-from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, TroubleKind, Verdict
 from syncengine.posted_time.receipts import all_of
 from syncengine.posted_time.shares import suffixes
 from syncengine.project.delivery_checks import LONGEST_OF_TAGS
@@ -69,6 +70,13 @@ def ids(server: postgresql.Server, table: str = "time", column: str = "id") -> l
         found = list(connection.exec_driver_sql(f"SELECT {column} FROM {table} ORDER BY {column}").scalars())
     engine.dispose()
     return found
+
+
+def wait_for_rows(server: postgresql.Server, count: int) -> None:
+    until = time.monotonic() + 10
+    while len(ids(server)) < count:
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 def receipts(server: postgresql.Server) -> list[str]:
@@ -213,12 +221,13 @@ def test_a_statement_has_a_limit_unless_there_is_one(server: postgresql.Server) 
     assert found == ["20s", "500ms"]
 
 
-def test_killed_again_and_again_each_group_is_one_row(server: postgresql.Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", ["20", "20+"], ids=["one by one", "at once"])
+def test_killed_again_and_again_each_group_is_one_row(groups: str, server: postgresql.Server, tmp_path: Path) -> None:
     """SIGKILL at any instant; row and receipt stay one."""
     chance = random.Random(7)
     project(tmp_path, DELIVER, "ledger: {sql: {file: url}}")
     (tmp_path / "url").write_text(server.url())
-    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), "20"]
+    command = [sys.executable, "-m", "tests.posted_time.worker", str(tmp_path), groups]
     for heard in (1, 5, 9, 14, 18, 20):
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as worker:
             assert worker.stdout is not None
@@ -248,3 +257,227 @@ def test_each_tag_has_a_receipt_of_its_own(server: postgresql.Server, tmp_path: 
     }
     assert all_of(engine, name[:-1]) == []
     engine.dispose()
+
+
+# --- groups that share a transaction
+
+
+def together(opened: Delivery, *groups: dict[str, Any]) -> Awaitable[list[Verdict]]:
+    return asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+
+
+def some(count: int, **given: Any) -> list[dict[str, Any]]:
+    return [raw(f"g{number}", **given) for number in range(count)]
+
+
+def outcomes(verdicts: list[Verdict]) -> list[PostedTimeStatus]:
+    return [verdict.outcome for verdict in verdicts]
+
+
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
+ONE_SECOND = "?options=-c%20statement_timeout%3D1000"
+
+
+def test_groups_that_come_together_share_a_transaction(server: postgresql.Server, tmp_path: Path) -> None:
+    """One that is refused takes none of the others with it; row and receipt are one for each."""
+    do(server, "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()")
+
+    async def story(opened: Delivery) -> None:
+        groups = [raw(f"g{n}", totalDurationSecs=60 * (n != 3), timeRows=[]) for n in range(9)]
+        assert outcomes(await together(opened, *groups)) == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 5
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(9) if n != 3]
+    assert len(set(ids(server, column="xid::text"))) < 8
+
+
+ALIKE: dict[str, tuple[str, ...]] = {
+    "now": ("ALTER TABLE time ADD COLUMN at timestamptz DEFAULT now()", "ALTER TABLE time ADD UNIQUE (secs, at)"),
+    "transaction": (
+        "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()",
+        "CREATE UNIQUE INDEX ON time ((xid::text))",
+    ),
+    "deferred": (
+        "ALTER TABLE time ADD COLUMN at timestamptz DEFAULT now()",
+        "ALTER TABLE time ADD UNIQUE (secs, at) DEFERRABLE INITIALLY DEFERRED",
+    ),
+    "temporary table": (
+        "CREATE FUNCTION once() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN CREATE TEMP TABLE mine (x int) ON COMMIT DROP; RETURN NEW; END'",
+        "CREATE TRIGGER once BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION once()",
+    ),
+    "raised": (
+        "CREATE FUNCTION once() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN IF current_setting(''a.b'', true) <> '''' THEN RAISE EXCEPTION ''twice''; END IF;"
+        " PERFORM set_config(''a.b'', ''x'', true); RETURN NEW; END'",
+        "CREATE TRIGGER once BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION once()",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", ALIKE.values(), ids=ALIKE.keys())
+def test_a_group_is_not_refused_for_the_company_it_was_in(
+    statements: tuple[str, ...], server: postgresql.Server, tmp_path: Path
+) -> None:
+    """All of a transaction have one `now()`: what fails there is tried alone."""
+    do(server, *statements)
+
+    async def story(opened: Delivery) -> None:
+        assert outcomes(await together(opened, *some(6))) == [SUCCESS] * 6
+        assert not opened.is_cautious
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
+
+
+def test_a_row_that_takes_another_for_its_own_is_written_alone(server: postgresql.Server, tmp_path: Path) -> None:
+    """`ON CONFLICT` says nothing of the row that it left out."""
+    do(server, *ALIKE["now"])
+    deliver = DELIVER.replace("(:id, :secs)", "(:id, :secs) ON CONFLICT (secs, at) DO UPDATE SET id = excluded.id")
+
+    async def story(opened: Delivery) -> None:
+        assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
+
+    run(delivery(tmp_path, server.url(), deliver), story)
+    assert ids(server) == [f"g{n}" for n in range(5)]
+
+
+def test_a_locked_table_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
+    """By one group of those that came together: the others are answered with it, and were not tried."""
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE time IN ACCESS EXCLUSIVE MODE")
+            async with asyncio.timeout(15):
+                assert outcomes(await together(opened, *some(40))) == [TROUBLE] * 40
+            assert opened.reported == ()
+        engine.dispose()
+        statuses = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+        assert statuses == ["trouble"] * 40
+        assert outcomes(await together(opened, *some(40))) == [SUCCESS] * 40
+
+    run(delivery(tmp_path, server.url() + ONE_SECOND), story)
+    assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(40))
+
+
+def test_a_lookup_that_is_locked_is_waited_for_once(server: postgresql.Server, tmp_path: Path) -> None:
+    """By one group of those that came together, as where a sink is."""
+    do(server, "CREATE TABLE matter (no TEXT PRIMARY KEY)", "INSERT INTO matter VALUES ('ACME-0042')")
+    query = 'SELECT no FROM matter WHERE no = :no, params: {no: "{{ tag.name }}"}'
+    lookups = f"lookups: [{{name: matter, sql: {{source: ledger, query: {query}}}}}]\n"
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE matter IN ACCESS EXCLUSIVE MODE")
+            async with asyncio.timeout(15):
+                assert outcomes(await together(opened, *some(40))) == [TROUBLE] * 40
+            assert opened.reported == ()
+        engine.dispose()
+
+    run(delivery(tmp_path, server.url() + ONE_SECOND, lookups + DELIVER), story)
+    assert ids(server) == receipts(server) == []
+
+
+def test_a_group_that_waits_for_a_row_holds_up_no_other(server: postgresql.Server, tmp_path: Path) -> None:
+    """In company nobody waits for long: those beside it are delivered while the row is still locked."""
+    do(server, "CREATE TABLE matter (no INTEGER PRIMARY KEY)", "INSERT INTO matter VALUES (60), (61)")
+    do(server, "ALTER TABLE time ADD COLUMN matter INTEGER REFERENCES matter (no)")
+    deliver = DELIVER.replace("(id, secs) VALUES (:id, :secs)", "(id, secs, matter) VALUES (:id, :secs, :secs)")
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("SELECT no FROM matter WHERE no = 61 FOR UPDATE")
+            groups = [raw(f"g{n}", totalDurationSecs=60 + (n == 5), timeRows=[]) for n in range(6)]
+            verdicts = asyncio.ensure_future(together(opened, *groups))
+            await asyncio.to_thread(wait_for_rows, server, 5)
+        engine.dispose()
+        assert outcomes(await verdicts) == [SUCCESS] * 6
+
+    run(delivery(tmp_path, server.url(), deliver), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]
+
+
+def test_a_connection_that_is_cut_at_commit_leaves_all_of_its_groups_in_doubt(
+    server: postgresql.Server, tmp_path: Path
+) -> None:
+    """Nobody knows whether they are there: other content has to be asked for; the next attempt finds the receipts."""
+    cut = "CREATE CONSTRAINT TRIGGER cut_off AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
+    do(server, CUT_OFF, f"{cut} FOR EACH ROW EXECUTE FUNCTION cut_off()")
+
+    async def story(opened: Delivery) -> None:
+        assert outcomes(await together(opened, *some(5))) == [TROUBLE] * 5
+        doubtful = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+        assert doubtful == ["unknown"] * 5
+        do(server, "DROP TRIGGER cut_off ON time", "DROP FUNCTION cut_off")
+        assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
+
+
+def test_an_answer_to_commit_that_is_lost_makes_no_second_row(server: postgresql.Server, tmp_path: Path) -> None:
+    """The rows are there, and their process never heard of it: as after a kill between the target and the inbox."""
+    for _ in range(2):
+
+        async def story(opened: Delivery) -> None:
+            assert outcomes(await together(opened, *some(5))) == [SUCCESS] * 5
+
+        run(delivery(tmp_path, server.url()), story)
+        for lost in tmp_path.glob(".syncengine/state.db*"):
+            lost.unlink()
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(5)]
+
+
+def test_a_transaction_takes_no_further_group_once_it_took_long(server: postgresql.Server, tmp_path: Path) -> None:
+    """What it wrote is locked until it ends: rows that take 30 ms each are at most four in one."""
+    do(
+        server,
+        "ALTER TABLE time ADD COLUMN xid xid8 DEFAULT pg_current_xact_id()",
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.03); RETURN NEW; END'",
+        "CREATE TRIGGER slow BEFORE INSERT ON time FOR EACH ROW EXECUTE FUNCTION slow()",
+    )
+
+    async def story(opened: Delivery) -> None:
+        assert outcomes(await together(opened, *some(12))) == [SUCCESS] * 12
+
+    run(delivery(tmp_path, server.url()), story)
+    assert len(set(ids(server, column="xid::text"))) >= 3
+    assert ids(server) == receipts(server) == sorted(f"g{n}" for n in range(12))
+
+
+AT_COMMIT = "CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON time DEFERRABLE INITIALLY DEFERRED"
+RAISED = """
+CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS
+'BEGIN IF NEW.id = ''g2'' THEN RAISE EXCEPTION ''not this one''; END IF; RETURN NEW; END'
+"""
+
+
+def test_a_commit_that_the_server_refuses_is_tried_one_by_one(server: postgresql.Server, tmp_path: Path) -> None:
+    """Whatever its reason: trouble of one is not that of all."""
+    do(server, RAISED, f"{AT_COMMIT} FOR EACH ROW EXECUTE FUNCTION at_commit()")
+
+    async def story(opened: Delivery) -> None:
+        expected = [TROUBLE if number == 2 else SUCCESS for number in range(6)]
+        assert outcomes(await together(opened, *some(6))) == expected
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6) if n != 2]
+
+
+def test_receipts_that_are_locked_for_a_moment_are_waited_for(server: postgresql.Server, tmp_path: Path) -> None:
+    """As while an index is built: longer than a shared transaction waits, and not as long as a lone one does."""
+
+    async def story(opened: Delivery) -> None:
+        engine = sa.create_engine(server.url())
+        with engine.begin() as other:
+            other.exec_driver_sql("LOCK TABLE syncengine_receipts IN SHARE MODE")
+            groups = asyncio.ensure_future(together(opened, *some(6)))
+            await asyncio.sleep(0.5)
+        assert outcomes(await groups) == [SUCCESS] * 6
+        engine.dispose()
+
+    run(delivery(tmp_path, server.url()), story)
+    assert ids(server) == receipts(server) == [f"g{n}" for n in range(6)]

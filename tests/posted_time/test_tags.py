@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,7 @@ def test_redelivery_gives_each_tag_what_the_sink_lost(tmp_path: Path) -> None:
         rows_of_matter(tmp_path, f"DELETE FROM syncengine_receipts WHERE sink = 'ledger{SECOND}'")
         assert [receipt.sink for receipt in opened.inbox.receipts("ledger", 0)] == ["ledger" + SECOND, "ledger"]
         opened.inbox.ask(["g1"], "ledger")
-        await opened.catch_up()
+        await opened.catch_up(asyncio.Event())
         assert all(entry.is_settled for entry in opened.inbox.entries())
 
     run(delivery, story)

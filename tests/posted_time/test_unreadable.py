@@ -42,7 +42,7 @@ def fetched(posted: Line, *bodies: bytes, last: str) -> tuple[list[Event], list[
             posted.delivery() as delivery,
         ):
             fetching = Fetching(client, delivery, lambda: None, tell=told.append, stop=stop, pace=SWIFT)
-            acknowledging = Acknowledging(other, delivery.inbox, told.append, stop, pace=SWIFT)
+            acknowledging = Acknowledging(other, delivery.writer, told.append, stop, pace=SWIFT)
             loops = [asyncio.ensure_future(loop.run()) for loop in (fetching, acknowledging)]
             while not any(isinstance(event, Acknowledged) and event.group_id == last for event in told):
                 acknowledging.ring()

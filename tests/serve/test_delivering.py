@@ -7,6 +7,7 @@ import signal
 import pytest
 import sqlalchemy as sa
 
+from syncengine.posted_time.window import WIDTH
 from tests import postgresql
 from tests.sandbox.receiver import receiving
 
@@ -160,25 +161,26 @@ def test_sigterm_stops_cleanly_in_the_middle_of_a_long_poll(estate: World) -> No
     estate.serve().says("leading")
 
 
-def test_sigterm_finishes_the_group_in_hand_and_tells_the_service(estate: World) -> None:
-    """The sink is in the middle of its answer: it is waited for, acknowledged, and the next group is left
-    to the next process, though the service does not offer it again."""
+def test_sigterm_finishes_the_groups_in_hand_and_tells_the_service(estate: World) -> None:
+    """The sink is in the middle of its answers: they are waited for, acknowledged, and the next groups are left
+    to the next process, though the service does not offer them again."""
+    ids = [f"g{number:02}" for number in range(WIDTH + 2)]
     with receiving() as target:
         target.holding.clear()
-        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")))
+        estate.settings(sinks=HTTP_SINK.format(url=target.url.removesuffix("/hook")), posted="  fetchLimit: 100")
         served = estate.serve()
         eventually(estate.ready)
         estate.service.choose(reofferSeconds=3600)
-        estate.post("a", "b")
+        estate.post(*ids)
         target.called(1)
         served.process.send_signal(signal.SIGTERM)
         target.holding.set()
         assert served.ends() == 0
-        assert [call["id"] for call in target.calls] == ["a"]
-        assert estate.states() == {"a": "success", "b": "offered"}
+        assert sorted(call["id"] for call in target.calls) == ids[:WIDTH]
+        assert estate.states() == dict.fromkeys(ids[:WIDTH], "success") | dict.fromkeys(ids[WIDTH:], "offered")
         estate.serve()
-        eventually(lambda: estate.states() == {"a": "success", "b": "success"})
-        assert [call["id"] for call in target.calls] == ["a", "b"]
+        eventually(lambda: set(estate.states().values()) == {"success"})
+        assert sorted(call["id"] for call in target.calls) == ids
 
 
 def test_what_was_fetched_is_kept_through_a_sigkill_and_resumed_at_the_start(estate: World) -> None:

@@ -19,7 +19,8 @@ SLOW: dict[str, str] = {
     "manifest": "hostile meaning plain",
     "packaging": "ci_files wheel",
     "planning": "data_rows increment lint_levels properties shrinking",
-    "posted_time": "audit commands fetch_by_hand kill postgresql properties sinks tags unreadable webhook_receiver",
+    "posted_time": "audit commands fetch_by_hand kill postgresql properties side_by_side sinks tags unreadable"
+    " webhook_receiver",
     "serve": "delivering living lost_answers unattended webhook",
     "service": "posted_time",
     "store": "inbox",

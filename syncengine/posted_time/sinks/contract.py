@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time.templates import Text, Variables
 from syncengine.posted_time.verdict import SinkTrouble
+from syncengine.state.inbox_entries import DeliveryKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,16 @@ class RenderedGroup:
     digest: str
     content: Any
     variables: Variables
+
+    @property
+    def mark(self) -> tuple[str, str]:
+        """What a target knows it by."""
+        return self.group_id, self.key
+
+    @property
+    def delivery(self) -> DeliveryKey:
+        """What the inbox knows it by."""
+        return DeliveryKey(self.group_id, self.revision, self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +72,9 @@ class Differs:
 class Failed:
     """Trouble. `is_sure`: the sink does not have the group. `is_down`: it would not take any other either.
 
-    `has_answered`: it could be reached, so that it can be reached again proves nothing. `message` is for who posted,
-    `detail` for whoever runs this, `where` what failed if that is not the sink itself.
+    `is_echo`: another group met it, and this one was not tried. `has_answered`: it could be reached, so that it can be
+    reached again proves nothing. `message` is for who posted, `detail` for whoever runs this, `where` what failed if
+    that is not the sink itself.
     """
 
     kind: TroubleKind
@@ -72,11 +84,20 @@ class Failed:
     has_answered: bool = False
     detail: str | None = None
     where: str | None = None
+    is_echo: bool = False
 
 
 Answer = Took | Refused | Differs | Failed
-Note = Callable[[str], None]
-"""Keeps what the sink must know again after a crash; called in whichever thread the sink works in."""
+
+
+class Notes(Protocol):
+    """What sinks must know again after a crash, kept in the inbox. Called in whichever thread a sink works in."""
+
+    def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
+        """Keep these, all or none; None in place of what is not so any more."""
+
+    def with_notes(self, sink: str, memos: Collection[str]) -> Sequence[tuple[DeliveryKey, str]]:
+        """Deliveries of the sink with one of these notes, and which."""
 
 
 class Sink(Protocol):
@@ -91,10 +112,10 @@ class Sink(Protocol):
     def shown(self, content: Any) -> Any:
         """The same for people: as plain values, without secrets."""
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
-        """Hand it over. `memo` is what an earlier attempt noted."""
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+        """Hand it over; many may be handed over side by side. `memo` is what an earlier attempt noted."""
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         """Whether the sink has the group under this key from an attempt whose answer was lost.
 
         None: nobody will ever be able to tell; Failed: it cannot be asked now.

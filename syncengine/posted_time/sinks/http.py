@@ -7,8 +7,10 @@ their own. Statuses say whose matter a refusal is (docs/posted-time.md 4).
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -17,13 +19,15 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.errors import Problems
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, Refused, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undeliverable, Variables
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
+from syncengine.service.connections import Connections, limits
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
+from syncengine.state.inbox_entries import DeliveryKey
 
 NOT_THE_USERS: Mapping[int, TroubleKind] = {
     401: TroubleKind.AUTHENTICATION,
@@ -41,6 +45,15 @@ NO_NAME = (
     "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
     " or post it with another tag."
 )
+SIDE_BY_SIDE = 8
+"""Requests to one receiver that are under way at a time."""
+
+KEPT_SECONDS = 5.0
+"""How long a connection is kept that nothing is sent on: receivers close theirs unasked."""
+
+LONG = 1.0
+"""Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
+
 MAX_GROUP_ID = MAX_LINE - 200
 """Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
 _WORDS: Mapping[TroubleKind, str] = {
@@ -102,7 +115,12 @@ class HttpSink:
         self._body = body
         self._refuse_on = refuse_on
         self._words = words
-        self._client = httpx.AsyncClient(timeout=address.timeout, follow_redirects=False, headers=HEADERS)
+        self._free = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._outage: Failed | None = None
+        """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
+        self._outages = 0
+        self._tls = httpx.create_ssl_context()
+        self._connections = Connections(SIDE_BY_SIDE + 1, self._connect)  # one of them for probes
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
@@ -121,10 +139,21 @@ class HttpSink:
         body = None if content.body is None else orjson.loads(content.body)
         return {"method": self._method, "path": content.path, "headers": dict(content.headers), "json": body}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         letter: HttpRequest = parcel.content
         headers = httpx.Headers(letter.headers, encoding="utf-8")
         headers["Idempotency-Key"] = idempotency_key(parcel)
+        before = self._outages
+        async with self._free:
+            if self._outage is not None and self._outages != before:
+                return replace(self._outage, is_sure=True, is_echo=True)
+            began = time.monotonic()
+            answer = await self._answered(letter, headers, parcel.variables)
+            if isinstance(answer, Failed) and time.monotonic() - began >= LONG:
+                self._outage, self._outages = answer, self._outages + 1
+        return answer
+
+    async def _answered(self, letter: HttpRequest, headers: httpx.Headers, variables: Variables) -> Answer:
         try:
             response = await self._send(self._method, letter.path, headers, letter.body)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -132,9 +161,9 @@ class HttpSink:
         except Problems as problems:  # a secret's file is gone
             kind = TroubleKind.AUTHENTICATION
             return Failed(kind, self._sentence(kind), detail=problems.found[0].message)
-        return self._answer(response, parcel.variables)
+        return self._answer(response, variables)
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         return None
 
     async def probe(self) -> SinkTrouble | None:
@@ -150,7 +179,11 @@ class HttpSink:
         return self._trouble(TroubleKind.UNREACHABLE) if response.status_code in (502, 503, 504) else None
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._connections.close()
+
+    def _connect(self) -> httpx.AsyncClient:
+        seconds = self._address.timeout
+        return httpx.AsyncClient(timeout=seconds, headers=HEADERS, limits=limits(KEPT_SECONDS), verify=self._tls)
 
     async def _send(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> httpx.Response:
         base = self._address.url()
@@ -161,8 +194,9 @@ class HttpSink:
         sent = httpx.Headers({} if body is None else {"Content-Type": "application/json"})
         sent.update(secrets)
         sent.update(headers)
-        request = self._client.build_request(method, url, headers=sent, content=body)
-        reply = await exchange(self._client, request, seconds=self._address.timeout, most=LARGEST)
+        async with self._connections.one() as client:
+            request = client.build_request(method, url, headers=sent, content=body)
+            reply = await exchange(client, request, seconds=self._address.timeout, most=LARGEST)
         return httpx.Response(reply.status, content=reply.content or b"")  # what is too large is read by no template
 
     def _answer(self, response: httpx.Response, variables: Variables) -> Answer:

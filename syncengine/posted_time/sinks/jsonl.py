@@ -1,7 +1,10 @@
 """A group → one line of JSON at the end of a file, once. Writes the file.
 
-Before a line is written, where it will stand is noted; after a crash it is either there whole, or what there is of it
-is cut off. A line is on the disk before it is said to be.
+Before lines are written, where each will stand is noted; after a crash it is either there whole, or what there is of it
+is cut off. A line is on the disk before it is said to be. Those that come side by side are written together.
+
+Two groups may come to the same line. Where one was noted, and not written before a crash, another may have been written
+since: so a line belongs to a group only while no other group has the same note.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +25,12 @@ import orjson
 
 from syncengine.database.trouble import TroubleKind
 from syncengine.document.digest import sha256_of
-from syncengine.posted_time.sinks.contract import Answer, Failed, Note, RenderedGroup, Took, Words
+from syncengine.posted_time.batcher import Batcher
+from syncengine.posted_time.sinks.contract import Answer, Failed, Notes, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import document, reference
+from syncengine.state.inbox_entries import DeliveryKey
 
 _PERMISSIONS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NOT_OPENED = _PERMISSIONS | {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EWOULDBLOCK}
@@ -34,6 +40,10 @@ error that proves nothing.
 PATIENCE, BREATH = 10.0, 0.005
 """Seconds that a file is waited for which somebody else holds, and between two looks."""
 _TAIL = 1 << 20
+
+
+MOST = 500
+"""Lines that are written together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,19 @@ class LinePlace:
     @classmethod
     def of(cls, memo: str | None) -> LinePlace | None:
         return cls(**orjson.loads(memo)) if memo else None
+
+    def memo(self) -> str:
+        return orjson.dumps(asdict(self)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that is to stand in the file once. `memo`: where an earlier attempt noted that it would."""
+
+    content: bytes
+    key: DeliveryKey
+    memo: str | None
+    notes: Notes
 
 
 class JsonlSink:
@@ -68,6 +91,7 @@ class JsonlSink:
         self._words = words
         self._each_tag = each_tag
         self._patience = patience
+        self._batches = Batcher[_Line, Failed | None](self._appended, MOST)
 
     def render(self, variables: Variables) -> bytes:
         whole = self._body(variables) if self._body else _whole(variables, self._each_tag)
@@ -76,21 +100,25 @@ class JsonlSink:
     def shown(self, content: bytes) -> Any:
         return {"path": str(self._path), "json": orjson.loads(content)}
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
         external_id = reference(self._words.external_id, parcel.variables)
-        try:
-            await asyncio.to_thread(self._append, parcel.content, LinePlace.of(memo), note)
-        except OSError as error:
-            kind = _kind(error)
-            return Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=error.errno not in _NOT_OPENED)
-        return Took(external_id)
+        failed = await self._batches.result(_Line(parcel.content, parcel.delivery, memo, notes))
+        return failed or Took(external_id)
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
-        line = LinePlace.of(memo)
-        if line is None:
+    async def _appended(self, lines: Sequence[_Line]) -> Sequence[Failed | None]:
+        try:
+            await asyncio.to_thread(self._append, lines)
+        except OSError as error:
+            kind, answered = _kind(error), error.errno not in _NOT_OPENED
+            failed = Failed(kind, _sentence(self.name, kind), is_sure=False, has_answered=answered)
+            return [failed, *[replace(failed, is_echo=True)] * (len(lines) - 1)]
+        return [None] * len(lines)
+
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
+        if memo is None:
             return False
         try:
-            return await asyncio.to_thread(self._stands, line)
+            return await asyncio.to_thread(self._stands, _Line(b"", key, memo, notes))
         except OSError as error:
             return Failed(_kind(error), _sentence(self.name, _kind(error)))
 
@@ -108,24 +136,52 @@ class JsonlSink:
         with _locked(self._path, self._patience):
             pass
 
-    def _stands(self, line: LinePlace) -> bool:
+    def _stands(self, line: _Line) -> bool:
+        """Whether it is there; where it is not, its note is no more: another line may come to stand in that place."""
         with _locked(self._path, self._patience) as file:
             _mend(file)
-            return _is_there(file, line)
+            stands = not self._missing(file, [line])
+            if not stands:
+                line.notes.keep([(line.key, None)])
+            return stands
 
-    def _append(self, content: bytes, earlier: LinePlace | None, note: Note) -> None:
+    def _append(self, lines: Sequence[_Line]) -> None:
         with _locked(self._path, self._patience) as file:
             _mend(file)
-            if earlier is not None and _is_there(file, earlier):
-                os.fsync(file)
-                return
-            offset = os.fstat(file).st_size
-            line = LinePlace(offset, len(content), sha256_of(content))
-            note(orjson.dumps(asdict(line)).decode())
-            left = memoryview(content)
-            while left:
-                left = left[os.write(file, left) :]
+            if missing := self._missing(file, lines):
+                offset = os.fstat(file).st_size
+                places = list(_places(offset, missing))
+                missing[0].notes.keep([(line.key, place.memo()) for line, place in zip(missing, places, strict=True)])
+                _write(file, b"".join(line.content for line in missing))
             os.fsync(file)
+
+    def _missing(self, file: int, lines: Sequence[_Line]) -> list[_Line]:
+        """Those that are not there, or that are another's: the last of several with one note has what stands there."""
+        noted = [line for line in lines if line.memo and _is_there(file, LinePlace.of(line.memo))]
+        if not noted:
+            return list(lines)
+        owners = defaultdict[str, set[DeliveryKey]](set)
+        for key, memo in noted[0].notes.with_notes(self.name, {line.memo or "" for line in noted}):
+            owners[memo].add(key)
+        there = set[DeliveryKey]()
+        for line in noted:
+            owners[line.memo or ""].discard(line.key)
+            if not owners[line.memo or ""]:
+                there.add(line.key)
+        return [line for line in lines if line.key not in there]
+
+
+def _places(offset: int, lines: Iterable[_Line]) -> Iterator[LinePlace]:
+    """Where lines come to stand, one after another from there."""
+    for line in lines:
+        yield LinePlace(offset, len(line.content), sha256_of(line.content))
+        offset += len(line.content)
+
+
+def _write(file: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 @contextmanager
@@ -151,7 +207,9 @@ def _hold(file: int, patience: float) -> None:
             time.sleep(BREATH)
 
 
-def _is_there(file: int, line: LinePlace) -> bool:
+def _is_there(file: int, line: LinePlace | None) -> bool:
+    if line is None:
+        return False
     found = os.pread(file, line.length, line.offset)
     return sha256_of(found) == line.hash
 

@@ -1,30 +1,62 @@
 """A group → one statement in a database, in one transaction with our receipt. Writes the target.
 
+Groups that come side by side share a transaction, with a receipt each; where one of them fails, all are made again,
+each behind a savepoint. No answer but that it was taken is believed in company: what fails there is tried alone.
+
 Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
 end nobody saw is simply made again. Without receipts it is at least once.
 """
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from syncengine.database.errors import FAILURES, USER, Silent, cause, is_down, meaning, sentence
+from syncengine.database.errors import (
+    FAILURES,
+    SLOW,
+    USER,
+    Silent,
+    cause,
+    fault_of,
+    is_down,
+    is_outage,
+    meaning,
+    sentence,
+)
+from syncengine.database.open import limit_statements
 from syncengine.database.trouble import TroubleKind
 from syncengine.posted_time import receipts
+from syncengine.posted_time.batcher import Batcher
 from syncengine.posted_time.databases import Database, Statement, bound
-from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Note, Refused, RenderedGroup, Took, Words
+from syncengine.posted_time.sinks.contract import Answer, Differs, Failed, Notes, Refused, RenderedGroup, Took, Words
 from syncengine.posted_time.templates import Json, Variables, plain
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import reference
+from syncengine.state.inbox_entries import DeliveryKey
+
+MOST = 64
+"""Groups in one transaction."""
+
+HOLD_SECONDS = 0.1
+"""How long a transaction with several groups may hold what it wrote locked."""
+
+_UPSERT = re.compile(r"\b(on\s+conflict|merge)\b", re.IGNORECASE)
 
 
 class _Signed(Exception):
-    """Another process delivered the group while this one was at it."""
+    """Another process delivered a group while this one was at it."""
+
+
+class _Fallen(Exception):
+    """A group did not get through in company, and there is no savepoint before it."""
 
 
 class SqlSink:
@@ -50,6 +82,8 @@ class SqlSink:
         self._words = words
         self._now = now
         self._is_ready = not keeps_receipts
+        self._takes_company = _takes_company(statement, self._engine.dialect.name)
+        self._batches = Batcher[RenderedGroup, Answer](self._delivered, MOST)
 
     def render(self, variables: Variables) -> Mapping[str, Any]:
         dialect = self._engine.dialect.name
@@ -67,17 +101,14 @@ class SqlSink:
             self._statement.check(connection)
         self._get_ready()
 
-    async def deliver(self, parcel: RenderedGroup, memo: str | None, note: Note) -> Answer:
-        try:
-            return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
-        except Silent as error:
-            return self._failure(error, parcel, is_sure=False)
+    async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
+        return await self._batches.result(parcel)
 
-    async def recall(self, group_id: str, key: str, memo: str | None) -> bool | Failed | None:
+    async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         if not self.keeps_receipts:
             return None
         try:
-            return await self._database.ask(lambda _: self._has_receipt(group_id, key))
+            return await self._database.ask(lambda _: self._has_receipt(key.group_id, key.sink))
         except FAILURES as error:
             kind = meaning(error) or TroubleKind.UNKNOWN
             return Failed(kind, sentence(self.name, kind), detail=cause(error))
@@ -97,7 +128,105 @@ class SqlSink:
     def _has_receipt(self, group_id: str, key: str) -> bool:
         self._get_ready()
         with self._engine.connect() as connection:
-            return receipts.find(connection, group_id, key) is not None
+            return (group_id, key) in receipts.find(connection, [group_id])
+
+    async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
+        """In company first; what does not get through so is tried alone. After an outage the rest is not tried."""
+        answers = list[Answer | Exception]()
+        outage: Failed | None = None
+        while rest := parcels[len(answers) :]:
+            found = [None] if outage else await self._in_company(rest)
+            for parcel, company in zip(rest, found, strict=False):
+                answer = company or (_echo(outage) if outage else await self._alone(parcel))
+                if isinstance(answer, Failed) and answer.is_down and not answer.has_answered:
+                    outage = outage or answer
+                answers.append(answer)
+        return answers
+
+    async def _in_company(self, parcels: Sequence[RenderedGroup]) -> Sequence[Answer | None]:
+        """What came of the first of them, of one at least. None: it is to be tried alone."""
+        if len(parcels) == 1 or not self._takes_company:
+            return [None]
+        try:
+            return await self._database.ask(lambda given_up: self._together(parcels, given_up))
+        except Silent as error:
+            return _shared(self._failure(error, parcels[0], is_sure=False), len(parcels))
+
+    async def _alone(self, parcel: RenderedGroup) -> Answer | Exception:
+        try:
+            return await self._database.ask(lambda given_up: self._deliver(parcel, given_up))
+        except Silent as error:
+            return self._failure(error, parcel, is_sure=False)
+        except Exception as error:  # it is this group's alone
+            return error
+
+    def _together(
+        self, parcels: Sequence[RenderedGroup], given_up: threading.Event, *, behind_savepoints: bool = False
+    ) -> list[Answer | None]:
+        """One transaction, for as many as it takes without holding it open for long: each stands or falls by itself.
+
+        Where none falls, as a rule, savepoints are half of the work: they are set once one did.
+        """
+        answers = list[Answer | None]()
+        committing = False
+        try:
+            self._get_ready()
+            with self._engine.connect().execution_options(writes=True) as connection:
+                transaction = connection.begin()
+                known = self._receipts_of(connection, parcels)
+                limit_statements(connection, HOLD_SECONDS)
+                until = time.monotonic() + HOLD_SECONDS
+                for parcel in parcels:
+                    receipt = known.get(parcel.mark)
+                    answers.append(
+                        _known(receipt, parcel) if receipt else self._in_turn(connection, parcel, behind_savepoints)
+                    )
+                    if time.monotonic() >= until:
+                        break
+                posted = [(one, answer) for one, answer in zip(parcels, answers, strict=False) if one.mark not in known]
+                self._sign(connection, posted)
+                if given_up.is_set():
+                    raise Silent  # the groups are trouble already: they are offered again
+                committing = True
+                transaction.commit()
+                return answers
+        except _Signed:
+            return [None] * len(answers)
+        except _Fallen:
+            return self._together(parcels, given_up, behind_savepoints=True)
+        except FAILURES as error:
+            return self._lost(error, parcels, len(answers), committing=committing)
+
+    def _lost(
+        self, error: Exception, parcels: Sequence[RenderedGroup], begun: int, *, committing: bool
+    ) -> list[Answer | None]:
+        """What is left of them when their transaction is not: each is tried alone, where that can help."""
+        if _may_pass_alone(error):
+            return [None] * max(begun, 1)
+        failure = self._failure(error, parcels[0], is_sure=not committing)
+        return _shared(failure, begun if committing else len(parcels))
+
+    def _in_turn(self, connection: sa.Connection, parcel: RenderedGroup, behind_savepoint: bool) -> Answer | None:
+        """The row; None: it did not get through, and left nothing. _Fallen where there is no savepoint to go back to.
+
+        What fails in company may do so for the company's sake: `now()` is the same for all of a transaction.
+        """
+        savepoint = connection.begin_nested() if behind_savepoint else None
+        try:
+            answer, changed = self._posted(connection, parcel)
+        except Exception as error:  # whatever it is, it is looked at where the group is alone
+            if not _may_pass_alone(error):
+                raise
+            changed = False
+        if savepoint is None:
+            if not changed:
+                raise _Fallen
+            return answer
+        if not changed:
+            savepoint.rollback()
+            return None
+        savepoint.commit()
+        return answer
 
     def _deliver(self, parcel: RenderedGroup, given_up: threading.Event) -> Answer:
         committing = False
@@ -105,7 +234,9 @@ class SqlSink:
             self._get_ready()
             with self._engine.connect().execution_options(writes=True) as connection:
                 transaction = connection.begin()
-                answer = self._written(connection, parcel)
+                known = self._receipts_of(connection, [parcel]).get((parcel.group_id, parcel.key))
+                answer = _known(known, parcel) if known else self._posted(connection, parcel)[0]
+                self._sign(connection, [] if known else [(parcel, answer)])
                 if given_up.is_set():
                     raise Silent  # the group is trouble already: it is offered again
                 committing = True
@@ -116,22 +247,31 @@ class SqlSink:
         except FAILURES as error:
             return self._failure(error, parcel, is_sure=not committing)
 
-    def _written(self, connection: sa.Connection, parcel: RenderedGroup) -> Answer:
-        known = receipts.find(connection, parcel.group_id, parcel.key) if self.keeps_receipts else None
-        if known is not None:
-            return Took(known.external_id) if known.digest == parcel.digest else Differs()
+    def _receipts_of(
+        self, connection: sa.Connection, parcels: Sequence[RenderedGroup]
+    ) -> Mapping[tuple[str, str], receipts.Receipt]:
+        return receipts.find(connection, [parcel.group_id for parcel in parcels]) if self.keeps_receipts else {}
+
+    def _posted(self, connection: sa.Connection, parcel: RenderedGroup) -> tuple[Took, bool]:
+        """The row; and whether there was anything that the statement changed or found."""
         result = connection.execute(self._statement.clause, dict(parcel.content))
         row = result.mappings().first() if result.returns_rows else None
+        changed = row is not None if result.returns_rows else result.rowcount != 0
         variables = {**parcel.variables, "returned": dict(row) if row else None}
         external_id = reference(self._words.external_id, variables)
-        if self.keeps_receipts:
-            self._sign(connection, parcel, external_id)
-        return Took(external_id)
+        return Took(external_id), changed
 
-    def _sign(self, connection: sa.Connection, parcel: RenderedGroup, external_id: str | None) -> None:
-        receipt = receipts.Receipt(parcel.digest, external_id)
+    def _sign(self, connection: sa.Connection, posted: Sequence[tuple[RenderedGroup, Answer | None]]) -> None:
+        """Write the receipts of those that got through, in the transaction of their rows."""
+        new = [
+            receipts.row(parcel.mark, parcel.revision, receipts.Receipt(parcel.digest, answer.external_id), self._now())
+            for parcel, answer in posted
+            if isinstance(answer, Took)
+        ]
+        if not new or not self.keeps_receipts:
+            return
         try:
-            receipts.write(connection, parcel.group_id, parcel.key, parcel.revision, receipt, self._now())
+            receipts.write(connection, new)
         except exc.IntegrityError as error:
             raise _Signed from error
 
@@ -143,3 +283,31 @@ class SqlSink:
         self._is_ready = not self.keeps_receipts  # the table of receipts may be what is gone
         answered = kind in (TroubleKind.PERMISSIONS, TroubleKind.UNKNOWN)
         return Failed(kind, sentence(self.name, kind), is_sure, is_down(error, kind), answered, cause(error))
+
+
+def _takes_company(statement: Statement, dialect: str) -> bool:
+    """Whether a group may share its transaction with others: where a savepoint takes back all that a group did.
+
+    A statement that takes another row for its own says nothing of it, and groups of one transaction have one `now()`.
+    """
+    return dialect == "sqlite" or (dialect == "postgresql" and _UPSERT.search(statement.clause.text) is None)
+
+
+def _may_pass_alone(error: Exception) -> bool:
+    """Whether one of those that met it together may fare otherwise: the server answered, or it has more time alone."""
+    return not is_outage(error) or fault_of(error) is SLOW
+
+
+def _known(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
+    return Took(receipt.external_id) if receipt.digest == parcel.digest else Differs()
+
+
+def _echo(outage: Failed) -> Failed:
+    """What a group is answered that was not tried."""
+    return replace(outage, is_sure=True, is_echo=True)
+
+
+def _shared(answer: Answer, groups: int) -> list[Answer | None]:
+    """One trouble of so many groups, which counts once."""
+    echo = replace(answer, is_echo=True) if isinstance(answer, Failed) else answer
+    return [answer, *[echo] * (groups - 1)]

@@ -1,0 +1,63 @@
+"""Items that come side by side → batches, one after another. Knows nothing of what is done with them.
+
+While one batch is under way the next ones collect; where none is, an item is begun at once: a lone one never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_Waiting = tuple[Item, asyncio.Future[Result]]
+
+
+class Batcher(Generic[Item, Result]):
+    """Gives `work` at most `most` items at a time, in the order in which they came.
+
+    It returns a result for each, or the error of that item alone; what it raises is the error of all of them.
+    """
+
+    def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]], most: int) -> None:
+        self._work = work
+        self._most = most
+        self._waiting = deque[_Waiting[Item, Result]]()
+        self._running: asyncio.Task[None] | None = None
+
+    async def result(self, item: Item) -> Result:
+        """What comes of the item; its error is raised."""
+        answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, answer))
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        return await answer
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(0)  # all that the batch before has set free hand in what they have
+                batch = [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
+                await self._made([waiting for waiting in batch if not waiting[1].done()])
+        finally:
+            self._running = None
+
+    async def _made(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
+        """Nobody waits any more for those whose task was cancelled before their turn."""
+        if not batch:
+            return
+        try:
+            results = await self._work([item for item, _ in batch])
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # it belongs to those who wait
+            results = [error] * len(batch)  # type: ignore[list-item] # whatever it is, it is raised
+        for (_, answer), result in zip(batch, results, strict=True):
+            if answer.done():
+                continue
+            if isinstance(result, BaseException):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)

@@ -1,0 +1,472 @@
+"""Groups that come side by side: they share transactions, and each stands or falls by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import resource
+import signal
+import sqlite3
+import textwrap
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from syncengine.errors import SyncengineError
+from syncengine.posted_time.batcher import Batcher
+from syncengine.posted_time.build_route import build
+from syncengine.posted_time.delivery import Delivery, PostedTimeStatus, Verdict
+from syncengine.posted_time.inbox_writer import InboxWriter
+from syncengine.posted_time.sinks.http import SIDE_BY_SIDE
+from syncengine.posted_time.window import WIDTH, each, side_by_side
+from syncengine.state.inbox import Inbox, Offer, open_inbox
+from tests.posted_time.mortal import Dead, Fate, MortalInbox
+from tests.posted_time.projects import LOOKUPS, SQL_SINK, delivering, project, rows
+from tests.posted_time.receiver import Got, receiving
+from tests.posted_time.samples import raw
+from tests.posted_time.test_sinks import JSONL, http_sink, lines, run
+
+SUCCESS, REFUSED, TROUBLE = PostedTimeStatus
+
+
+def together(delivery: Delivery, *groups: dict[str, Any]) -> list[Verdict]:
+    """What becomes of groups that come at once."""
+
+    async def take(opened: Delivery) -> list[Verdict]:
+        return await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+
+    return run(delivery, take)
+
+
+# --- batches
+
+
+def test_what_comes_while_a_batch_is_under_way_is_the_next() -> None:
+    """A lone item is begun at once; nobody's order changes; a batch is no larger than it may be."""
+    batches: list[Sequence[int]] = []
+
+    async def play() -> list[int]:
+        first, go = asyncio.Event(), asyncio.Event()
+
+        async def work(items: Sequence[int]) -> list[int]:
+            batches.append(items)
+            first.set()
+            await go.wait()
+            return [item * 10 for item in items]
+
+        batcher = Batcher(work, 3)
+        alone = asyncio.create_task(batcher.result(0))
+        await first.wait()
+        others = [asyncio.create_task(batcher.result(number)) for number in range(1, 6)]
+        await asyncio.sleep(0)
+        go.set()
+        return [await task for task in (alone, *others)]
+
+    assert asyncio.run(play()) == [0, 10, 20, 30, 40, 50]
+    assert batches == [[0], [1, 2, 3], [4, 5]]
+
+
+def test_an_items_error_is_its_own_and_a_batchs_error_everybodys() -> None:
+    """The next batch is made all the same."""
+
+    async def work(items: Sequence[str]) -> list[str | Exception]:
+        if "all" in items:
+            raise OSError("all")
+        return [ValueError(item) if item == "one" else item for item in items]
+
+    async def play(*items: str) -> list[Any]:
+        batcher = Batcher[str, str](work, 10)
+        return await asyncio.gather(*(batcher.result(item) for item in items), return_exceptions=True)
+
+    assert [type(found) for found in asyncio.run(play("one", "two"))] == [ValueError, str]
+    assert [type(found) for found in asyncio.run(play("one", "all", "two"))] == [OSError] * 3
+
+
+def test_what_was_begun_side_by_side_is_waited_for() -> None:
+    """Whatever one of them meets; no more are under way than may be, and nothing is begun once none may be."""
+    most, now, ended = 0, 0, list[int]()
+    width = 3
+
+    async def work(number: int) -> None:
+        nonlocal most, now, width
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.001)
+        now -= 1
+        if number == 5:
+            width = 0
+        ended.append(number)
+        if number == 4:
+            raise ValueError("4")
+
+    async def play() -> None:
+        await side_by_side(each(range(100)), work, lambda: width)
+
+    with pytest.raises(ValueError, match="4"):
+        asyncio.run(play())
+    assert (most, now) == (3, 0)
+    assert ended == sorted(ended) == list(range(len(ended)))
+    assert len(ended) < 10
+
+
+# --- the inbox
+
+
+class Counting(Inbox):
+    """Knows how many transactions it wrote."""
+
+    transactions = 0
+
+    def _exclusively(self) -> Any:
+        self.transactions += 1
+        return super()._exclusively()
+
+
+def test_offers_that_come_together_are_one_transaction(tmp_path: Path) -> None:
+    """And their groups stay in the order in which they came; the same one twice is offered twice."""
+    opened = open_inbox(str(tmp_path / "state.db"), write=True)
+    inbox = Counting(opened.database, lambda: 5.0)
+
+    async def play() -> list[int]:
+        writer = InboxWriter(inbox)
+        ids = [f"g{number}" for number in range(300, 0, -1)]
+        found = await asyncio.gather(*(writer.receive(Offer(id, "d", "{}", "fetch")) for id in [*ids, "g7"]))
+        waiting = [id for _, id in inbox.undecided(None, 1000)]
+        assert [id for id in waiting if id != "g7"] == [id for id in ids if id != "g7"]
+        return [entry.offers for entry in found]
+
+    assert asyncio.run(play()) == [1] * 300 + [2]
+    assert inbox.transactions == 1
+    inbox.close()
+
+
+def test_what_one_group_cannot_keep_is_its_own_matter(tmp_path: Path) -> None:
+    """A row that was damaged by hand; those beside it are written."""
+    with open_inbox(str(tmp_path / "state.db"), write=True) as inbox:
+        inbox.receive(Offer("bad", "d", "{}", "fetch"))
+        with inbox.database.engine.begin() as connection:
+            connection.execute(sa.text("UPDATE inbox_groups SET state = 'paused'"))
+
+        async def play() -> list[Any]:
+            writer = InboxWriter(inbox)
+            offers = (Offer(id, "d", "{}", "fetch") for id in ("a", "bad", "b"))
+            return await asyncio.gather(*map(writer.receive, offers), return_exceptions=True)
+
+        found = asyncio.run(play())
+        assert [isinstance(one, SyncengineError) for one in found] == [False, True, False]
+        assert [id for _, id in inbox.undecided(None, 10)] == ["a", "b"]
+
+
+# --- a ledger
+
+
+DEFERRED = """
+CREATE TABLE time (
+    id TEXT NOT NULL, matter INTEGER REFERENCES matter (id) DEFERRABLE INITIALLY DEFERRED, secs INTEGER, note TEXT
+);
+"""
+
+
+def _ledger(folder: Path, script: str) -> None:
+    with closing(sqlite3.connect(folder / "ledger.db")) as ledger:
+        ledger.executescript(f"DROP TABLE time; {script}")
+
+
+def test_groups_that_come_together_share_a_transaction(tmp_path: Path) -> None:
+    """With a receipt each; one that the ledger refuses takes none of the others with it."""
+    groups = [raw(f"g{number}", totalDurationSecs=60 * (number != 3), timeRows=[]) for number in range(6)]
+    verdicts = together(delivering(tmp_path), *groups)
+    assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
+    assert verdicts[3].detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
+    assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g2", "g4", "g5"]
+    signed = rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1")
+    assert [id for (id,) in signed] == ["g0", "g1", "g2", "g4", "g5"]
+
+
+def test_a_commit_that_is_refused_is_tried_one_by_one_and_hurts_nobody_else(tmp_path: Path) -> None:
+    """A deferred constraint; the connection that it was refused on is used again by the next group."""
+    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "{{ group.description }}"), "")
+    _ledger(tmp_path, DEFERRED)
+    groups = [raw(f"g{number}", description="99" if number == 2 else "7") for number in range(4)]
+
+    async def story(opened: Delivery) -> None:
+        found = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert [verdict.outcome for verdict in found] == [SUCCESS, SUCCESS, REFUSED, SUCCESS]
+        for id, matter, outcome in (("alone", "99", REFUSED), ("next", "8", SUCCESS)):
+            assert (await opened.take(raw(id, description=matter), mechanism="fetch")).outcome is outcome
+
+    run(delivery, story)
+    assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g3", "next"]
+
+
+SIGNED_MEANWHILE = """
+CREATE TRIGGER meanwhile AFTER INSERT ON time
+WHEN NEW.id = 'g2' AND NOT EXISTS (SELECT * FROM syncengine_receipts WHERE group_id = 'g1')
+BEGIN INSERT INTO syncengine_receipts VALUES ('g2', 'ledger', 1, 'd', NULL, 1.0); END;
+"""
+
+
+def test_a_receipt_that_comes_between_has_its_company_tried_one_by_one(tmp_path: Path) -> None:
+    """As where another process delivered a group meanwhile: nothing of the transaction is there."""
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
+            other.executescript(SIGNED_MEANWHILE)
+        groups = (opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(5))
+        assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {SUCCESS}
+
+    run(delivering(tmp_path), story)
+    assert sorted(row[0] for row in rows(tmp_path)) == [f"g{number}" for number in range(5)]
+    assert len(rows(tmp_path, "SELECT * FROM syncengine_receipts")) == 5
+
+
+def test_an_outage_is_one_trouble_of_all_that_came_together(tmp_path: Path) -> None:
+    """It counts once: not every lost answer is everybody's business."""
+    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
+
+    async def story(opened: Delivery) -> None:
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            groups = [opened.take(raw(f"g{number}"), mechanism="fetch") for number in range(8)]
+            assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {TROUBLE}
+            assert len(opened.troubles) == 1
+            assert opened.reported == ()
+
+    run(delivery, story)
+
+
+BUSY = "ledger: {sql: 'sqlite:///ledger.db?timeout=0.05'}"
+
+
+# --- a file
+
+
+SAME = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: same}}}\n"
+
+
+def test_lines_that_come_together_stand_each_once(tmp_path: Path) -> None:
+    """In one file, whole; what was offered again is not written again."""
+    groups = [raw(f"g{number}") for number in range(40)]
+    for _ in range(2):
+        assert {v.outcome for v in together(delivering(tmp_path, JSONL, ""), *groups)} == {SUCCESS}
+    assert sorted(line["groupId"] for line in lines(tmp_path)) == sorted(group["groupId"] for group in groups)
+
+
+@pytest.mark.parametrize("order", [("a", "c"), ("c", "a")])
+def test_groups_of_the_same_text_are_as_many_lines(order: tuple[str, str], tmp_path: Path) -> None:
+    """One was noted and its process died before it wrote; another came to stand there. Neither is lost."""
+    asyncio.run(_died_before_writing(tmp_path))
+    assert [v.outcome for v in together(delivering(tmp_path, SAME, ""), raw("c"))] == [SUCCESS]
+    _forget_the_answer(tmp_path, "c")
+    assert {v.outcome for v in together(delivering(tmp_path, SAME, ""), *map(raw, order))} == {SUCCESS}
+    assert lines(tmp_path) == [{"note": "same"}] * 2
+
+
+async def _died_before_writing(folder: Path) -> None:
+    """Group `a`, of which the file was emptied after its attempt, as if its line had never been written."""
+    async with delivering(folder, SAME, "") as opened:
+        await opened.take(raw("a"), mechanism="fetch")
+    (folder / "out/time.jsonl").write_bytes(b"")
+    _forget_the_answer(folder, "a")
+
+
+def _forget_the_answer(folder: Path, id: str) -> None:
+    """As the inbox is left by a process that dies before the answer came."""
+    with closing(sqlite3.connect(folder / ".syncengine/state.db")) as state, state:
+        state.execute("UPDATE inbox_deliveries SET status = 'attempting' WHERE group_id = ?", [id])
+        clear = "UPDATE inbox_groups SET state = 'delivering', outcome = NULL, waiting = 0 WHERE group_id = ?"
+        state.execute(clear, [id])
+
+
+def test_the_line_of_another_group_is_nobodys_content(tmp_path: Path) -> None:
+    """A group that was never written may be posted with other content, though the same text stands in its place."""
+    asyncio.run(_died_before_writing(tmp_path))
+    together(delivering(tmp_path, SAME, ""), raw("c"))
+    (verdict,) = together(delivering(tmp_path, SAME, ""), raw("a", description="another"))
+    assert verdict.outcome is SUCCESS
+    assert lines(tmp_path) == [{"note": "same"}] * 2
+
+
+# --- statuses
+
+
+def test_a_group_that_is_offered_again_while_its_status_is_on_its_way_is_answered_again(tmp_path: Path) -> None:
+    """The answer to the first status says nothing of the second offer."""
+
+    async def story(opened: Delivery) -> None:
+        await opened.take(raw(), mechanism="fetch")
+        (sent,) = opened.inbox.waiting()
+        await opened.take(raw(), mechanism="fetch")
+        opened.inbox.acknowledged(sent.group_id, sent.status, decided=sent.decided, offers=sent.offers)
+        (again,) = opened.inbox.waiting()
+        opened.inbox.acknowledged(again.group_id, again.status, decided=again.decided, offers=again.offers)
+        assert list(opened.inbox.waiting()) == []
+
+    run(delivering(tmp_path), story)
+
+
+# --- a receiver
+
+
+def test_requests_are_under_way_side_by_side_but_not_all_at_once(tmp_path: Path) -> None:
+    """One key and one body for each group; one that is refused is refused alone."""
+    now, most, lock = 0, 0, threading.Lock()
+
+    def answer(got: Got) -> tuple[int, Any]:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return (422, {}) if got.body["id"] == "g7" else (201, {"id": 1})
+
+    with receiving() as receiver:
+        receiver.answer = answer
+        verdicts = together(delivering(tmp_path, http_sink(receiver.url), ""), *(raw(f"g{n}") for n in range(30)))
+    assert [v.outcome for v in verdicts] == [SUCCESS] * 7 + [REFUSED] + [SUCCESS] * 22
+    assert 1 < most <= SIDE_BY_SIDE
+    assert len(receiver.got) == len(receiver.kept) == 30
+
+
+def test_a_receiver_that_is_silent_is_not_waited_for_again_and_again(tmp_path: Path) -> None:
+    """Who waits for a turn meanwhile is answered with the same trouble, and was surely not sent."""
+    go = threading.Event()
+
+    def answer(got: Got) -> tuple[int, Any]:
+        go.wait(30)
+        return (201, {"id": 1})
+
+    async def story(opened: Delivery) -> None:
+        groups = (opened.take(raw(f"g{n}"), mechanism="fetch") for n in range(40))
+        assert {verdict.outcome for verdict in await asyncio.gather(*groups)} == {TROUBLE}
+        statuses = [entry.deliveries[0].status for entry in opened.inbox.entries(states=["troubled"])]
+        assert (statuses.count("unknown"), statuses.count("trouble")) == (SIDE_BY_SIDE, 40 - SIDE_BY_SIDE)
+
+    with receiving() as receiver:
+        receiver.answer = answer
+        run(delivering(tmp_path, http_sink(receiver.url, ", timeout: 2s"), ""), story)
+        go.set()
+        assert len(receiver.got) == SIDE_BY_SIDE
+
+
+# --- a backlog
+
+
+def test_what_is_not_begun_when_a_sink_goes_down_is_left_for_later(tmp_path: Path) -> None:
+    """And is delivered once it is well: nobody has to offer it again."""
+    delivery = delivering(tmp_path, SQL_SINK.replace("{{ lookup.matter.id }}", "7"), "", sources=BUSY)
+
+    async def story(opened: Delivery) -> None:
+        await asyncio.gather(*(opened.keep(raw(f"g{n}"), mechanism="fetch") for n in range(3 * WIDTH)))
+        with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            assert await opened.resume(asyncio.Event()) == WIDTH
+        assert opened.inbox.counts() == {"received": 2 * WIDTH, "troubled": WIDTH}
+        assert await opened.check_sinks() == ()
+        assert await opened.resume(asyncio.Event()) == 2 * WIDTH
+
+    run(delivery, story)
+    assert len(rows(tmp_path)) == 2 * WIDTH
+
+
+def test_a_group_is_never_in_two_deliveries_at_once(tmp_path: Path) -> None:
+    """Offered three times at once and asked for by hand meanwhile; another content does not overtake the first."""
+
+    async def story(opened: Delivery) -> None:
+        offers = [raw("g1"), raw("g1"), raw("g1", description="another")]
+        found = await asyncio.gather(
+            *(opened.take(offer, mechanism="fetch") for offer in offers), opened.again("g1"), opened.again("g1")
+        )
+        assert [verdict and verdict.outcome for verdict in found[:3]] == [SUCCESS, SUCCESS, REFUSED]
+
+    run(delivering(tmp_path, JSONL + SQL_SINK), story)
+    assert [row[0] for row in rows(tmp_path)] == ["g1"]
+    assert [line["groupId"] for line in lines(tmp_path)] == ["g1"]
+
+
+def test_a_full_disk_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Some lines are there whole, one is torn, the others are not there: each is found out by its own note."""
+    groups = [raw(f"g{number}", description="x" * 400) for number in range(40)]
+    delivery = delivering(tmp_path, JSONL, "")
+
+    async def story(opened: Delivery) -> None:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        state = sum(file.stat().st_size for file in (tmp_path / ".syncengine").iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (max(1_000_000, state), limit[1]))
+        try:
+            (tmp_path / "out").mkdir()
+            with (tmp_path / "out/time.jsonl").open("wb") as file:
+                file.write(b'{"before": 1}\n' * 1)
+                file.write(b'"' + b"x" * (max(1_000_000, state) - 14 - 5_000 - 3) + b'"\n')
+            first = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert {verdict.outcome for verdict in first} == {TROUBLE}
+        again = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in again} == {SUCCESS}
+
+    run(delivery, story)
+    written = (tmp_path / "out/time.jsonl").read_bytes().splitlines()[2:]
+    assert sorted(json.loads(line)["groupId"] for line in written) == sorted(group["groupId"] for group in groups)
+
+
+def test_lines_that_may_not_be_on_the_disk_are_nobodys_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk fails between the lines and their fsync: all are in doubt, and brought to the disk before they count."""
+    groups = [raw(f"g{number}") for number in range(6)]
+    errors, synced = [OSError(errno.EIO, "the disk")], list[int]()
+
+    def fsync(file: int) -> None:
+        if errors:
+            raise errors.pop()
+        synced.append(os.fstat(file).st_size)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    async def story(opened: Delivery) -> None:
+        first = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in first} == {TROUBLE}
+        statuses = {entry.deliveries[0].status for entry in opened.inbox.entries()}
+        assert (statuses, synced) == ({"unknown"}, [])
+        size = (tmp_path / "out/time.jsonl").stat().st_size
+        again = await asyncio.gather(*(opened.take(group, mechanism="fetch") for group in groups))
+        assert {verdict.outcome for verdict in again} == {SUCCESS}
+        assert synced == [size]
+
+    run(delivering(tmp_path, JSONL, ""), story)
+    assert sorted(line["groupId"] for line in lines(tmp_path)) == sorted(group["groupId"] for group in groups)
+
+
+@pytest.mark.parametrize("instants", range(15))
+def test_a_death_at_any_instant_of_a_batch_loses_and_doubles_nothing(instants: int, tmp_path: Path) -> None:
+    """Before and after each transaction of the inbox: a target's commit and a file's lines stand between two of them.
+
+    Two of three groups have the same line.
+    """
+    same = "- {name: archive, jsonl: {path: out/time.jsonl, json: {note: '{{ group.description }}'}}}\n"
+    groups = [raw(f"g{number}", description="one" if number % 3 else "two") for number in range(6)]
+    built = build(project(tmp_path, f"{LOOKUPS}deliver:\n{textwrap.indent(same + SQL_SINK, '  ')}"), {}, now=time.time)
+    mortal = MortalInbox(open_inbox(str(tmp_path / ".syncengine/state.db"), write=True).database, time.time)
+    mortal.fate = Fate(instants)
+
+    async def dies(opened: Delivery) -> list[Verdict | BaseException]:
+        takes = (opened.take(group, mechanism="fetch") for group in groups)
+        return await asyncio.gather(*takes, return_exceptions=True)
+
+    found = run(Delivery(built, mortal, keep=1e9, now=time.time), dies)
+    assert any(isinstance(one, Dead) for one in found) is (instants < 14)
+    verdicts = together(delivering(tmp_path, same + SQL_SINK), *groups)
+    assert {verdict.outcome for verdict in verdicts} == {SUCCESS}
+    assert sorted(row[0] for row in rows(tmp_path)) == sorted(group["groupId"] for group in groups)
+    assert sorted(line["note"] for line in lines(tmp_path)) == ["one"] * 4 + ["two"] * 2
