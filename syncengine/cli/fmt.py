@@ -97,7 +97,7 @@ def _chosen(options: Globals, paths: Sequence[str]) -> tuple[Path, list[Path], s
 
 
 def _write(laid: Laid) -> None:
-    """Whole or not at all, with the rights that the file had."""
+    """Write a file as a whole, with its permissions."""
     try:
         write_whole(laid.path, [laid.after.encode()])
     except OSError as error:

@@ -62,7 +62,7 @@ EXAMPLES: Mapping[str, Example] = {
     "sandbox": Example("syncengine sandbox --port 0", "run on a free port, with a console page"),
     "help": Example("syncengine help time retry", "the help of one command"),
 }
-"""By the words of the command."""
+"""Examples by the words of the command."""
 
 COMPLETION = 'eval "$(_SYNCENGINE_COMPLETE=bash_source syncengine)"'
 

@@ -39,7 +39,7 @@ class Globals:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Globals:
-        """From the options as click parsed them; --color says more than --no-color."""
+        """The options as click parsed them; --color takes precedence over --no-color."""
         if values.get("color") is None and values.get("no_color"):
             values = {**values, "color": "never"}
         return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})

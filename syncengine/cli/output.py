@@ -1,4 +1,4 @@
-"""Where data and messages go: data to stdout, everything else to stderr."""
+"""Output of data and messages: data to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Output:
             return None
 
     def data(self, text: str, format: str = "text") -> None:
-        """To stdout, whole."""
+        """Write data to stdout."""
         put(text, commands=format in COMMANDS)
 
     def say(self, text: str, *, level: str = "info") -> None:

@@ -46,7 +46,7 @@ class _Stage:
 
 
 EVERY_SECONDS = 10.0
-"""Between two lines about one stage, where nothing is drawn."""
+"""Seconds between two lines about one stage, where no bar is drawn."""
 
 
 class Progress:

@@ -53,5 +53,6 @@ def sandbox(options: Globals, host: str, port: int, data: str | None, api_key: s
 
 
 def address_file(data: Path) -> Path:
-    """Where a sandbox that runs in the foreground says how `--sandbox` reaches it; the lock on `data` says it runs."""
+    """The file in which a sandbox in the foreground writes its address for `--sandbox`; the lock on `data` shows that
+    it runs."""
     return data.with_suffix(".url")

@@ -44,7 +44,7 @@ def schema(options: Globals, names: Sequence[str], folder: str | None) -> int:
 
 
 def _schemas(names: Sequence[str]) -> dict[str, Any]:
-    """Those with these names, by file name; all of them without names."""
+    """The schemas with these names, by file name; all of them without names."""
     from syncengine.document.diagnostics import suggestion
     from syncengine.render.schemas.published import SUFFIX, schemas
 

@@ -6,6 +6,6 @@ import time
 
 
 def machine_seconds() -> float:
-    """Seconds since this machine was started, time in which it was suspended included where the system counts it."""
+    """Seconds since this machine was started, including suspended time where the system counts it."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)

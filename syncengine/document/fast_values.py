@@ -21,7 +21,7 @@ _NOT_NULL = r"(?![nN](?:ull|ULL)\b)"
 _FIRST = _NOT_NULL + r"""[^\s\-?:,\[\]{}#&*!|>'"%@`~<=]"""
 _SINGLE = r"'[^']*+(?:''[^']*+)*+'"
 DOUBLE = r'"[^"]*+"'
-"""Of texts without a backslash."""
+"""A double-quoted scalar in a text without backslashes."""
 DOUBLE_UNESCAPED = r'"[^"\\]*+"'
 _QUOTED = rf"{DOUBLE_UNESCAPED}|{_SINGLE}"
 _IN_FLOW = _FIRST + r"[^\n:#,?\[\]{}]*+(?::(?=[^ \n:#,?\[\]{}])[^\n:#,?\[\]{}]*+)*+(?<! )"
@@ -120,7 +120,7 @@ def _name(token: str) -> str:
 
 
 def _indent_of(text: str) -> str:
-    """Of the entries of a block, which comments may precede."""
+    """The indentation of a block's entries, which comments may precede."""
     start = skipped.end() if (skipped := SKIPPED.match(text)) else 0
     return text[start + 1 : len(text) - len(text[start + 1 :].lstrip(" "))]
 

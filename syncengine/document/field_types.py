@@ -45,7 +45,7 @@ def needs_nodes(reader: Reader) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """In a field's annotation: `make` builds the reader of a field from its name; `plain`: see `AsPlain`."""
+    """An annotation of a field: `make` builds its reader from its name; `plain`: see `AsPlain`."""
 
     make: Callable[[str], Reader]
     plain: AsPlain = needs_nodes

@@ -1,4 +1,4 @@
-"""When the cyclic garbage collector rests."""
+"""Pauses of the cyclic garbage collector."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ RARELY = (50_000, 20, 20)
 
 
 def rare_collection() -> None:
-    """For the rest of the process: an apply makes few cycles, of its calls, among very many values that live on."""
+    """Collect rarely from now on: an apply makes few cycles, of its calls, among very many values that live on."""
     gc.set_threshold(*RARELY)

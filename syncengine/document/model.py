@@ -37,7 +37,7 @@ def constructed(model: type[Model], values: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonSchema:
-    """In a field's annotation: its JSON Schema, where the type does not say it."""
+    """An annotation of a field: its JSON Schema, where its type does not give it."""
 
     schema: Mapping[str, Any]
 

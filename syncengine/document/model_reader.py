@@ -90,7 +90,7 @@ def model_reader(model: type[M], title: str) -> Reader:
 
 
 def plain_fields(model: type[Model], table: Table) -> dict[str, PlainField]:
-    """Those fields of a model that can be read without nodes, by their names in the file."""
+    """The fields of a model that can be read without nodes, by their names in the file."""
     result: dict[str, PlainField] = {}
     for info in fields(model):
         _, reads = _bare(info.type)

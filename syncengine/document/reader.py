@@ -227,7 +227,7 @@ class _Building:
         return node  # fmt: skip
 
     def _checked(self, keys: list[Node], values: list[Node]) -> tuple[list[Node], list[Node]]:
-        """Only the pairs that can be kept: the first of equals, and no merge, empty or structured keys."""
+        """The valid pairs: the first of equal keys, and no merge, empty or structured ones."""
         first: dict[str, Scalar] = {}
         nodes: list[Node] = []
         for key, value in zip(keys, values, strict=True):

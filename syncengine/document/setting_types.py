@@ -54,7 +54,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def canonical_url(text: str) -> str:
-    """The same for all spellings of one service's URL: case of scheme and host, the usual port, a slash at the end."""
+    """A form that is the same for all spellings of a service's URL: case of scheme and host, the usual port, a slash at
+    the end."""
     parts = split_url(text)
     if parts is None or not parts.hostname:
         return text
@@ -127,7 +128,7 @@ def secret(name: str) -> Reader:
 
 
 def place(name: str) -> Reader:
-    """Of a database: a path, a URL without a password, or a reference to one with."""
+    """A reader of a database: a path, a URL without a password, or a reference to one with."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):
@@ -142,7 +143,7 @@ def place(name: str) -> Reader:
 
 
 def web_url(name: str) -> Reader:
-    """Of an HTTP service: a URL without credentials, or a reference to one."""
+    """A reader of an HTTP service: a URL without credentials, or a reference to one."""
 
     def read(node: Node, findings: Collector) -> Any:
         if not isinstance(node, Scalar) or not is_text(node):

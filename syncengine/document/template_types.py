@@ -182,7 +182,7 @@ def _listed(kinds: tuple[str, ...]) -> str:
 
 
 def one_of_schema(*kinds: str) -> dict[str, Any]:
-    """The same for editors, with a sentence."""
+    """The schema for editors, with a sentence."""
     sentence = f"One of {_listed(kinds)} is needed."
     return {
         "anyOf": [{"required": [kind], "properties": {kind: True}, "description": sentence} for kind in kinds],

@@ -16,13 +16,13 @@ from syncengine.document.diagnostics import Collector
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 """Characters that no name or single line of text may contain."""
 CONTROL_IN_PROSE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-"""The same for text of several lines, where tabs and line feeds are meant."""
+"""The same for text of several lines, which may contain tabs and line feeds."""
 
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _FIT = bytes(range(0x20, 0x7F)) + b"\t\n\r"
 """Characters of ASCII text."""
 LINE_END = re.compile("\r\n|\r|\n")
-"""As libyaml and editors see it."""
+"""A line break as libyaml and editors see it."""
 LONGEST_FOLDED = 1_000
 """Characters, since sorting accents to compare Unicode forms takes the square of their number."""
 _OTHER_ENCODINGS = (

@@ -30,7 +30,7 @@ from syncengine.project.references import BESIDE
 from syncengine.project.schema import Level
 
 FORMAT = 8
-"""Of the entries; with the engine's version it is part of every digest."""
+"""The format of the entries; with the engine's version it is part of every digest."""
 BUSY_SECONDS = 0.5
 FILE_NAME = "cache.db"
 
@@ -92,7 +92,7 @@ class ManifestCache:
         return next((basis for basis in candidates if basis is not None and basis.levels == levels), None)
 
     def has(self, digests: Iterable[str]) -> set[str]:
-        """Which of these have an entry."""
+        """Return those of the digests that have an entry."""
         return set(self.known().intersection(digests))
 
     def known(self) -> frozenset[str]:
@@ -229,7 +229,7 @@ def _read_file(contents: Iterable[object], sha256: str) -> ReadFile | None:
 
 
 def seal(data: bytes) -> bytes:
-    """With a sum that shows damage: SQLite has none, and this file is written without waiting for the disk."""
+    """Add a checksum that shows damage: SQLite has none, and this file is written without waiting for the disk."""
     return zlib.crc32(data).to_bytes(4) + data
 
 

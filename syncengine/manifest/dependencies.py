@@ -70,7 +70,7 @@ def source_digest(context: LoadContext, folder: Path, for_each: ForEach) -> str:
 
 
 def _of_template(data: bytes, context: LoadContext, folder: Path, findings: Collector) -> Iterator[str]:
-    """Of the sources and templates that it names; of its result, where names are made as it runs."""
+    """The digests of the sources and templates that it names; of its result, if it computes names."""
     from syncengine.manifest.generate.text_templates import GENERATE_SECTION, Loader, render
     from syncengine.templating.environment import SandboxedEnvironment
 

@@ -42,10 +42,10 @@ from syncengine.resource import Row as RowOfData
 
 
 class Desired(Struct, frozen=True):
-    """All that the manifests ask for, in the order of the files.
+    """The resources of all manifests, in the order of the files.
 
-    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content; `sources` are all that
-    manifests asked for data.
+    `diagnostics` are warnings; `files` maps each file's name to the SHA-256 of its content; `sources` are all sources
+    that were read.
     """
 
     resources: Mapping[Key, Resource] = field(default_factory=dict)
@@ -60,9 +60,10 @@ class Desired(Struct, frozen=True):
 
 
 FEW_BYTES = 2_000_000
-"""Of manifests, up to which contained keywords are looked for unasked: beyond, that costs a fifth of a cold plan."""
+"""Bytes of manifests up to which overlapping keywords are searched by default; beyond, that costs a fifth of a cold
+plan."""
 FEW_KEYWORDS = 20_000
-"""The same of one file, which may be short and generate many."""
+"""The same limit for the keywords of one file, which may be short and generate many."""
 
 
 class ManifestSet(NamedTuple):
@@ -174,7 +175,7 @@ class _Places:
 
 
 class _Gathering:
-    """Everything declared so far. `keys` has unsound resources too, so that one mistake is reported once."""
+    """All declarations so far. `keys` has unsound resources too, so that one mistake is reported once."""
 
     def __init__(self, manifests: ManifestSet) -> None:
         self.project_defaults = manifests.defaults
@@ -271,7 +272,7 @@ class _Gathering:
             self._warn_shared(each)
 
     def _unknown_categories(self) -> None:
-        """Not when a file could not be read: the category might have been in it."""
+        """Report unknown categories, unless a file could not be read that may declare them."""
         declared = {key.name for key in self.keys if key.kind is Kind.CATEGORY}
         unknown = list(self._references(declared))
         names = list(dict.fromkeys(r.category for r in unknown))[:SUGGESTIONS] if len(declared) <= MANY else []

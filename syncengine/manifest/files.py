@@ -59,7 +59,7 @@ class ManifestFile:
         return self.is_template or GENERATES in (self.content(Collector(self.name)) or b"")
 
     def size(self) -> int:
-        """In bytes; 0 if that cannot be said."""
+        """Its size in bytes; 0 if it is unknown."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -90,7 +90,7 @@ class _Entry(NamedTuple):
 
     @classmethod
     def at(cls, path: Path) -> _Entry:
-        """Where the search begins."""
+        """The entry where a search begins."""
         return cls((), str(path), os.path.realpath(path), path.is_symlink(), _is(path.is_file))
 
     def below(self, entry: os.DirEntry[str]) -> _Entry:
@@ -135,7 +135,7 @@ class Search:
             self._file(entry)
 
     def _below(self, base: Path) -> Iterator[_Entry]:
-        """Everything below `base` that is named like a manifest, without following a link in a circle."""
+        """All files below `base` that are named like manifests; circles of links are followed once."""
         waiting = [_Entry((), str(base), os.path.realpath(base))]
         while waiting:
             folder = waiting.pop()

@@ -159,7 +159,7 @@ class HttpFrom(Model, frozen=True):
 
 
 class ForEach(Model, frozen=True):
-    """Where the rows come from: just one of csv, json, jsonl, yaml, sql, http."""
+    """The source of the rows: exactly one of csv, json, jsonl, yaml, sql, http."""
 
     beyond_fields: ClassVar[AnyMapping[str, Any]] = {
         **one_of_schema(*KINDS),

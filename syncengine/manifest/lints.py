@@ -16,7 +16,7 @@ from syncengine.errors import Severity
 from syncengine.resource import Body, Key, Resource, Source
 
 CONTAINED = "keyword-contained"
-"""Looked for where the project file sets it to `warning` or `error`: comparing parts is not cheap."""
+"""Checked only if the project file sets it to `warning` or `error`, since comparing parts is not cheap."""
 
 LINTS: Mapping[str, str] = {
     "same-keyword": "two tags have the same keyword, so that time that matches it gets both",

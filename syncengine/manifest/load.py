@@ -114,7 +114,7 @@ def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None =
 
 
 def _read_here(file: ManifestFile, former: bytes | None, defaults: DefaultValues) -> Packed:
-    """The same in a process of its own."""
+    """Read one file in a process of its own."""
     if _stopped.is_asked:
         raise KeyboardInterrupt
     _stopped.is_reading = True

@@ -18,7 +18,7 @@ from syncengine.manifest.lints import CONTAINED, Shared
 from syncengine.resource import Resource
 
 _WORD = re.compile(r"(?<=[^\n\w])\w{3,}+|(?<!\w)\w{3,}+(?=[^\n\w])")
-"""Of a line that has more than this word. Only where words begin: a long one is not looked at from each letter."""
+"""A word of a line with other words. It is matched from beginnings of words only, not from each letter."""
 _ALL_BUT_LAST = re.compile(r"^(.*\w)[^\w\n]+\w+[^\w\n]*$", re.MULTILINE)
 _ALL_BUT_FIRST = re.compile(r"^[^\w\n]*\w+[^\w\n]+(\w.*)$", re.MULTILINE)
 _OF_MANY_WORDS = re.compile(r"^(?:[^\w\n]*\w++){4}.*$", re.MULTILINE)

@@ -49,7 +49,7 @@ def report_silence(resources: Iterable[Resource], findings: Collector) -> None:
 
 
 class Categories:
-    """Which categories have private tags, and which others; taken tag by tag, and asked at the end."""
+    """The categories with private tags, and those with others; filled tag by tag, and read at the end."""
 
     __slots__ = ("private", "shared")
 

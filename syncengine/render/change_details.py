@@ -191,7 +191,7 @@ def keywords_added(change: Change) -> Details:
 
 
 def keywords_deleted(change: Change) -> Details:
-    """With those that come in their place."""
+    """Deleted keywords, with the added ones."""
     both = came_and_went(change.keywords_added, change.keywords_deleted)
     return _some("keywords", both if change.keywords_deleted else ())
 

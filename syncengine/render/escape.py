@@ -62,7 +62,7 @@ def _letter_cells(letter: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` columns of the text."""
+    """The text cut to at most `width` columns."""
     if cells(text) <= width:
         return text
     characters, room = [], width - 1

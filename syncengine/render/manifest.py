@@ -52,7 +52,7 @@ def manifest_yaml(resources: Iterable[Resource], removals: Iterable[Removed] = (
 
 
 def manifest_json(resources: Iterable[Resource], removals: Iterable[Removed] = ()) -> str:
-    """The same as JSON, which has no comments."""
+    """The manifest as JSON, which has no comments."""
     sections: dict[str, list[Any]] = {}
     section_of = {kind: section for section, kind in SECTIONS.items()}
     for resource in resources:

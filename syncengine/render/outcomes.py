@@ -49,7 +49,7 @@ def report_of(error: SyncengineError, plan: str | None = None) -> Report:
 
 
 def findings(report: Report) -> tuple[Diagnostic, ...]:
-    """Everything that was not applied, most pressing first, then the run's own diagnostics."""
+    """All changes that were not applied, most pressing first, then the run's own diagnostics."""
     return (*(finding(result) for result in not_applied(report)), *report.diagnostics)
 
 

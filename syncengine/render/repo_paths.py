@@ -6,7 +6,7 @@ from syncengine.errors import Diagnostic
 from syncengine.render.style import Look
 
 PROJECT_FILE = "syncengine.yaml"
-"""Where a finding without a place is shown, in formats that drop findings that have none."""
+"""The place of findings without one, in formats that drop such findings."""
 
 
 def repository_path(diagnostic: Diagnostic, look: Look) -> str:
@@ -15,7 +15,7 @@ def repository_path(diagnostic: Diagnostic, look: Look) -> str:
 
 
 def in_repository(file: str, look: Look) -> str:
-    """The same of any file that is named as seen from the project's folder."""
+    """The same for any file that is named relative to the project's folder."""
     path = file.replace("\\", "/")
     return f"{look.prefix.rstrip('/')}/{path}" if look.prefix else path
 

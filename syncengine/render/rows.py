@@ -18,7 +18,7 @@ from syncengine.render.words import FEW, count_of, number, place
 from syncengine.resource import Source
 
 SAME = FEW + 1
-"""From here on, rows that say the same are one."""
+"""The number of rows with equal details from which on they are one."""
 
 MANY = 20
 """The number of rows above which a section is folded."""

@@ -67,7 +67,7 @@ def _row_line(row: Recorded, room: int) -> str:
 
 
 def row_text(row: Recorded) -> str:
-    """Everything that is recorded of one resource."""
+    """All recorded data of one resource."""
     lines = [visible(str(row.key)), f"  status: {row.status.value}{', doubtful' if row.doubtful else ''}"]
     lines += [f"  {name}: {_value(value)}" for name, value in row.body.fields.items()]
     if row.body.keywords:

@@ -52,7 +52,7 @@ def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
 
 
 def paragraph(text: str, look: Look, tone: Tone | None = None, indent: str = "") -> list[str]:
-    """Wrapped to the width, each line in the tone."""
+    """The text wrapped to the width, each line in the tone."""
     lines = wrapped(lettered(text, look), look.width - len(indent))
     return [indent + painted(line, tone, look) for line in lines]
 

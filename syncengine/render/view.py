@@ -28,7 +28,7 @@ Buckets = Mapping[tuple[Kind, Action], Sequence[Change]]
 
 
 def sections_of(plan: Plan, fold: Fold) -> tuple[Section, ...]:
-    """All that a plan says of resources."""
+    """All sections of a plan."""
     changes = _bucketed(plan.changes)
     return (
         *_sweep(plan, changes.get((Kind.ACTIVITY_TYPE, Action.DELETE), ()), fold),
@@ -53,7 +53,7 @@ def headline(plan: Plan) -> str:
 
 
 def scope(plan: Plan) -> str:
-    """Which service, and whose, the plan speaks of."""
+    """The service and the team of the plan."""
     where = "The embedded sandbox" if plan.basis.base_url == "sandbox" else f"Service {visible(plan.basis.base_url)}"
     return f"{where}, team {quoted(plan.basis.team)}." if plan.basis.team else f"{where}."
 
@@ -134,7 +134,7 @@ TOPICS: tuple[Topic, ...] = (
     *(Topic(kind, Action.CREATE, "Create {}", Tone.CREATE, (), _created) for kind in Kind),
     *(Topic(kind, Action.UPDATE, "Update {}", Tone.UPDATE, (), _remaining) for kind in Kind),
 )
-"""Everything but deleted categories and activity types, in the order in which people should read it."""
+"""All topics but deleted categories and activity types, in the order in which people should read them."""
 
 
 def _topic(topic: Topic, changes: Buckets, fold: Fold) -> Iterator[Section]:

@@ -41,7 +41,7 @@ def _put(draft: Draft, item: Any, request: RuleRequest) -> None:
 
 
 def _created(code: str, label: str, values: Json) -> ActivityType:
-    """Only here do `label` and `enableIfNew` count."""
+    """Create a type. `label` and `enableIfNew` are used only here."""
     return ActivityType(code, label, values.get("description", ""), enabled=values.get("enableIfNew", False))
 
 

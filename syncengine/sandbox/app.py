@@ -34,7 +34,7 @@ READ_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """Where a running sandbox answers: the interface's base URL, the control API's, and the console page."""
+    """The addresses of a running sandbox: the interface, the control API, and the console page."""
 
     url: str
     control_url: str

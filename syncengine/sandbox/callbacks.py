@@ -44,7 +44,7 @@ class Callbacks:
             self._sandbox.do(webhook.answered, record)
 
     def _pause(self) -> float | None:
-        """Seconds after which it is worth looking again, though nothing changes."""
+        """Seconds until the next check, even if nothing changes."""
         connection = self._sandbox.world.connection[CONNECTION]
         calls = connection.mechanism == WEBHOOK and not connection.key_is_lost
         return seconds_until_due(self._sandbox) if calls else None

@@ -41,7 +41,7 @@ def _upserted(draft: Draft, item: Any, request: RuleRequest) -> Category:
 
 
 def _identified(draft: Draft, values: Json) -> Category | None:
-    """By id when there is one, which makes a new externalId a rename; else by externalId."""
+    """Find it by id if there is one, which makes a new externalId a rename; else by externalId."""
     if not values.get("id"):
         return draft.categories.get(draft.category_ids.get(required(values, "externalId")) or "")
     category = draft.categories.get(values["id"])
@@ -62,7 +62,7 @@ def _put(draft: Draft, category: Category) -> set[str]:
 
 
 def _each_external_id_once(draft: Draft, ids: Iterable[str]) -> None:
-    """Looked at when the batch is through, so that two categories can swap theirs."""
+    """Check external ids at the end of the batch, so that two categories can swap theirs."""
     for category in map(draft.categories.get, ids):
         if category and draft.category_ids.get(category.external_id) != category.id:
             raise ApiError(400, f"externalId {category.external_id} belongs to another category")

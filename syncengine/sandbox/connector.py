@@ -36,14 +36,14 @@ _REGISTRATION = {
 
 
 def report(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """In effect until it is rescinded; a second report replaces the first."""
+    """Report a failure, in effect until it is rescinded; a second report replaces the first."""
     values = read_fields(request.body, _FAILURE)
     draft.connect(replace(draft.connection, health={"errorType": "UNKNOWN", **values, "reported": request.now}))
     return RuleAnswer(204, None)
 
 
 def rescind(draft: Draft, _request: RuleRequest) -> RuleAnswer:
-    """Also when nothing is in effect."""
+    """Rescind a failure; no error if there is none."""
     draft.connect(replace(draft.connection, health=None))
     return RuleAnswer(204, None)
 

@@ -67,7 +67,7 @@ class Sandbox:
         self.do(rule, {})
 
     def reset(self) -> None:
-        """As new: nothing held, default settings, no faults, no call that waits, nothing in the log."""
+        """Start anew: no data, default settings, no faults, no late calls, an empty log."""
         self.late.clear()
         self._storage.clear()
         self.world = World()

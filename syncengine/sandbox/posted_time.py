@@ -57,7 +57,7 @@ def _fetch_limit(request: RuleRequest) -> int:
 
 
 def list_groups(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Newest first. Groups that failed for good are neither pending nor posted, and are left out."""
+    """List groups, newest first. Groups that failed for good are neither pending nor posted, and are left out."""
     limit = number(request.query, "limit")
     if limit is not None and not 1 <= limit <= LISTED_AT_MOST:
         raise ApiError(400, f"limit must be from 1 to {LISTED_AT_MOST}")

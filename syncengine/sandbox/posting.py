@@ -51,10 +51,10 @@ _SHAPES = {
 """
 
 LONG_AGO = 10**9
-"""Seconds before now at which a row starts, at most: rows of tests may be longer than there is history."""
+"""The most seconds before now at which a row starts: rows of tests may be longer than there is history."""
 
 DURATION = 3600
-"""Seconds of a row that does not say how long it is."""
+"""Seconds of a row without a duration."""
 
 
 def post(draft: Draft, request: RuleRequest) -> RuleAnswer:

@@ -15,7 +15,7 @@ from syncengine.sandbox.request import ApiError
 from syncengine.sandbox.transfer import WIRE, travelling
 
 BODY_BYTES = 64_000_000
-"""Of a request, at most: far more than a full batch has."""
+"""The most bytes of a request, far more than a full batch has."""
 
 
 class Cut(Response):

@@ -1,4 +1,4 @@
-"""Everything that a world holds, as JSON for tests and people. Pure."""
+"""All data of a world, as JSON for tests and people. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from syncengine.sandbox.world import (
 
 
 def state(world: World) -> Json:
-    """Sorted by name, code or externalId, so that two states can be compared."""
+    """The world as JSON, sorted by name, code or externalId, so that two states can be compared."""
     categories = sorted(world.categories.values(), key=lambda category: category.external_id)
     return {
         "tags": [tag(world, row) for _, row in sorted(world.tags.items())],

@@ -116,7 +116,7 @@ def delete_keyword(draft: Draft, request: RuleRequest) -> RuleAnswer:
 
 
 def delete_metadata(draft: Draft, request: RuleRequest) -> RuleAnswer:
-    """Done also when a name is already gone (docs/service.md §1)."""
+    """Delete metadata; no error if a name has none (docs/service.md §1)."""
     values = read_fields(request.body, {"tagName": TEXT, "metadataNames": TEXTS})
     tag, names = _named(draft, required(values, "tagName")), set(required(values, "metadataNames"))
     metadata = {name: value for name, value in tag.metadata.items() if name not in names}

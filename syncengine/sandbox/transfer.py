@@ -16,7 +16,7 @@ from syncengine.sandbox.faults import Transfer
 from syncengine.sandbox.long_poll import disconnected
 
 WIRE = "wire"
-"""Where the server puts, into each request's state, its `Wire`."""
+"""The key of a `Wire` in each request's state, where the server puts it."""
 
 CHUNK = 1 << 20
 GZIP = 16 + zlib.MAX_WBITS

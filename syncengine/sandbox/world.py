@@ -147,7 +147,7 @@ Changes = dict[str, dict[str, Row | None]]
 
 
 class World:
-    """Everything the service holds, with the two indexes that its rules look things up by."""
+    """All data of the service, with the two indexes of its rules."""
 
     def __init__(self) -> None:
         self.tags: dict[str, Tag] = {}

@@ -53,7 +53,7 @@ class Answer:
     def said(self) -> str:
         """Status, kind and length, and the service's own words of an error: never a part of anything else."""
         if self.status is None:
-            return f"{self.text or 'no words'}{self.note}"
+            return f"{self.text or 'no message'}{self.note}"
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
         if isinstance(words, str) and words.strip():
             return f"{self.status}: {tidy(words)}{self.note}"
@@ -64,7 +64,7 @@ class Answer:
     def words(self) -> str:
         """The words of the answer, with our note; nothing for JSON without content, as `{}`."""
         is_empty = self.status is not None and self.understood and not self.data
-        return f"{'no words' if is_empty or not self.text else self.text}{self.note}"
+        return f"{'no message' if is_empty or not self.text else self.text}{self.note}"
 
     @property
     def explained(self) -> str:

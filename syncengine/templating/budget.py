@@ -132,7 +132,7 @@ class OutOfBounds(TooMuch):
 
 
 def join_pieces(chunks: Iterable[str], most: int, sentence: str) -> str:
-    """All that is written; TooMuch as soon as it is more than that."""
+    """Join the pieces; TooMuch as soon as they are longer than `most`."""
     pieces, size = [], 0
     for chunk in chunks:
         pieces.append(chunk)
@@ -157,7 +157,7 @@ class Budget:
 
     @property
     def spent(self) -> int:
-        """All that was done, in steps."""
+        """The steps of all work so far."""
         return self.steps + (self._worked + self._work) // WORK_OF_A_STEP
 
     def walk(self, steps: int) -> None:

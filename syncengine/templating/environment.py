@@ -73,7 +73,7 @@ class SandboxedEnvironment(TemplateSandbox):
         return value
 
     def _method(self, obj: Any, name: str) -> Any:
-        """Of texts, two that take values of any kind, as the filters do."""
+        """A method of texts; two of them take values of any kind, as the filters do."""
         if type(obj) is str and name == "join":
             return lambda items: self.filters["join"](items, obj)
         if type(obj) is str and name == "replace":

@@ -54,11 +54,11 @@ OF_A_TEXT: Mapping[str, Filter] = {
     "utc": ours.utc,
     "words": ours.words,
 }
-"""Of manifests."""
+"""The filters of manifests."""
 OF_ANYTHING: Mapping[str, Filter] = {name: theirs.FILTERS[name] for name in ("d", "default")}
 """Filters that accept missing values too, and make nothing new."""
 COMPARING = {"dictsort": -1, "groupby": 0, "max": 1, "min": 1, "sort": 2, "unique": 1}
-"""They compare items, or an attribute of them, which is the argument of this number; letters are made small before."""
+"""Filters that compare items, or an attribute of them, which is the argument of this number; case is folded before."""
 QUESTIONS = ("==", "eq", "equalto", "!=", "ne", ">", "gt", "greaterthan", "ge", ">=", "<", "lt", "lessthan", "<=", "le")
 
 
@@ -253,4 +253,4 @@ FILTERS_OF_JINJA = FilterTable(
     _jinja("random", "round", "sum"),
     _of_jinja,
 )
-"""All that Jinja2 itself has."""
+"""All filters of Jinja2 itself."""

@@ -50,7 +50,7 @@ class Bounded(NodeTransformer):
         return node
 
     def _visit_loading(self, node: nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends) -> nodes.Node:
-        """Which of several templates it is, is known as it runs."""
+        """Let a template choose from a list of names as it runs."""
         self.generic_visit(node)
         if isinstance(node.template, nodes.List | nodes.Tuple):
             node.template = filtered(node.template, "_kept")

@@ -84,7 +84,7 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def call_filter(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Of one that is named as the template runs, by `map`."""
+        """Call a filter that is named as the template runs, by `map`."""
         if is_internal(name):
             raise TemplateRuntimeError(f"No filter named {name!r}.")
         return super().call_filter(name, *arguments, **options)

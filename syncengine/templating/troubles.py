@@ -16,7 +16,7 @@ SURPRISES = (
 )
 """Errors of a running template; SyntaxError if it is compiled then."""
 _IN_WORDS = (TemplateError, TooMuch, FilterTrouble, RecursionError, MemoryError)
-"""Of these, the text is meant for people."""
+"""Errors whose text is meant for people."""
 _NO_SUCH = re.compile(r"No (filter|test) named '(\w+)'")
 
 

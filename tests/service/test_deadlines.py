@@ -32,7 +32,7 @@ def dripped(before: bytes, call: Callable[[Client], Awaitable[Answer]]) -> Answe
 
 
 @pytest.mark.parametrize(
-    ("before", "words"), [(BODY, "did not end within 0.1 s"), (HEADERS, "within 0.1 s")], ids=["body", "headers"]
+    ("before", "words"), [(BODY, "was not complete within 0.1 s"), (HEADERS, "within 0.1 s")], ids=["body", "headers"]
 )
 def test_an_answer_that_drips_is_no_answer(before: bytes, words: str) -> None:
     """Each byte comes in time and the whole would not: an attempt has a deadline of its own, and its end is unknown."""
@@ -47,7 +47,7 @@ def test_a_long_poll_that_drips_ends_as_well() -> None:
     assert (answer.status, answer.timed_out) == (None, False), (
         "time that cannot be read is trouble, and no quiet minute"
     )
-    assert "did not end within 0.3 s" in answer.text
+    assert "was not complete within 0.3 s" in answer.text
 
 
 def test_a_repeat_takes_no_longer_than_is_left_for_the_call() -> None:

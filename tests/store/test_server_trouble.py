@@ -57,7 +57,7 @@ class Stated(Exception):
         (Stated("fe_sendauth: no password supplied"), "state-login", "the user or the password"),
         (Stated('FATAL:  no pg_hba.conf entry for host "h", user "jo", database "d"'), "state-login", "let this user"),
         (Stated('FATAL:  database "d" does not exist'), "state-no-database", "no database of that name"),
-        (Stated('FATAL:  permission denied for database "d"'), "state-rights", "no right to do this"),
+        (Stated('FATAL:  permission denied for database "d"'), "state-rights", "lacks the right to do this"),
         (Stated("connection refused"), "state-unreachable", "nothing listens"),
         (Stated("x", "25006"), "state-rights", "may only be read (SQLSTATE 25006)"),
         (Stated("x", "57P03"), "state-unreachable", "about to start or to stop (SQLSTATE 57P03)"),

@@ -40,7 +40,7 @@ class ResourceTemplate(NamedTuple):
             return None
 
     def as_node(self, results: Results) -> MappingNode:
-        """The same as if it had been written by hand."""
+        """The same resource as nodes, as if it had been written by hand."""
         return self.fields.node(results, self.node)
 
 

@@ -20,7 +20,7 @@ class Origin(NamedTuple):
 
 
 class SourceMark(NamedTuple):
-    """From this offset of the text on, it is `origin` that wrote."""
+    """An offset of the text, from which on `origin` wrote it."""
 
     offset: int
     origin: Origin
@@ -54,7 +54,7 @@ class Places:
         return self.marks[bisect_right(self._offsets, self._offset(line, column)) - 1].origin
 
     def _line(self, line: int) -> tuple[int, int]:
-        """Where it begins and ends; the last one for those that come after it."""
+        """The beginning and end of a line; those of the last one for lines beyond it."""
         n = min(max(line, 1), len(self._lines) - 1)
         return self._lines[n - 1], self._lines[n]
 

@@ -112,7 +112,7 @@ class Marking:
         self._firsts: dict[Any, Record] = {}
 
     def filters(self, filters: dict[str, Filter]) -> dict[str, Filter]:
-        """Of marks, and those of the `filters` ones that keep them."""
+        """The filters that write marks, and those of `filters` that keep them."""
         return {
             MARK: self._mark,
             SAID: self._said,

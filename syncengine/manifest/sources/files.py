@@ -253,7 +253,7 @@ def json_rows(data: bytes, name: str, form: Form) -> Numbered:
 
 
 def _lines_of_items(text: str) -> Iterator[int]:
-    """Where each item of a list starts, in text that is known to be one."""
+    """The line of each item of a list, in text that is known to be one."""
     decoder, line, counted_to = json.JSONDecoder(), 1, 0
     at = _visible(text, 0)
     while text[at] != "]":

@@ -24,7 +24,7 @@ MAX_PAGES = 10_000
 MAX_PAGE_BYTES = 64 * 1024 * 1024
 MAX_SECONDS = 300.0
 MAX_ALL_BYTES = 512 * 1024 * 1024
-"""Of all pages, as MAX_SECONDS is the time for all of them."""
+"""The most bytes of all pages, as MAX_SECONDS is the time for all of them."""
 ATTEMPTS = 3
 DECODED = 3
 """How often a path may be decoded by those who read it."""

@@ -1,6 +1,6 @@
-"""Where rows come from, as a manifest says it → all rows of it, once a run. Reads files, databases, services.
+"""A source of a manifest → all its rows, read once a run. Reads files, databases, services.
 
-A source that cannot be read is trouble, never an empty list (docs/planning.md 2.7).
+A source that cannot be read is an error, never an empty list (docs/planning.md 2.7).
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _remembered(context: LoadContext, key: object, name: str, question: str, rea
 
 
 def _digest(rows: list[Any]) -> str:
-    """As `row_reuse.row_digest`: types count, since templates tell `1` from `'1'`."""
+    """A digest of rows and their types, like `row_reuse.row_digest`, since templates distinguish `1` from `'1'`."""
     return sha256_of_parts(repr(row).encode() for row in rows)
 
 
@@ -195,7 +195,7 @@ def _steps(text: str | None) -> tuple[str, ...]:
 
 
 def distinct(rows: list[Any], columns: tuple[str, ...]) -> list[Any]:
-    """Of rows with the same values in the columns, the first."""
+    """The first of the rows with the same values in the columns."""
     firsts: dict[Any, Any] = {}
     for row in rows:
         missing = next((column for column in columns if column not in row), None)

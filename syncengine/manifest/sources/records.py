@@ -36,7 +36,7 @@ class Records(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """The same in every run and on every machine, as long as the same is asked."""
+        """An id of the query that is the same in every run and on every machine."""
         return f"{self.name} {self.question}" if self.question else self.name
 
 

@@ -22,7 +22,7 @@ MAX_SECONDS = 120.0
 MAX_VALUE = 10_000_000
 """Characters or bytes of one value in SQLite."""
 INSTRUCTIONS = 100_000
-"""Of SQLite's machine, between two looks at the clock."""
+"""Instructions of SQLite's machine between two checks of the clock."""
 _QUERY = re.compile(r"\s*(?:--[^\n]*\n\s*)*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 _TO_A_FILE = re.compile(r"\b(?:OUT|DUMP)FILE\b", re.IGNORECASE)
 """Matched anywhere: strings and comments of MySQL end elsewhere than those of others, and its read-only transaction

@@ -25,7 +25,7 @@ class Format(BaseModel):
 
 @cache
 def pydantic_model(model: type[Model]) -> type[BaseModel]:
-    """The same fields, in the same order, under the same names as in the file."""
+    """A pydantic model with the same fields, in the same order, under the same names as in the file."""
     model_fields: dict[str, Any] = {
         field.name: (Annotated[_typed(field.type), Field(alias=field.encode_name)], _default(field))
         for field in fields(model)

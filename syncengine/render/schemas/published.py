@@ -41,7 +41,7 @@ class _Untitled(GenerateJsonSchema):
 
 
 class _Written(_Untitled):
-    """Of files that people write: a field that is absent is absent, never null (docs/manifests.md)."""
+    """The schema of a file that people write: an absent field is absent, never null (docs/manifests.md)."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from syncengine.sandbox.world import Json
 
 LONGEST = 24 * 3600
-"""Seconds that can be posted in one group: a day has no more."""
+"""The most seconds of one group: those of a day."""
 
 FARTHEST = 14 * 60
 """Minutes between UTC and any local time, at most."""
@@ -61,7 +61,7 @@ def read(fields: Mapping[str, str]) -> Filled:
 
 
 def duration(text: str) -> int | None:
-    """Seconds of `1h 30m`, `0:45` or `90` (minutes); None when it is none of them, nothing, or more than a day."""
+    """The seconds of `1h 30m`, `0:45` or `90` (minutes); None for other text, zero, or more than a day."""
     if clock := _CLOCK.fullmatch(text):
         seconds = int(clock[1]) * 3600 + int(clock[2]) * 60
     elif _MINUTES.fullmatch(text):
