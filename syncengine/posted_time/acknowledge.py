@@ -26,7 +26,7 @@ WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of wh
 
 
 class Verdicts(Protocol):
-    """What the loop needs of an inbox."""
+    """The part of an inbox that the loop needs."""
 
     async def waiting(self) -> Sequence[Acknowledgement]: ...
     async def write(self, write: Acknowledge | NotAccepted | GiveUp) -> None: ...
@@ -44,7 +44,7 @@ class _Again:
 class Acknowledging:
     """Sends what waits until `stop`, and once more then. `ring` it when there may be something new.
 
-    `has_webhook`: nothing of what was fetched can be acknowledged any more.
+    `has_webhook`: fetched groups cannot be acknowledged any more.
     """
 
     client: Client
@@ -96,7 +96,7 @@ class Acknowledging:
             return self._until_due(waiting)
 
     def _due(self, verdict: Acknowledgement) -> float:
-        """When it is to be sent again: what ended a round is the last of the next, so that it keeps none waiting."""
+        """The order of the next round: the group that ended this one is the last, so that it keeps none waiting."""
         again = self._again.get(verdict.group_id)
         return again.due if again else 0.0
 

@@ -1,8 +1,8 @@
-"""What the service lists as posted, against what the sinks took: groups and receipts → what is missing on which side.
+"""Compare the service's list of posted groups with the receipts of sinks: which side lacks which group.
 
 Pure. Of the statuses that a listed group may have docs/interface.md 2.5 shows PENDING alone: a group is posted there
-when it is listed as anything else, unless we refused it. What is not listed as SUCCESS is told one by one, with what is
-known of it here. A sink with a condition takes only some groups: it lacks one only where the inbox knows that it was
+when it is listed as anything else, unless we refused it. Groups not listed as SUCCESS are shown one by one, with the
+facts known here. A sink with a condition takes only some groups: it lacks one only where the inbox knows that it was
 to have it.
 """
 
@@ -62,7 +62,7 @@ class Unposted:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the inbox knows of a group: its state, the last answer to the service, the keys that it was given under."""
+    """The inbox's facts about a group: its state, the last answer to the service, the keys of its deliveries."""
 
     state: GroupState
     outcome: PostedTimeStatus | None

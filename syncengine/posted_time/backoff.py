@@ -41,7 +41,7 @@ class BackOff:
     _troubles: int = 0
 
     def after(self, asked: float | None = None) -> float:
-        """Seconds to wait after one more trouble; what the service `asked` for counts, within reason."""
+        """Seconds to wait after one more trouble; a delay that the service `asked` for counts, within reason."""
         self._troubles += 1
         if asked is not None:
             return min(asked, 10 * self.pace.longest)

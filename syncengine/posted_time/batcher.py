@@ -1,4 +1,4 @@
-"""Items that come side by side → batches, one after another. Knows nothing of what is done with them.
+"""Batches of items that come side by side, one after another. Knows nothing of the work.
 
 While one batch is under way the next ones collect; where none is, an item is begun at once: a lone one never waits.
 """
@@ -28,7 +28,7 @@ class Batcher(Generic[Item, Result]):
         self._running: asyncio.Task[None] | None = None
 
     async def result(self, item: Item) -> Result:
-        """What comes of the item; its error is raised."""
+        """The result of the item; its error is raised."""
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:

@@ -43,7 +43,7 @@ UNANSWERED = frozenset({TroubleKind.UNREACHABLE, TroubleKind.AUTHENTICATION, Tro
 
 @dataclass(frozen=True, slots=True)
 class BuiltRoute:
-    """A route, the databases that it uses, and what was in trouble when it was made."""
+    """A route, the databases that it uses, and the parts in trouble when it was made."""
 
     route: Route
     databases: Databases
@@ -113,7 +113,7 @@ class _Building:
     # --- lookups
 
     def _lookups(self, sections: tuple[file.LookupSection, ...]) -> tuple[Lookup, ...]:
-        """Each sees those before it, and its columns become known to what comes after."""
+        """Each sees those before it, and those after it see its columns."""
         found, shapes = [], dict[str, Shape | None]()
         for section in sections:
             lookup = self._lookup(section)
@@ -173,7 +173,7 @@ class _Building:
         return kind.build(self, section, settings)
 
     def _words(self, section: file.SinkConfig) -> Words:
-        """What is said of a delivery is not delivered: it does not count among the variables of the sink."""
+        """Words about a delivery are not delivered: they do not count among the variables of the sink."""
         answers: Scope = {"response": None, "returned": None, "status": None}
         before = set(self.compiler.names)
         words = Words(self._text(section.external_id, answers), self._text(section.refused, answers))
@@ -209,7 +209,7 @@ class _Building:
         )
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
-        """Those that are templates; what is none must be sendable as it stands."""
+        """Those that are templates; others must be sendable as they are."""
         made = dict[str, Text]()
         for name, value in headers.items():
             text = self._text(value) if isinstance(value, Written) else None
@@ -245,7 +245,7 @@ class _Building:
         return JsonlSink(section.name.text, path, body, self._words(section), each_tag=section.each is not None)
 
     def _taken(self, path: Path) -> str | None:
-        """What a file is to this project already."""
+        """The use that this project already has for a file."""
         if self.project.config is not None and path == self.project.config.resolve():
             return "the project file"
         manifests = self.project.manifests or (self.project.root / MANIFESTS,)
@@ -299,7 +299,7 @@ class _Building:
             return None
 
     def _judged(self, part: str, written: Written, judge: Callable[[], Any]) -> Any:
-        """What the target says of a statement: nothing, a problem of the project, or trouble of its own."""
+        """The target's judgement of a statement: fine, a problem of the project, or trouble of the target."""
         if self.offline:
             return None
         try:

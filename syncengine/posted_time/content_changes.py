@@ -1,6 +1,6 @@
-"""Two contents of a group → the fields of what its user posted that differ; pure.
+"""The differences between two contents of a group; pure.
 
-Compared is what tells two contents apart (`group.content`), so that what is shown is why they are two.
+Compares the fields that tell two contents apart (`group.content`), so that the result is why they are two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ContentChange:
 
 
 def changes(before: str, after: str) -> tuple[ContentChange, ...]:
-    """What differs between two contents as JSON; rows and tags may come in any order."""
+    """The differences of two contents as JSON; rows and tags may come in any order."""
     from deepdiff.diff import DeepDiff  # loads pydantic: not before there is something to compare
 
     one, other = _content(before), _content(after)
@@ -50,7 +50,7 @@ def changes(before: str, after: str) -> tuple[ContentChange, ...]:
 
 
 def _change(level: Any) -> ContentChange:
-    """One difference as deepdiff found it; of what is there more often, or less often, than before: one of them."""
+    """One difference as deepdiff found it; of a repeated item that is there more or less often: one."""
     before, after = (value if isinstance(value, str | int | float | dict) else None for value in (level.t1, level.t2))
     times = level.additional.get("repetition")
     if times:
@@ -69,15 +69,15 @@ def _field(path: Sequence[str | int]) -> str:
 
 
 def last_changes(entry: InboxEntry, story: Sequence[Event]) -> tuple[ContentChange, ...]:
-    """What the last offer changed: of a conflict, what it is about. Nothing where that came with the same content."""
+    """The changes of the last offer: the subject of a conflict. None where it came with the same content."""
     last = max((place for place, event in enumerate(story) if event.kind is EventKind.OFFERED), default=0)
     return changes_of(entry, story).get(last, ())
 
 
 def changes_of(entry: InboxEntry, story: Sequence[Event]) -> dict[int, tuple[ContentChange, ...]]:
-    """By place in the story, what each offer of other content changed.
+    """The changes of each offer of other content, by its place in the story.
 
-    The first content of a group that was revised is not kept; nothing is told of what replaced it.
+    The first content of a revised group is not kept; its replacement shows no changes.
     """
     contents = {1: entry.body} if entry.revision == 1 else {}
     offered, found = None, dict[int, tuple[ContentChange, ...]]()

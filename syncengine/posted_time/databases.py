@@ -1,4 +1,4 @@
-"""The databases that sinks and lookups name, one for each; statements → what they want. Opens databases."""
+"""The databases of sinks and lookups, one for each, and the variables of their statements. Opens databases."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Asking(Generic[T]):
 
 
 class Database:
-    """An engine. `told` is what people who post time know the database by: a sink's name, where it has a sink.
+    """An engine. `told` is the database's name for people who post time: a sink's name, where it has a sink.
 
     `patience`: seconds after which an answer is not waited for.
     """
@@ -88,13 +88,13 @@ class Database:
         """Of what the last probe found, for whoever runs this."""
 
     async def probe(self) -> TroubleKind | None:
-        """What keeps it from answering; all who ask at the same time are given one answer."""
+        """The trouble that keeps it from answering; all who ask at the same time get one answer."""
         if self._probing is None or self._probing.done():
             self._probing = asyncio.create_task(self._probed())
         return await asyncio.shield(self._probing)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """What `work` finds, in a transaction of its own; Silent, or NotAsked. Those side by side share a thread."""
+        """The result of `work` in a transaction of its own; Silent, or NotAsked. Reads side by side share a thread."""
         found: T = await self._reads.result(work)
         return found
 
@@ -111,7 +111,7 @@ class Database:
         return results
 
     def _some_read(self, works: Sequence[Reading]) -> list[Any]:
-        """What the first of them find, until one meets an outage or they have taken long."""
+        """The results of the first of them, until one meets an outage or they have taken long."""
         results, until = list[Any](), time.monotonic() + LONG_READ
         with self.engine.connect() as connection:
             for work in works:
@@ -126,7 +126,7 @@ class Database:
         return results
 
     async def ask(self, work: Callable[[threading.Event], T]) -> T:
-        """What `work` comes to; Silent. The event is set once nobody waits: nothing more is to be written then."""
+        """The result of `work`; Silent. The event is set once nobody waits: nothing more is to be written then."""
         asking = self._begun(work)
         waiting = asyncio.wrap_future(asking.answer)
         waiting.add_done_callback(lambda answer: answer.cancelled() or answer.exception())  # it may come too late
@@ -203,7 +203,7 @@ class Statement:
 
 
 def bound(value: Any, dialect: str) -> Any:
-    """A value as the driver takes it; Undeliverable where none does, RenderTrouble for what is no single value."""
+    """A value as the driver takes it; Undeliverable where none does, RenderTrouble for a list or mapping."""
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):

@@ -106,16 +106,16 @@ class Delivery:
             raise
 
     def configure(self, settings: Mapping[str, object] | None) -> None:
-        """`connectorConfiguration` in templates: what the service answered to the registration, which is remembered.
+        """`connectorConfiguration` in templates: the service's answer to the registration, which is remembered.
 
-        None: it was not asked, or did not answer. What it answered before holds.
+        None: it was not asked, or did not answer. The answer before holds.
         """
         if settings is not None:
             self.route.configuration = dict(settings)
             remember_in(self.inbox.database, settings, self._now())
 
     def inherit(self, before: Delivery) -> None:
-        """What is known of the sinks that are down, from the delivery that this one takes the place of."""
+        """Take over the troubles of sinks from the delivery that this one replaces."""
         self._well.inherit(before._well, self.route.parts())
 
     async def take(self, raw: Mapping[str, object], *, mechanism: str) -> Verdict:
@@ -139,14 +139,14 @@ class Delivery:
         return kept
 
     async def deliver(self, kept: Kept) -> Verdict:
-        """Deliver what was kept; as `take`."""
+        """Deliver a kept group, as `take` does."""
         async with self._only(kept.offer.group_id):
             entry = await self.writer.read(kept.offer.group_id)
             assert entry is not None, "it was kept"
             return await self._taken(entry, kept)
 
     async def recollect(self) -> None:
-        """What the inbox tells of sinks whose last attempt failed, in whichever process: a new one makes none well."""
+        """Read the inbox for sinks whose last attempt failed, in whichever process: a new one makes none well."""
         troubles = await to_thread(self.inbox.last_troubles)
         for name in self.route.parts():
             if name in troubles:
@@ -155,7 +155,7 @@ class Delivery:
     async def resume(
         self, stop: asyncio.Event, heard: Callable[[str, Verdict], None] = lambda id, verdict: None
     ) -> int:
-        """Deliver what was kept and not decided, oldest first; how many groups that were. `heard` of each verdict.
+        """Deliver kept groups without a verdict, oldest first, and return their number. `heard` of each verdict.
 
         Until `stop`, or until a sink is down: the rest is left for the next time.
         """
@@ -184,7 +184,7 @@ class Delivery:
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
         """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
 
-        `digest` tells what came from anything else that may come. A group that a sink has is a conflict.
+        `digest` tells this content from any other. A group that a sink has is a conflict.
         """
         offer = Offer(group_id, digest, None, mechanism)
         async with self._only(group_id):
@@ -198,7 +198,7 @@ class Delivery:
             )
 
     async def catch_up(self, stop: asyncio.Event) -> int:
-        """Deliver what `time retry` and `time redeliver` asked for meanwhile; how many groups that were.
+        """Deliver groups that `time retry` and `time redeliver` asked for, and return their number.
 
         Until `stop`, or until a sink is down: the rest is still asked for then.
         For `serve`, between two rounds: whoever holds the lease does what others may only ask for.
@@ -233,7 +233,7 @@ class Delivery:
             return None if isinstance(answer, Differs) else _verdict(answer)
 
     async def check_sinks(self) -> tuple[SinkTrouble, ...]:
-        """Probe every sink and the sources of lookups; () when all are well. What is told here is to be reported."""
+        """Probe every sink and the sources of lookups; () when all are well. The troubles are to be reported."""
         parts = self.route.parts()
         found = await asyncio.gather(*(part.probe() for part in parts.values()))
         for name, trouble in zip(parts, found, strict=True):
@@ -251,7 +251,7 @@ class Delivery:
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
-        """What all who post are to be told: not of a single failure."""
+        """The troubles that all who post are told: not a single failure."""
         return self._well.down
 
     @property

@@ -15,7 +15,7 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`seconds` is what is delivered; `worked_seconds` is the sum of the rows, `total_seconds` what the user posted."""
+    """`seconds` are delivered; `worked_seconds` is the sum of the rows, `total_seconds` the posted total."""
 
     seconds: int
     hours: Decimal
@@ -31,7 +31,7 @@ NOTHING = "This time comes to 0 seconds, and nothing cannot be rounded up. Pleas
 
 
 class NotPositive(ValueError):
-    """What is not above zero was to be rounded up. Its text is a sentence for who posted."""
+    """A duration that is not above zero was to be rounded up. Its text is a sentence for who posted."""
 
 
 def objection(group: Group, settings: DurationSection) -> str | None:
@@ -75,7 +75,7 @@ def _worked(group: Group) -> Decimal:
 
 
 def _base(group: Group, settings: DurationSection) -> Decimal:
-    """What is weighted and rounded, as it came."""
+    """The duration before weighting and rounding."""
     from_rows = settings.from_ is DurationFrom.ROWS and group.time_rows
     posted = group.total_duration_secs
     return _worked(group) if from_rows or posted is None else decimal(posted)

@@ -1,4 +1,4 @@
-"""What the fetch loop, the webhook receiver and the acknowledgement loop tell while they run; values only.
+"""Events of the fetch loop, the webhook receiver and the acknowledgement loop; values only.
 
 `serve` folds them into its log, its metrics and its readiness, `time pull` into text; nothing here prints.
 """
@@ -72,5 +72,5 @@ Tell = Callable[[Event], None]
 
 
 def said(error: Exception) -> str:
-    """What went wrong, in our words only: what another library says may hold anything."""
+    """An error in our words only: those of another library may hold anything."""
     return error.message if isinstance(error, SyncengineError) else f"{type(error).__name__}, a defect of ours"

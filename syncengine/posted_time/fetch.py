@@ -1,6 +1,6 @@
 """The fetch loop: long poll → inbox and sinks. It tells no outcome to the service: `acknowledge` does.
 
-A fetch that is under way when the loop is stopped is given up: what it would have brought is offered again.
+A fetch that is under way when the loop is stopped is given up: its groups are offered again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class WebhookRegistered(SyncengineError):
 
 
 class FetchDelivery(Protocol):
-    """What the loop needs of a delivery."""
+    """The part of a delivery that the loop needs."""
 
     @property
     def troubles(self) -> Sequence[SinkTrouble]: ...
@@ -89,7 +89,7 @@ class Fetching:
                 await slept(pause, self._stop)
 
     async def _trial_or_round(self) -> float:
-        """A sink that is in doubt is tried with what is here already, before anything is fetched for that."""
+        """A sink in doubt is tried with groups that are here already, before any is fetched for that."""
         if self._delivery.is_cautious or self._has_left:
             self._has_left = False
             if await self._delivery.resume(self._stop, self._heard):
@@ -133,7 +133,7 @@ class Fetching:
             polling.cancel()
 
     async def _brought(self, groups: Sequence[Group | Unreadable], took: float) -> float:
-        """All are in the inbox before the first of them is delivered: what a stop or a crash leaves is resumed."""
+        """All are in the inbox before the first of them is delivered: after a stop or a crash the rest is resumed."""
         self._back_off.reset()
         self._tell(Offered(len(groups)))
         self._pause = 0.0
@@ -144,7 +144,7 @@ class Fetching:
         return self._pace.empty if not groups and took < self._pace.empty else self._pause
 
     async def _all_kept(self, groups: Sequence[Group | Unreadable]) -> deque[tuple[str, Any]]:
-        """Ids, and what the inbox has of them, in the order in which they came."""
+        """Ids, and their entries in the inbox, in the order in which they came."""
         kept = deque[tuple[str, Any]]()
         for start in range(0, len(groups), TOGETHER):
             piece = [(id, group) for group in groups[start : start + TOGETHER] if (id := self._id(group))]
@@ -183,7 +183,7 @@ class Fetching:
         return None
 
     async def _tried(self, id: str, work: Awaitable[T]) -> T | None:
-        """What comes of it; None for trouble, after which the next fetch waits: it is offered again then."""
+        """The verdict; None for trouble, after which the next fetch waits: the group is offered again then."""
         try:
             return await work
         except LockLost:
@@ -208,7 +208,7 @@ def _emptied(kept: deque[T]) -> Iterator[T]:
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """What all come to; all have ended when the first error is raised."""
+    """The results of all; all have ended when the first error is raised."""
     found = await asyncio.gather(*works, return_exceptions=True)
     for one in found:
         if isinstance(one, BaseException):

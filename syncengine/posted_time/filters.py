@@ -1,4 +1,4 @@
-"""What templates can do with durations, numbers, dates and texts; pure.
+"""Filters of templates for durations, numbers, dates and texts; pure.
 
 A missing value goes through every filter as it is, so that a group without rows, tag or user renders.
 """

@@ -1,4 +1,4 @@
-"""A posted time group as the service sent it → a frozen value that bears whatever came; pure.
+"""A posted time group as a frozen value, made of whatever the service sent; pure.
 
 Fields that are missing, or not what the interface says, are None: a group that somebody posted is never lost to them.
 Attributes are the interface's names in snake case; `NAMES` has them as templates see them.
@@ -37,7 +37,7 @@ def clean(text: str) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """`@_Name_@` as Name, and `@_empty_@` as what an empty title is called."""
+    """`@_Name_@` as Name, and `@_empty_@` as the name of an empty title."""
     return _WRAPPED.sub(lambda match: EMPTY_TITLE if match[1] in ("", "empty") else match[1], text)
 
 
@@ -59,7 +59,7 @@ def _number(value: object) -> int | float | None:
 
 
 def _duration(value: object) -> int | float | None:
-    """A number, which is `nan` for what is there and is none: it must not count as what is missing does."""
+    """A number; `nan` for a value that is there and is none: it must not count as a missing one."""
     return None if value is None else math.nan if (number := _number(value)) is None else number
 
 
@@ -174,7 +174,7 @@ NAMES: Mapping[type[Any], Mapping[str, str]] = {
 
 
 def read(kind: type[T], raw: Mapping[Any, object]) -> T:
-    """A value of `kind` from JSON; what is unknown is left out."""
+    """A value of `kind` from JSON; unknown fields are left out."""
     readers = {f.name: f.metadata["read"] for f in fields(kind)}  # type: ignore[arg-type] # one of KINDS
     return kind(**{name: readers[name](raw.get(wire)) for wire, name in NAMES[kind].items()})
 
@@ -193,7 +193,7 @@ def without_descriptions(group: Group) -> Group:
 
 
 def stored(raw: Mapping[str, object]) -> str:
-    """The group as JSON for the inbox: all that came, without the caller key and what lies deeper than any field."""
+    """The group as JSON for the inbox: all that came, but the caller key and anything deeper than a field may be."""
     kept = {name: value for name, value in raw.items() if name != "callerKey"}
     return clean(orjson.dumps(_cleaned(kept, DEEPEST), default=str, option=orjson.OPT_SORT_KEYS | _LOOSE).decode())
 
@@ -226,9 +226,9 @@ Content = dict[str, Any]
 
 
 def content(group: Group) -> Content:
-    """What the user posted, by the interface's names.
+    """The content that the user posted, by the interface's names.
 
-    Left out is what the service adds or what changes without the user: status, times of submission, the narrative that
+    Left out are fields that the service adds or that change without the user: status, submission times, the narrative that
     is made of the rest, and all but the names of tag, user and activity type.
     """
     user = group.user
@@ -246,7 +246,7 @@ def content(group: Group) -> Content:
 
 
 def digest(group: Group) -> str:
-    """A hash of what the user posted: the same for every offer of the same content, in whichever order its rows come.
+    """A hash of the posted content: the same for every offer of it, in whichever order its rows come.
 
     It is kept in inboxes and receipts: neither the order of fields nor the form of values may change.
     """

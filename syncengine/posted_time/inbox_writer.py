@@ -1,4 +1,4 @@
-"""The inbox for many groups at a time: what comes side by side is one transaction, in one thread. Reads and writes."""
+"""The inbox for many groups at a time: calls side by side are one transaction, in one thread. Reads and writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class InboxWriter:
         self._batches = Batcher[Write, Any](lambda writes: to_thread(inbox.write, writes), MOST)
 
     async def write(self, write: Write) -> Any:
-        """What comes of it, once it is durable."""
+        """The result of the call, once it is durable."""
         return await self._batches.result(write)
 
     async def receive(self, offer: Offer) -> InboxEntry:
@@ -37,7 +37,7 @@ class InboxWriter:
         return entry
 
     def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-        """Keep what sinks must know again after a crash. Called in a thread."""
+        """Keep the notes that sinks need after a crash. Called in a thread."""
         for found in self.inbox.write([Remember(key, memo) for key, memo in memos]):
             if isinstance(found, Exception):
                 raise found

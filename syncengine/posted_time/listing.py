@@ -1,4 +1,4 @@
-"""All that the service lists → groups, and what of it could not be had. Asks the service."""
+"""All groups that the service lists, and the parts that it did not give. Asks the service."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from syncengine.service.posted_time import LISTED_AT_MOST, Group, group_id, list
 
 @dataclass(slots=True)
 class Listing:
-    """`unreadable`: what is listed and is no group with an id. `hidden`: instants (milliseconds since epoch) of which
+    """`unreadable`: items that are no group with an id. `hidden`: instants (milliseconds since epoch) of which
     the service lists no more groups than these."""
 
     groups: list[Group] = field(default_factory=list)

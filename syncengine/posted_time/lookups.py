@@ -40,7 +40,7 @@ class Lookup:
     missing: Text | None
 
     def columns(self) -> frozenset[str] | None:
-        """The names of what it finds; whatever the database raises. None: it cannot tell without looking."""
+        """The names of its columns; raises the database's errors. None: it cannot tell without looking."""
         return self.database.ask_now(self._columns)
 
     def _columns(self, _: threading.Event) -> frozenset[str]:
@@ -74,12 +74,12 @@ class Lookup:
 
     @property
     def part(self) -> str:
-        """What it is called among all that can be down; no sink is called so."""
+        """Its name among the parts that can be down; no sink has it."""
         return f"lookup {self.name}"
 
     @property
     def told(self) -> str:
-        """What is down when it is, for people: its own name is one of the project file."""
+        """Its name for people who post: its own is one of the project file."""
         return self.database.told
 
     async def probe(self) -> SinkTrouble | None:

@@ -1,6 +1,6 @@
 """Fetch or webhook: registering one, after the other one was unregistered; they exclude each other (409).
 
-What this project registered before is in its state; only that is ended unasked. A fetch client has no address, so that
+This project's last registration is in its state; only that is ended unasked. A fetch client has no address, so that
 one which stands in the way of a webhook that the project file asks for is ended too; a foreign webhook never is.
 """
 
@@ -38,7 +38,7 @@ class MechanismTaken(SyncengineError):
 
 @dataclass(frozen=True, slots=True)
 class Callback:
-    """Where the service calls, and what it proves itself with."""
+    """The address that the service calls, and the key that it shows."""
 
     url: str
     key: Secret
@@ -63,7 +63,7 @@ class CallerKey:
 
 
 def callback_of(project: Project, environ: Mapping[str, str]) -> Callback:
-    """The webhook of the project file; Problems for what is missing in it."""
+    """The webhook of the project file; Problems for missing settings."""
     section = project.posted_time.webhook if project.posted_time else None
     if section is None or section.callback_url is None:
         raise _missing("`postedTime.webhook.callbackUrl` is needed: where the service calls this receiver")
@@ -77,10 +77,10 @@ def _missing(message: str) -> Problems:
 
 
 class Registrar:
-    """Registers and unregisters for the project whose state is at `state`. `say` hears what was done, in a sentence.
+    """Registers and unregisters for the project whose state is at `state`. `say` hears each step, in a sentence.
 
-    `before_leaving_fetch` is run before a fetch client is unregistered: what was fetched is answered for till then.
-    `caller_key` is kept to what the service has.
+    `before_leaving_fetch` is run before a fetch client is unregistered: fetched groups are answered until then.
+    `caller_key` is kept as the service has it.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Registrar:
         return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
 
     async def _make_room(self, before: Mechanism | None) -> None:
-        """End what this project registered before, and any fetch client: nobody else's webhook.
+        """End the registration of this project, and any fetch client: nobody else's webhook.
 
         Asking to end a fetch client is also how a foreign webhook is known before ours is remembered: were it known
         only when ours is refused, a crash between the two would make it look like ours, and nobody would ever call.
@@ -184,7 +184,7 @@ class Registrar:
         )
 
     async def _mechanism(self) -> Mechanism | None:
-        """What was registered at this service; at another one it says nothing."""
+        """The registration at this service; one at another service says nothing."""
         known = await asyncio.to_thread(store.registered, self._state)
         return known if known is not None and known.base_url == self._base_url else None
 
@@ -198,7 +198,7 @@ class Registrar:
 
 
 def _already(is_ours: bool, refused: Answer) -> str:
-    """What a 409 means: the service says by it that there is a fetch client, or a webhook, and not which."""
+    """The meaning of a 409: there is a fetch client, or a webhook, and the service does not say which."""
     if is_ours:
         return "a fetch client was registered already, by this project: nothing changed"
     return (

@@ -1,4 +1,4 @@
-"""The text that tells what was done: a template of the project or ours, its ends of lines, its length. Pure."""
+"""The narrative of a group: a template of the project or ours, its ends of lines, its length. Pure."""
 
 from __future__ import annotations
 

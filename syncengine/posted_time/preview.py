@@ -1,4 +1,4 @@
-"""A group → what would go to each sink, as plain values. A rehearsal: nothing is asked, nothing is sent."""
+"""Preview the delivery of a group to each sink, as plain values. Nothing is asked, nothing is sent."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _shown(sink: Sink, parcel: RenderedGroup, whole: Variables) -> dict[str, Any]:
-    """`tag` and `seconds` are of what the sink is given: no tag where it is the whole group."""
+    """`tag` and `seconds` are of the delivered part: no tag where it is the whole group."""
     seen = parcel.variables
     return {
         "sink": sink.name,

@@ -1,6 +1,6 @@
-"""One round by hand: what was left over or asked for is delivered and told, then fetch, deliver, acknowledge.
+"""One round by hand: open and requested groups are delivered and reported, then fetch, deliver, acknowledge.
 
-Events are told. While a sink is down nothing is fetched: what would come could only fail, for its users to see. A sink
+While a sink is down nothing is fetched: a group could only fail, for its user to see. A sink
 whose last attempt failed, in whichever process, is tried with one group first. A failure is believed at the second try.
 """
 
@@ -54,7 +54,7 @@ async def pull(
 
 
 async def _down(delivery: Delivery, stop: asyncio.Event, pace: Pace) -> Sequence[SinkTrouble]:
-    """What was in trouble when the delivery was made, and what is now: a well probe proves no right to write."""
+    """The parts in trouble when the delivery was made, and now: a good probe proves no right to write."""
     before = delivery.troubles
     await delivery.recollect()
     await delivery.check_sinks()
@@ -101,7 +101,7 @@ class _Round:
         self.tell(event)
 
     async def _again(self) -> None:
-        """Give what failed to the sink once more, before the service hears of it, and what was not begun for that."""
+        """Give failed groups to the sink once more, before the service hears of it, and those not begun for that."""
         await slept(self.pace.again, self.stop)
         for id in self._troubled:
             if verdict := await self.delivery.again(id):

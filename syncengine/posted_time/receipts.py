@@ -27,7 +27,7 @@ RECEIPTS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`digest` is of what the user posted."""
+    """`digest` is of the posted content."""
 
     digest: str
     external_id: str | None
@@ -43,7 +43,7 @@ def create(engine: sa.Engine) -> None:
 
 
 def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str, str], Receipt]:
-    """What is known of groups, by id and key: at whichever sink, as a whole or of one of their tags."""
+    """The receipts of groups, by id and key: at whichever sink, as a whole or of one of their tags."""
     columns = (RECEIPTS.c.group_id, RECEIPTS.c.sink, RECEIPTS.c.digest, RECEIPTS.c.external_id)
     rows = connection.execute(sa.select(*columns).where(RECEIPTS.c.group_id.in_(group_ids)))
     return {(row.group_id, row.sink): Receipt(row.digest, row.external_id) for row in rows}
@@ -70,7 +70,7 @@ def all_of(engine: sa.Engine, sink: str) -> list[Signed]:
 
 
 def row(mark: tuple[str, str], revision: int, receipt: Receipt, delivered: float) -> dict[str, Any]:
-    """What is written of a group, or of its part, that is known by this id and key."""
+    """The receipt of a group, or of its part, by this id and key."""
     group_id, key = mark
     facts = {"digest": receipt.digest, "external_id": receipt.external_id, "delivered": delivered}
     return {"group_id": group_id, "sink": key, "revision": revision, **facts}

@@ -1,4 +1,4 @@
-"""What a project says of posted time, compiled; and a group → what goes to which sink. Reads targets for lookups.
+"""The compiled settings of posted time, and the deliveries of a group to sinks. Reads targets for lookups.
 
 Everything that can be wrong with a group is found here, before any sink is given anything.
 """
@@ -29,7 +29,7 @@ NOT_PREPARED = "This time cannot be delivered now: the connector is not set up f
 
 
 class _Configuration(dict[str, Any]):
-    """What the service configured: whatever it did not is none."""
+    """The service's configuration: a name that it lacks is none."""
 
     def __missing__(self, name: str) -> None:
         return None
@@ -37,7 +37,7 @@ class _Configuration(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What must not be posted, and what the user is told."""
+    """A rule for posted time that is refused, with the message to the user."""
 
     when: Text
     message: Text
@@ -48,7 +48,7 @@ class SinkRule:
     """A sink of the route, and the groups that it takes.
 
     `each_tag`: it is given a group with several tags once for each of them, with that tag's share of the duration.
-    `is_of_one_tag`: what it is given says one tag and no more, so that it would lose the others without a word.
+    `is_of_one_tag`: its content has one tag and no more, so that it would lose the others without a word.
     """
 
     sink: Sink
@@ -85,7 +85,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class RouteSettings:
-    """What is not a template."""
+    """Settings that are no templates."""
 
     zone: tzinfo | None
     duration: DurationSection
@@ -115,11 +115,11 @@ class Route:
         return tuple(stop.sink for stop in self.stops)
 
     def parts(self) -> dict[str, Sink | Lookup]:
-        """All that can be down, by what it is called."""
+        """All parts that can be down, by name."""
         return {**{sink.name: sink for sink in self.sinks}, **{lookup.part: lookup for lookup in self.lookups}}
 
     async def prepare(self, group: Group, revision: int, *, rehearse: bool = False) -> Prepared | Refused | Failed:
-        """What goes where; or why nothing goes anywhere. A rehearsal asks no target."""
+        """The deliveries of a group, or the reason why there are none. A rehearsal asks no target."""
         try:
             return await self._prepared(group, revision, rehearse)
         except Undeliverable as error:
@@ -146,7 +146,7 @@ class Route:
         return taking if isinstance(taking, Refused) else self._rendered(group, revision, whole, taking)
 
     def _parts(self, whole: Part) -> tuple[Part, ...] | Refused:
-        """What a sink that runs for each tag is given, in the order of the tags' names."""
+        """The parts for a sink that runs for each tag, in the order of the tags' names."""
         seen = whole.variables
         if not has_several(seen["group"]) or not any(stop.each_tag for stop in self.stops):
             return (whole,)
@@ -160,7 +160,7 @@ class Route:
         return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)
 
     def _refused(self, variables: dict[str, Any]) -> Refused | None:
-        """What a rule says of the group, with each of its tags."""
+        """The refusal of the group by a rule, with each of its tags."""
         for tag in variables["tags"] or (None,):
             seen = {**variables, "tag": tag}
             for rule in self.rules:
@@ -169,7 +169,7 @@ class Route:
         return None
 
     async def _completed(self, variables: dict[str, Any], rehearse: bool) -> Refused | Failed | None:
-        """Put in what is looked up, and the narrative; why not, where that cannot be."""
+        """Add rows of lookups, and the narrative; or the reason why that cannot be."""
         rows = variables["lookup"] = dict[str, Any]()
         for lookup in self.lookups:
             row = Placeholder(lookup.name) if rehearse else await lookup.find(variables)
@@ -180,7 +180,7 @@ class Route:
         return None
 
     def _taking(self, whole: Part, parts: tuple[Part, ...]) -> list[tuple[Sink, Part]] | Refused:
-        """Which sinks take what of it; a tag that none takes is not left behind."""
+        """The sinks that take it or its parts; a tag that none takes is refused."""
         taking = list[tuple[Sink, Part]]()
         for stop in self.stops:
             choice = tuple(reversed(parts)) if stop.each_tag else (whole,)
@@ -207,7 +207,7 @@ class Route:
         return Prepared(whole.variables, tuple(parcels))
 
     def variables(self, group: Group) -> dict[str, Any]:
-        """What templates see of a group."""
+        """The variables of templates for a group."""
         zone = self.settings.zone
         seen = placed(without_descriptions(group), zone)
         start: datetime | None = group_start(seen, zone)

@@ -54,7 +54,7 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
-    """By the name of each tag, in order, what follows the sink's name in its key."""
+    """By the name of each tag, in order, the suffix of the sink's name in its key."""
     return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
 
 
@@ -73,7 +73,7 @@ def _suffix(name: str) -> str:
 
 
 def _divide(seconds: int, parts: int) -> list[int]:
-    """Whole seconds; what cannot be divided goes to the first, one to each."""
+    """Whole seconds; the remainder goes to the first ones, one to each."""
     each, rest = divmod(seconds, parts)
     return [each + (place < rest) for place in range(parts)]
 

@@ -1,4 +1,4 @@
-"""One group of the inbox → what its sinks answered. Writes the sinks, and to the inbox what each of them said."""
+"""Deliver one group of the inbox to its sinks. Writes the sinks, and their answers to the inbox."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from syncengine.state.inbox_writes import Begin, End
 
 
 class Handover:
-    """Gives groups to the sinks of a route; what is down is noted in `well`."""
+    """Gives groups to the sinks of a route; sinks that are down are noted in `well`."""
 
     def __init__(self, route: Route, inbox: InboxWriter, well: Wellbeing) -> None:
         self._route, self._inbox, self._well = route, inbox, well
 
     async def answers(self, entry: InboxEntry, group: Group) -> Answer:
-        """What came of every sink, in order, up to the first that did not take it."""
+        """The answers of the sinks, in order, up to the first that did not take it."""
         try:
             prepared = await self._route.prepare(group, entry.revision)
         except Exception as error:  # whatever one group meets, the others must go on
@@ -94,7 +94,7 @@ class Handover:
 
 
 def _defect(error: Exception) -> Failed:
-    """What nobody thought of: kept with its name, so that it can be reported; its words may be anybody's data."""
+    """An unexpected error: kept with its name, so that it can be reported; its words may be anybody's data."""
     detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
     return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
 
@@ -102,7 +102,7 @@ def _defect(error: Exception) -> Failed:
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
     """The answer as the inbox keeps it.
 
-    What an earlier attempt left in doubt stays so: that this one was refused says nothing of the one before.
+    An earlier attempt in doubt stays so: a refusal of this one says nothing of it.
     """
     match answer:
         case Took(external_id):

@@ -1,4 +1,4 @@
-"""What sinks answered and probes found → which sinks are down, and whether to go on fetching. Remembers; no IO.
+"""The health of sinks, from their answers and probes: which are down, and whether to go on fetching. No IO.
 
 A probe, of a `health` path too, proves that a sink can be reached, and not that it would take a group. So a sink that
 answered with trouble of which no probe knew is *tried* once its probe is well: time is fetched again, but it counts as
@@ -59,7 +59,7 @@ class Wellbeing:
         self._believed: set[str] = set()
 
     def inherit(self, before: Wellbeing, names: Collection[str]) -> None:
-        """What was down before, of these, is so now; what was found of it since counts more."""
+        """Take over earlier troubles of these sinks; findings since then count more."""
         self._down = {name: down for name, down in before._down.items() if name in names} | self._down
 
     def failed(self, name: str, failure: Failed) -> None:
@@ -84,7 +84,7 @@ class Wellbeing:
         self._down.pop(name, None)
 
     def probed(self, name: str, trouble: SinkTrouble | None) -> None:
-        """What a probe found."""
+        """Note the result of a probe."""
         known = self._down.get(name)
         if trouble is not None:
             self._fails(name, trouble, has_answered=False)

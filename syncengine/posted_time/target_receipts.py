@@ -1,6 +1,6 @@
-"""The receipts that our SQL sinks keep in their targets → what each target has, or why it cannot be asked. Reads.
+"""The receipts that our SQL sinks keep in their targets, or the reason why a target cannot be asked. Reads.
 
-The inbox knows what a target took once; only the target knows what it has, after it was restored from a backup.
+The inbox knows the groups that a target took once; only the target knows those it has after a restore from a backup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Templates and expressions, as written → compiled once, or what is wrong with them. Reads templates' files.
+"""Templates and expressions, compiled once, or their errors. Reads templates' files.
 
-Jinja2 in a sandbox. What a group lacks is none, all the way down (`tag.name` without a tag is none); what no group can
+Jinja2 in a sandbox. A field that a group lacks is none, all the way down (`tag.name` without a tag); one that no group can
 have is an error when it is compiled. An expression alone keeps its type, so a number stays one in JSON and SQL.
 """
 
@@ -52,7 +52,7 @@ class RenderTrouble(Exception):
 
 
 class Undeliverable(RenderTrouble):
-    """What was posted can never be delivered in this way, whoever tries: the group's refusal.
+    """The posted content can never be delivered in this way, whoever tries: the group's refusal.
 
     `told` is a sentence for who posted; the text is for whoever runs this.
     """
@@ -72,7 +72,7 @@ class Text:
     expression: TemplateExpression | None = None
 
     def value(self, variables: Variables) -> Any:
-        """What it comes to: of an expression alone its own type, else text."""
+        """The value: of an expression alone in its own type, else text."""
         try:
             with limited():
                 if self.expression is not None:
@@ -97,13 +97,13 @@ Json = Callable[[Variables], Any]
 
 
 def _defined(value: Any) -> Any:
-    """What `x if y` comes to without an else is none; any other name without a value fails."""
+    """The value of `x if y` without an else is none; any other name without a value fails."""
     value = deliverable(value)
     return None if isinstance(value, Undefined) else value
 
 
 class Compiler:
-    """Compiles what the project file holds; what is wrong goes to the findings, and None comes back."""
+    """Compiles templates of the project file; errors go to the findings, and None is returned."""
 
     def __init__(self, root: Path, config: str, scope: Scope = SCOPE) -> None:
         self.root = root
@@ -231,7 +231,7 @@ class Compiler:
 
 
 def _misused(call: nodes.Filter) -> str | None:
-    """What is wrong with a filter of ours whose arguments are written out."""
+    """The error of a filter of ours whose arguments are constant."""
     given = [*call.args, *(pair.value for pair in call.kwargs)]
     if not all(isinstance(arg, nodes.Const) for arg in given):
         return None
@@ -249,7 +249,7 @@ def _expression_alone(template: nodes.Template) -> nodes.Expr | None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: numbers as numbers, what has no JSON as text."""
+    """A value as JSON can hold it: numbers as numbers, values without a JSON form as text."""
     match value:
         case int() if abs(value) >= 1 << 63:
             return str(value)

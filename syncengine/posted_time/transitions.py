@@ -1,4 +1,4 @@
-"""A group as the inbox has it, offered again → what is to be done; pure.
+"""The next step for a group that is offered again, by its entry in the inbox; pure.
 
 The rules of docs/posted-time.md 1: delivered once per sink however often it is offered; offered with another content it
 is its next revision, unless a sink has the first: then it is a conflict for a person.
@@ -24,7 +24,7 @@ class NextStep(Enum):
 
 
 def next_step(entry: InboxEntry, digest: str) -> NextStep:
-    """What an offer with this content leads to; the entry is as it stood when the offer came."""
+    """The next step for an offer with this content; the entry is as it stood when the offer came."""
     if entry.digest == digest:
         return NextStep.ANSWER if entry.is_delivered else NextStep.DELIVER
     if entry.is_delivered or any(found.status in TAKEN for found in entry.deliveries):

@@ -1,4 +1,4 @@
-"""A path below a URL as a template: what comes of a value is quoted whole, what the project wrote stays as it is. Pure.
+"""A path below a URL as a template: values are quoted whole, the project's own text stays as it is. Pure.
 
 So no value begins another segment, a query or a way up, whatever a tag is called. Literal text in an expression is the
 project's too: `{{ '/time?draft=1' if tag }}`.
@@ -46,7 +46,7 @@ def _quoting(part: nodes.Expr) -> nodes.Expr:
 
 
 class PathSandbox(DeliverySandbox):
-    """A sandbox for paths, in which every value is quoted; also in what they include."""
+    """A sandbox for paths, in which every value is quoted; also in included templates."""
 
     rewritings = (Quoting, *DeliverySandbox.rewritings)
 
@@ -58,7 +58,7 @@ class PathSandbox(DeliverySandbox):
         return quote(str(self.finalized(value)), safe="")
 
     def _encoded(self, value: Any) -> str:
-        """The same of what is said to be encoded already by `urlencode`; of a mapping or of pairs a query."""
+        """The text of `urlencode`, which is encoded already; of a mapping or of pairs a query."""
         is_query = isinstance(value, Iterable) and not isinstance(value, str)
         return do_urlencode(value) if is_query else self._quoted(value)
 

@@ -1,4 +1,4 @@
-"""What a group of posted time came to, and what is wrong with a sink. Values only; pure."""
+"""The verdict of a group of posted time, and the trouble of a sink. Values only; pure."""
 
 from __future__ import annotations
 

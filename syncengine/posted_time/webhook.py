@@ -48,7 +48,7 @@ WORDS = {PostedTimeStatus.SUCCESS: "", PostedTimeStatus.REFUSED: REFUSED, Posted
 
 
 class WebhookDelivery(Protocol):
-    """What the receiver needs of a delivery."""
+    """The part of a delivery that the receiver needs."""
 
     async def take(self, raw: Group, *, mechanism: str) -> Verdict: ...
 

@@ -1,4 +1,4 @@
-"""Work on many things side by side, some at a time, in their order. Knows nothing of what is done."""
+"""Work on many things side by side, some at a time, in their order. Knows nothing of the work."""
 
 from __future__ import annotations
 

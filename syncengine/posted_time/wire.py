@@ -1,8 +1,8 @@
-"""A value → the bytes that a target is sent, or why it can never be sent. Pure.
+"""The bytes of a value for a target, or the reason why it can never be sent. Pure.
 
 A header's value is sent as UTF-8 (RFC 9110 §5.5 leaves bytes beyond ASCII to those who talk to each other): a receiver
 that reads headers as Latin-1 has to decode them again, and for one that takes ASCII alone the project writes
-`{{ user.name | urlencode }}`. What no line of a request can hold, and what is no text, is refused with a sentence for
+`{{ user.name | urlencode }}`. A value that no line of a request can hold, or no text, is refused with a sentence for
 who posted.
 """
 
@@ -43,7 +43,7 @@ def objection(text: str) -> str | None:
 
 
 def line(text: str, name: str) -> str:
-    """The text, which a header or path can hold; Undeliverable. `name` is what it is for whoever runs this."""
+    """The text, which a header or path can hold; Undeliverable. `name` is its name for whoever runs this."""
     why = objection(text)
     if why is not None:
         raise undeliverable(why, name)
@@ -78,7 +78,7 @@ def reference(text: Text | None, variables: Variables) -> str | None:
 
 
 def message(text: str | None) -> str | None:
-    """What a user is told, as the service can be expected to take it: text, and not without end."""
+    """The message to a user, as the service can be expected to take it: text of a limited length."""
     if text is None:
         return None
     words = _UNFIT_FOR_PEOPLE.sub(" ", clean(text))

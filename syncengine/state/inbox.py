@@ -203,7 +203,7 @@ class Inbox(InboxQueries):
     # --- what people ask for
 
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
-        """Have these delivered again by whoever holds the lease: what is missing, and `sink` in any case."""
+        """Have these delivered again by whoever holds the lease: missing deliveries, and `sink` in any case."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
@@ -217,7 +217,7 @@ class Inbox(InboxQueries):
                 _tell(connection, group_id, entry.revision, at, EventKind.ASKED, sink=sink)
 
     def settle(self, group_ids: Sequence[str]) -> None:
-        """A person decided that what the sinks have of a conflict is right."""
+        """A person decided that the sinks' side of a conflict is right."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:

@@ -1,4 +1,4 @@
-"""What the inbox holds, as values: groups, deliveries, events, and how rows become them; pure."""
+"""The entries of the inbox as values: groups, deliveries, events, and their making from rows; pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sink_of(key: str) -> str:
 
 
 class DeliveryStatus(StrEnum):
-    """What a sink did with a revision of a group. `again`: it took it, and somebody wants it given once more."""
+    """The status of a revision of a group at a sink. `again`: it took it, and somebody wants it given once more."""
 
     ATTEMPTING = "attempting"
     ACCEPTED = "accepted"
@@ -153,7 +153,7 @@ class InboxEntry:
         return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
 
     def delivered(self, sink: str) -> Delivered | None:
-        """What the sink did with the group last, in whichever revision."""
+        """The last delivery of the group to the sink, in whichever revision."""
         return next((found for found in reversed(self.deliveries) if found.sink == sink), None)
 
     def raw(self) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a group.
+    """An event in the story of a group.
 
     `detail` of what was not accepted is how often, if more than once.
     """

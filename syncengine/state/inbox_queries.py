@@ -41,7 +41,7 @@ _MAY_BE_UNSETTLED = sa.or_(
 
 
 class InboxQueries:
-    """What can be asked of an inbox."""
+    """The queries of an inbox."""
 
     def __init__(self, database: StateDatabase) -> None:
         self.database = database
@@ -49,7 +49,7 @@ class InboxQueries:
             self._is_there = sa.inspect(connection).has_table(GROUPS.name)
 
     def entry(self, group_id: str) -> InboxEntry | None:
-        """A group and what its sinks did with it."""
+        """A group and its deliveries."""
         if not self._is_there:
             return None
         with self.database.transaction() as connection:
@@ -87,7 +87,7 @@ class InboxQueries:
         return [event_from(row) for row in self._rows(query)]
 
     def receipts(self, sink: str, since: float) -> Iterator[SinkReceipt]:
-        """What a sink took since then, oldest first; what was reduced too."""
+        """The deliveries that a sink took since then, oldest first, reduced ones too."""
         columns = (DELIVERIES.c.group_id, DELIVERIES.c.sink, DELIVERIES.c.last.label("at"), DELIVERIES.c.external_id)
         took = sa.and_(of_sink(sink), DELIVERIES.c.status == DeliveryStatus.ACCEPTED, DELIVERIES.c.last >= since)
         return iter(

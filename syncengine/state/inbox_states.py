@@ -1,4 +1,4 @@
-"""States of a group of posted time, and what leads from which to which: one table (docs/posted-time.md 6). Pure.
+"""States of a group of posted time, and their transitions: one table (docs/posted-time.md 6). Pure.
 
 A group may be offered again whatever became of it, so most triggers lead on from every state.
 """
@@ -46,7 +46,7 @@ FINAL = frozenset({GroupState.ACKNOWLEDGED})
 
 
 class EventKind(StrEnum):
-    """What the story of a group tells."""
+    """The kind of an event in the story of a group."""
 
     OFFERED = "offered"
     REVISED = "revised"
@@ -61,7 +61,7 @@ class EventKind(StrEnum):
 
 
 class Trigger(Enum):
-    """What may change a group's state. A webhook's verdict is its answer, so that the service knows it at once."""
+    """A cause of a change of state. A webhook's verdict is its answer, so that the service knows it at once."""
 
     REVISE = auto()
     BEGIN = auto()

@@ -1,6 +1,6 @@
 """The tables of the inbox, in the state's database (docs/posted-time.md 1). Data only.
 
-Seconds since epoch throughout. What the service sent is kept as JSON until it is reduced.
+Seconds since epoch throughout. Groups are kept as JSON, as the service sent them, until they are reduced.
 """
 
 from __future__ import annotations

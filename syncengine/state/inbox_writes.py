@@ -68,7 +68,7 @@ class Begin(_OfEntry):
 
 @dataclass(frozen=True, slots=True)
 class End(_OfEntry):
-    """What came of the attempt."""
+    """The result of the attempt."""
 
     sink: str
     status: DeliveryStatus

@@ -1,4 +1,4 @@
-"""What every sink is to delivery: the contract that SQL, HTTP and JSONL keep, and their answers. Types only."""
+"""The contract between delivery and sinks, which SQL, HTTP and JSONL keep, and their answers. Types only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from syncengine.state.inbox_entries import DeliveryKey
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What is said of a delivery: its reference, and the sentence of a refusal."""
+    """Words about a delivery: its reference, and the sentence of a refusal."""
 
     external_id: Text | None
     refused: Text | None
@@ -23,7 +23,7 @@ class Words:
 @dataclass(frozen=True, slots=True)
 class RenderedGroup:
     """One group, or the part of it for one tag, rendered for one sink. `content` is the sink's own; `digest` is of what
-    the user posted. `key` is the sink's name, or begins with it: under it the sink knows what it has of the group.
+    the posted content. `key` is the sink's name, or begins with it: under it the sink knows its part of the group.
     """
 
     group_id: str
@@ -35,12 +35,12 @@ class RenderedGroup:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """What a target knows it by."""
+        """Its key at a target."""
         return self.group_id, self.key
 
     @property
     def delivery(self) -> DeliveryKey:
-        """What the inbox knows it by."""
+        """Its key in the inbox."""
         return DeliveryKey(self.group_id, self.revision, self.key)
 
 
@@ -73,7 +73,7 @@ class Failed:
     """Trouble. `is_sure`: the sink does not have the group. `is_down`: it would not take any other either.
 
     `is_echo`: another group met it, and this one was not tried. `has_answered`: it could be reached, so that it can be
-    reached again proves nothing. `message` is for who posted, `detail` for whoever runs this, `where` what failed if
+    reached again proves nothing. `message` is for who posted, `detail` for whoever runs this, `where` the part if
     that is not the sink itself.
     """
 
@@ -91,10 +91,10 @@ Answer = Took | Refused | Differs | Failed
 
 
 class Notes(Protocol):
-    """What sinks must know again after a crash, kept in the inbox. Called in whichever thread a sink works in."""
+    """Notes that sinks need after a crash, kept in the inbox. Called in whichever thread a sink works in."""
 
     def keep(self, memos: Sequence[tuple[DeliveryKey, str | None]]) -> None:
-        """Keep these, all or none; None in place of what is not so any more."""
+        """Keep these, all or none; None removes a note."""
 
     def with_notes(self, sink: str, memos: Collection[str]) -> Sequence[tuple[DeliveryKey, str]]:
         """Deliveries of the sink with one of these notes, and which."""
@@ -107,13 +107,13 @@ class Sink(Protocol):
     def name(self) -> str: ...
 
     def render(self, variables: Variables) -> Any:
-        """What would be delivered; RenderTrouble. Touches nothing outside."""
+        """The content to deliver; RenderTrouble. Touches nothing outside."""
 
     def shown(self, content: Any) -> Any:
         """The same for people: as plain values, without secrets."""
 
     async def deliver(self, parcel: RenderedGroup, memo: str | None, notes: Notes) -> Answer:
-        """Hand it over; many may be handed over side by side. `memo` is what an earlier attempt noted."""
+        """Hand it over; many may be handed over side by side. `memo` is the note of an earlier attempt."""
 
     async def recall(self, key: DeliveryKey, memo: str | None, notes: Notes) -> bool | Failed | None:
         """Whether the sink has the group under this key from an attempt whose answer was lost.
@@ -122,6 +122,6 @@ class Sink(Protocol):
         """
 
     async def probe(self) -> SinkTrouble | None:
-        """What keeps the sink from taking anything now. That there is nothing does not prove that it takes a group."""
+        """The trouble that keeps the sink from taking anything now. None does not prove that it takes a group."""
 
     async def close(self) -> None: ...

@@ -1,6 +1,6 @@
 """A group → one request with an Idempotency-Key. Sends to the target.
 
-The receiver is told apart what it may have got twice: the key is GROUP_ID/SINK for a group's first revision, and the
+The receiver can tell repeats apart: the key is GROUP_ID/SINK for a group's first revision, and the
 same however often it is sent. With `each: tag`, the second tag of a group and those after it (by name) have keys of
 their own. Statuses say whose matter a refusal is (docs/posted-time.md 4).
 """
@@ -75,7 +75,7 @@ _NEVER_SENT = (
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What is sent, rendered."""
+    """A rendered request."""
 
     path: str
     headers: Mapping[str, str]
@@ -224,7 +224,7 @@ def idempotency_key(parcel: RenderedGroup) -> str:
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a secret can be: what stands for one is ASCII, or it is another secret than was meant."""
+    """Whether a secret can be sent in a header: ASCII alone, since anything else would be another secret."""
     return value.isascii() and value.isprintable()
 
 
@@ -240,7 +240,7 @@ def _json(response: httpx.Response) -> Any:
 
 
 def _reference(text: Text | None, variables: Variables) -> str | None:
-    """What an answer that cannot be taken names must not undo the delivery either."""
+    """The reference in an answer; one that cannot be read must not undo the delivery."""
     try:
         return reference(text, variables)
     except RenderTrouble:
@@ -248,7 +248,7 @@ def _reference(text: Text | None, variables: Variables) -> str | None:
 
 
 def _told(text: Text | None, variables: Variables) -> str | None:
-    """What a template makes of the answer; an answer that it cannot take must not undo the delivery."""
+    """The text that a template makes of the answer; an answer that it cannot take must not undo the delivery."""
     try:
         return (text.render(variables) or None) if text else None
     except RenderTrouble:

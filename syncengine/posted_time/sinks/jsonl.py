@@ -1,6 +1,6 @@
 """A group → one line of JSON at the end of a file, once. Writes the file.
 
-Before lines are written, where each will stand is noted; after a crash it is either there whole, or what there is of it
+Before lines are written, the place of each is noted; after a crash it is either there whole, or its beginning
 is cut off. A line is on the disk before it is said to be. Those that come side by side are written together.
 
 Two groups may come to the same line. Where one was noted, and not written before a crash, another may have been written
@@ -156,7 +156,7 @@ class JsonlSink:
             os.fsync(file)
 
     def _missing(self, file: int, lines: Sequence[_Line]) -> list[_Line]:
-        """Those that are not there, or that are another's: the last of several with one note has what stands there."""
+        """Those that are not there, or that are another's: the line belongs to the last of several with one note."""
         noted = [line for line in lines if line.memo and _is_there(file, LinePlace.of(line.memo))]
         if not noted:
             return list(lines)
@@ -234,7 +234,7 @@ def _mend(file: int) -> None:
 
 
 def _whole(variables: Variables, each_tag: bool) -> dict[str, Any]:
-    """What stands in a line unless the project says otherwise: the group, and what was made of it; and which tag."""
+    """The default line: the group, its computed values, and the tag."""
     group, duration = plain(variables["group"]), variables["duration"]
     tag = {"tag": variables["tag"]} if each_tag else {}
     return {**group, **tag, "narrative": variables["narrative"], "seconds": duration.seconds}

@@ -1,7 +1,7 @@
 """A group → one statement in a database, in one transaction with our receipt. Writes the target.
 
 Groups that come side by side share a transaction, with a receipt each; where one of them fails, all are made again,
-each behind a savepoint. No answer but that it was taken is believed in company: what fails there is tried alone.
+each behind a savepoint. Only success is believed in company: a group that fails there is tried alone.
 
 Whatever happens to this process or to the connection, the row is there exactly when the receipt is, so an attempt whose
 end nobody saw is simply made again. Without receipts it is at least once.
@@ -131,7 +131,7 @@ class SqlSink:
             return (group_id, key) in receipts.find(connection, [group_id])
 
     async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
-        """In company first; what does not get through so is tried alone. After an outage the rest is not tried."""
+        """In company first; a group that does not get through is tried alone. After an outage the rest is not tried."""
         answers = list[Answer | Exception]()
         outage: Failed | None = None
         while rest := parcels[len(answers) :]:
@@ -144,7 +144,7 @@ class SqlSink:
         return answers
 
     async def _in_company(self, parcels: Sequence[RenderedGroup]) -> Sequence[Answer | None]:
-        """What came of the first of them, of one at least. None: it is to be tried alone."""
+        """The results of the first of them, of one at least. None: that one is to be tried alone."""
         if len(parcels) == 1 or not self._takes_company:
             return [None]
         try:
@@ -200,7 +200,7 @@ class SqlSink:
     def _lost(
         self, error: Exception, parcels: Sequence[RenderedGroup], begun: int, *, committing: bool
     ) -> list[Answer | None]:
-        """What is left of them when their transaction is not: each is tried alone, where that can help."""
+        """The results of groups whose transaction failed: each is tried alone, where that can help."""
         if _may_pass_alone(error):
             return [None] * max(begun, 1)
         failure = self._failure(error, parcels[0], is_sure=not committing)
@@ -209,7 +209,7 @@ class SqlSink:
     def _in_turn(self, connection: sa.Connection, parcel: RenderedGroup, behind_savepoint: bool) -> Answer | None:
         """The row; None: it did not get through, and left nothing. _Fallen where there is no savepoint to go back to.
 
-        What fails in company may do so for the company's sake: `now()` is the same for all of a transaction.
+        A group may fail because of its company: `now()` is the same for all of a transaction.
         """
         savepoint = connection.begin_nested() if behind_savepoint else None
         try:
@@ -303,7 +303,7 @@ def _known(receipt: receipts.Receipt, parcel: RenderedGroup) -> Answer:
 
 
 def _echo(outage: Failed) -> Failed:
-    """What a group is answered that was not tried."""
+    """The answer to a group that was not tried."""
     return replace(outage, is_sure=True, is_echo=True)
 
 
