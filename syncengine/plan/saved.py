@@ -54,6 +54,7 @@ class Printed(msgspec.Struct):
     """What any of our documents says of itself."""
 
     format: str = ""
+    execution: msgspec.Raw = msgspec.Raw()
 
 
 class Named(msgspec.Struct):
@@ -177,7 +178,7 @@ def _of_before(path: Path, shown: Shown) -> Plan:
     """A plan that was saved in the form of before."""
     whole = path.read_bytes().rstrip()
     if saved_v1.EXECUTION not in whole:
-        raise _unfit(_why_none(path, whole))
+        raise _none(path, whole)
     if (content := saved_v1.unsealed(whole)) is None:
         raise _changed(path)
     try:
@@ -189,13 +190,15 @@ def _of_before(path: Path, shown: Shown) -> Plan:
     return plan
 
 
-def _why_none(path: Path, whole: bytes) -> str:
-    """Why a file without anything to execute is no saved plan."""
+def _none(path: Path, whole: bytes) -> SyncengineError:
+    """Why a file whose parts to execute are not laid out as they are saved is no saved plan."""
     try:
-        found = msgspec.json.decode(whole, type=Printed).format
+        found = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        found = ""
-    return f"{path} was printed, not saved: use `plan --out FILE`" if found == FORMAT else f"{path} is no saved plan"
+        found = Printed()
+    if found.format != FORMAT:
+        return _unfit(f"{path} is no saved plan")
+    return _changed(path) if bytes(found.execution) else _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
 def _executed(path: Path, file: BufferedReader, found: Found) -> Plan:
