@@ -163,7 +163,7 @@ def relative_paths(paths: Sequence[str], folder: Path, root: Path) -> tuple[str,
 
 
 def _relative(path: str, folder: Path, root: Path) -> str:
-    place = (folder / path).resolve()
+    place = Path(os.path.realpath(folder / path))  # `resolve` fails at a link that leads to itself
     if not place.exists():
         raise click.UsageError(f"{path}: no such file or folder")
     if not place.is_relative_to(root.resolve()):

@@ -54,6 +54,7 @@ class Printed(msgspec.Struct):
     """The format that a document names."""
 
     format: str = ""
+    execution: msgspec.Raw = msgspec.Raw()
 
 
 class PlanName(msgspec.Struct):
@@ -177,7 +178,7 @@ def _of_before(path: Path, display: Shown) -> Plan:
     """A plan that was saved in the form of before."""
     whole = path.read_bytes().rstrip()
     if saved_v1.EXECUTION not in whole:
-        raise _unfit(_why_none(path, whole))
+        raise _none(path, whole)
     if (content := saved_v1.unsealed(whole)) is None:
         raise _changed(path)
     try:
@@ -189,15 +190,17 @@ def _of_before(path: Path, display: Shown) -> Plan:
     return plan
 
 
-def _why_none(path: Path, whole: bytes) -> str:
-    """Why a file without anything to execute is not a saved plan."""
+def _none(path: Path, whole: bytes) -> SyncengineError:
+    """Why a file whose parts to execute are not laid out as they are saved is not a saved plan."""
     try:
-        format = msgspec.json.decode(whole, type=Printed).format
+        printed = msgspec.json.decode(whole, type=Printed)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        format = ""
-    return (
-        f"{path} was printed, not saved: use `plan --out FILE`" if format == FORMAT else f"{path} is not a saved plan"
-    )
+        printed = Printed()
+    if printed.format != FORMAT:
+        return _unfit(f"{path} is not a saved plan")
+    if bytes(printed.execution):
+        return _changed(path)
+    return _unfit(f"{path} was printed, not saved: use `plan --out FILE`")
 
 
 def _executed(path: Path, file: BufferedReader, layout: Found) -> Plan:

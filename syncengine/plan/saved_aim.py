@@ -164,7 +164,7 @@ class _Reading:
             self.aim.movers[key] = []
             is_twin = ids[going[key].server_id or ""] > 1
             needs_of_delete = frozenset(needs.get(key, ()))
-            for member in members:
+            for member in sorted(members, key=lambda row: row.key):  # as the plan had all rows: by name
                 may_stay = member.doubtful or is_twin or (key, member.key) in unsure
                 way = self._way_out(member.key, needs_of_delete, unsure.get((key, member.key)))
                 self._read_member(key, member, way if may_stay else None, may_stay=may_stay)

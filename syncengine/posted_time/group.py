@@ -228,8 +228,8 @@ Content = dict[str, Any]
 def content(group: Group) -> Content:
     """The content that the user posted, by the interface's names.
 
-    Left out are fields that the service adds or that change without the user: status, submission times, the narrative that
-    is made of the rest, and all but the names of tag, user and activity type.
+    Left out are fields that the service adds or that change without the user: status, submission times, the
+    narrative that is made of the rest, and all but the names of tag, user and activity type.
     """
     user = group.user
     return {

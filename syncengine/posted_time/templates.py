@@ -1,7 +1,8 @@
 """Templates and expressions, compiled once, or their errors. Reads templates' files.
 
-Jinja2 in a sandbox. A field that a group lacks is none, all the way down (`tag.name` without a tag); one that no group can
-have is an error when it is compiled. An expression alone keeps its type, so a number stays one in JSON and SQL.
+Jinja2 in a sandbox. A field that a group lacks is none, all the way down (`tag.name` without a tag); one that no
+group can have is an error when it is compiled. An expression alone keeps its type, so that a number
+stays one in JSON and SQL.
 """
 
 from __future__ import annotations

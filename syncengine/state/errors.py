@@ -62,6 +62,11 @@ REFUSED = StateTrouble("state-refused", "state {state}: the database refused a s
 UNFIT = StateTrouble(
     "state-refused", "state {state}: the database cannot hold a value: text that is not Unicode, or too large a number"
 )
+CHANGED = StateTrouble(
+    "state-changed",
+    "state {state} is not as this command found it: another version of syncengine has brought it up to date meanwhile."
+    " Run this again",
+)
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 
 DAMAGED = StateTrouble("state-damaged", "state {state} is damaged; restore it from a backup")
@@ -74,6 +79,9 @@ BY_FAULT: Mapping[DatabaseFault | None, StateTrouble] = {
     faults.NO_RIGHT: NO_RIGHTS,
     faults.READ_ONLY: NO_RIGHTS,
     faults.TOO_LARGE: UNFIT,
+    faults.NO_TABLE: CHANGED,
+    faults.NO_COLUMN: CHANGED,
+    faults.CONFLICT: BUSY,
     faults.BUSY: BUSY,
     faults.LOCKED: BUSY,
     faults.PROTOCOL: BUSY,
@@ -107,12 +115,18 @@ BY_CLASS: tuple[tuple[type[Exception], StateTrouble], ...] = (
 """Where the fault does not decide; the first class that fits."""
 
 
+NO_SUCH = "no such "
+"""How SQLite begins to say which table or column is missing, for which it has no code."""
+
 FAILURES: tuple[type[Exception], ...] = (sqlite3.Error, *(family for family, _ in BY_CLASS))
 
 
 def diagnose(error: Exception) -> StateTrouble:
-    trouble_of_fault = BY_FAULT.get(faults.fault_of(error))
-    return trouble_of_fault or next((trouble for family, trouble in BY_CLASS if isinstance(error, family)), REFUSED)
+    if trouble := BY_FAULT.get(faults.fault_of(error)):
+        return trouble
+    if faults.sqlite_code(error) == sqlite3.SQLITE_ERROR:  # of the statement: no file is out of reach
+        return CHANGED if NO_SUCH in str(error) else REFUSED
+    return next((of_class for family, of_class in BY_CLASS if isinstance(error, family)), REFUSED)
 
 
 @contextmanager

@@ -201,7 +201,10 @@ def history(connection: sa.Connection, key: Key, version: int) -> list[HistoryEn
 
 
 def _packed(connection: sa.Connection, key: Key) -> ByLine:
-    """Entries of packed lines: from the last one of the row backwards, and from those of rows that were forgotten."""
+    """Entries of packed lines: from the last one of the row backwards, and from those of rows that were forgotten.
+
+    LookupError or ValueError where they are damaged.
+    """
     heads = [
         entry
         for table in (ROWS, JOURNAL)
@@ -212,13 +215,18 @@ def _packed(connection: sa.Connection, key: Key) -> ByLine:
     entries: ByLine = {}
     while heads:
         if (head := heads.pop()) is not None:
-            line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one()
+            line = connection.execute(LINES.add_columns(JOURNAL.c.packed).where(JOURNAL.c.id == head)).one_or_none()
+            if line is None:
+                raise LookupError("a row points to a line that is gone")
             of_key = list(packed_lines.lines_of(line.packed, key))
             entries[head] = [
                 replace(_entry(line), call=call, operation=operation, source=each.source, detail=each.read())
                 for call, operation, each in of_key
             ]
-            heads.append(of_key[0][2].previous)
+            previous = of_key[0][2].previous
+            if previous is not None and previous >= head:
+                raise ValueError("a line points to a later one")
+            heads.append(previous)
     return entries
 
 

@@ -16,6 +16,7 @@ from syncengine.apply import guards
 from syncengine.document.digest import sha256_of
 from syncengine.errors import SyncengineError
 from syncengine.plan.calls import Item
+from syncengine.plan.consistency import Present, prove
 from syncengine.plan.gate import Gate
 from syncengine.plan.model import Plan
 from syncengine.plan.planner import options_of
@@ -321,3 +322,18 @@ def test_a_member_that_no_change_shows_keeps_its_category(project: Project, serv
         done = project.run("apply", "forged.plan", "--format", "json", *approve)
         assert (done.code, done.codes) == (5, ["plan-inconsistent"]), done.out
     assert sorted(service.tags()) == ["IN-1", "IN-2"]
+
+
+def test_a_plan_is_proven_whatever_the_order_of_rows(project: Project) -> None:
+    """A database gives rows that are looked up by name in any order, as PostgreSQL does once they were written anew."""
+    settings = project.loaded()
+    stays, leaves = [tag("M-1"), tag("M-2")], [tag("IN-1", category="c"), tag("IN-2", category="c")]
+    moves = [tag(each["name"], category="c") for each in stays]
+    project.settle(tagCategories=[category("c"), category("d")], tags=[*moves, *leaves])
+    project.wants(tagCategories=[category("d")], tags=stays)
+    plan, options = project.plan(), options_of(settings, PlanRequest("apply"))
+    assert len([change for change in plan.changes if change.cascade is not None]) == 2
+    with open_state(settings.state, write=False) as state:
+        rows = {row.key: row for row in state.rows()}
+    for ordered in (rows, dict(reversed(rows.items()))):
+        prove(plan, Present(ordered, lambda: rows, options.rules, options.limits, owns_activity_types=False))

@@ -142,3 +142,19 @@ def test_a_plan_that_was_edited_or_only_printed_is_refused(saved: Project, servi
     printed = saved.run("apply", "saved.plan")
     assert (printed.code, "was printed, not saved" in printed.err) == (1, True)
     assert all("description" not in held for held in service.holds()["tags"])
+
+
+def test_a_plan_with_other_ends_of_lines_was_changed(saved: Project) -> None:
+    """As a transfer as text leaves it. It was saved, and nobody is told to save it."""
+    file = saved.folder / "saved.plan"
+    file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    refused = saved.run("apply", "saved.plan")
+    assert (refused.code, "was changed after it was saved" in refused.err) == (1, True)
+
+
+def test_a_link_that_leads_to_itself_is_no_plan(saved: Project) -> None:
+    """One sentence, as of a file that is not there."""
+    link = saved.folder / "link.plan"
+    link.symlink_to(link.name)
+    refused = saved.run("apply", "-y", "link.plan")
+    assert (refused.code, "internal" in refused.err) == (64, False)

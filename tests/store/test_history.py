@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 import sqlalchemy as sa
 
 from syncengine.effects import Effect
+from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Source, Status
 from syncengine.state import packed_lines
 from syncengine.state.store import CallFailure, Intent, Settlement, State, open_state
-from syncengine.state.tables import JOURNAL, RUNS
+from syncengine.state.tables import JOURNAL, ROWS, RUNS
 
 from .estate import PLACE, applied, applying, run, tag, whole
 
@@ -112,6 +114,21 @@ def test_history_outlives_its_row(url: str) -> None:
         state.doubt([A])
         state.forget([A])
         assert [entry.outcome for entry in state.history(A)] == ["settled", "recorded", "doubted", "forgotten"]
+
+
+@pytest.mark.parametrize("previous", [0, 1], ids=["a line that is gone", "the line itself"])
+def test_a_chain_that_is_broken_is_damage(url: str, previous: int) -> None:
+    """It leads to no line, or in a circle, which is not followed for ever."""
+    with applying(url) as state:
+        applied(state, "c1", whole(A))
+        with state.database.transaction() as connection:
+            entry = connection.execute(sa.select(ROWS.c.entry)).scalar_one()
+            line = packed_lines.Line(previous * entry, None, None)
+            packed = packed_lines.pack([packed_lines.Part("c1", "upsertTags", [str(A)], [line])])
+            connection.execute(sa.update(JOURNAL).where(JOURNAL.c.id == entry).values(packed=packed))
+        with pytest.raises(SyncengineError) as refused:
+            state.history(A)
+    assert refused.value.code == "state-damaged"
 
 
 def test_a_refused_run_is_told_beside_one_that_is_under_way(url: str) -> None:

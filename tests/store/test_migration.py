@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from syncengine.effects import Effect
+from syncengine.errors import SyncengineError
 from syncengine.resource import Key, Status
 from syncengine.state.database import open_database
 from syncengine.state.history import HistoryEntry
@@ -60,6 +61,18 @@ def test_a_state_of_before_is_read_as_it_is(url: str) -> None:
             (UNDER_WAY, (Status.ACTIVE, Status.DELETED)),
         ]
     assert version(url) == 6
+
+
+def test_a_reader_that_a_migration_overtakes_is_told_of_it(url: str) -> None:
+    """The database can be reached, and the next reader has what it wants."""
+    record(url, 5)
+    with open_state(url, write=False) as state:
+        open_state(url, write=True).close()
+        with pytest.raises(SyncengineError) as refused:
+            list(state.rows())
+    assert refused.value.code == "state-changed"
+    with open_state(url, write=False) as state:
+        assert len(list(state.rows())) == 5
 
 
 def test_a_large_state_is_brought_up_to_date_with_its_history(url: str) -> None:
