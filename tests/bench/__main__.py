@@ -17,7 +17,7 @@ from tests.bench.estate import Estate
 from tests.bench.figures import Figures, of_generating, of_starting
 from tests.bench.measure import cheap_service
 from tests.bench.posted import of_posting
-from tests.bench.table import Row, machine, table
+from tests.bench.table import Row, growth, machine, table
 
 
 def main() -> None:
@@ -37,6 +37,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory(dir=folder) as place:
                 figures = Figures(Estate(Path(place, "project"), base_url), size, given.deletes)
                 found[str(size)] = told(f"{size:,} tags", figures.rows())
+        if len(given.sizes) > 1:
+            print(growth({size: found[str(size)] for size in given.sizes}), flush=True)
     if given.json:
         content = {"machine": on, "figures": {name: [row.json() for row in rows] for name, rows in found.items()}}
         given.json.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from math import log
 from pathlib import Path
 
 
@@ -51,6 +52,28 @@ def table(title: str, rows: Iterable[Row]) -> str:
     """Markdown."""
     head = [f"### {title}", "", "| what | goal | measured | |", "|---|---|---|---|"]
     return "\n".join([*head, *(row.line() for row in rows), ""])
+
+
+def growth(figures: Mapping[int, Iterable[Row]]) -> str:
+    """Markdown: seconds and memory of each row at every size, and the exponent between neighbours; 1 is linear."""
+    sizes = sorted(figures)
+    columns = [{name: value for row in figures[size] for name, value in _amounts(row)} for size in sizes]
+    lines = [f"| what | {' | '.join(f'{size:,}' for size in sizes)} | exponents |", "|---" * (len(sizes) + 2) + "|"]
+    for name in columns[0]:
+        values = [column[name] for column in columns if name in column]
+        if len(values) == len(sizes):
+            pairs = zip(zip(sizes, values, strict=True), zip(sizes[1:], values[1:], strict=True), strict=False)
+            exponents = (log(late / early) / log(large / small) for (small, early), (large, late) in pairs)
+            shown = " | ".join(f"{value:,.3g}" for value in values)
+            lines.append(f"| {name} | {shown} | {', '.join(f'{exponent:.2f}' for exponent in exponents)} |")
+    return "\n".join(["### Growth", "", *lines, ""])
+
+
+def _amounts(row: Row) -> Iterator[tuple[str, float]]:
+    """The seconds and megabytes of a row, each by a name of its own."""
+    if row.unit in ("s", "MB") and row.measured > 0:
+        yield f"{row.what}, {row.unit}", row.measured
+    yield from ((f"{row.what}: {name}", value) for name, value in row.parts.items() if name.split()[-1] in ("s", "MB"))
 
 
 def machine() -> dict[str, str | int]:
