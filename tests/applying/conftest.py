@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import httpx
 import pytest
 
 from syncengine.sandbox.app import running_sandbox
+from syncengine.state import database
 
 from .bench import Bench, Sandbox
 from .picky import Picky
 from .picky import picky as running_picky
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _statements_compiled_once() -> Iterator[None]:
+    """Thousands of states are opened at one path: with one engine, their statements are compiled once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "_sqlite", lru_cache(database._sqlite))
+        yield
 
 
 @pytest.fixture(scope="session")
