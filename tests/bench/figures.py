@@ -130,6 +130,12 @@ class Figures:
             for file in hidden[start : start + SLICE // TAGS_A_FILE]:
                 file.rename(folder / "manifests" / file.name)
             syncengine(folder, "apply", "-y", "--format", "json")
+        yield self._state()
+
+    def _state(self) -> Row:
+        """The state's file once all is recorded, with its history."""
+        megabytes = (self.estate.folder / ".syncengine" / "state.db").stat().st_size / 1024 / 1024
+        return Row("state on disk", megabytes, "MB", parts={"KB a tag": megabytes * 1024 / self.size})
 
     def _hide_from(self, count: int) -> list[Path]:
         (self.estate.folder / "hidden").mkdir()

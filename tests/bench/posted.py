@@ -54,6 +54,8 @@ def of_posting(folder: Path, count: int) -> Iterator[Row]:
             seconds, _, megabytes = posting.served(groups)
             yield Row(what, seconds, "s", parts={"groups/s": groups / seconds})
             yield Row(f"{what}, peak memory", megabytes, "MB")
+    with estate(folder / "idle", "sqlite") as posting:
+        yield Row("`serve` with nothing to do, memory", posting.idle(), "MB")
     with estate(folder / "webhook", "jsonl", webhook=True) as posting:
         yield Row(f"webhook, {CALLERS} callers", count / posting.called(count), "calls/s", 300, True)
 
@@ -135,6 +137,13 @@ class Posting:
                 seconds.append(found["seconds"])
                 time.sleep(0.05)
             return median(seconds[1:])
+
+    def idle(self) -> float:
+        """Megabytes of a process that waits for posted time."""
+        with self._serving() as process:
+            watch = Watch(process.pid)
+            time.sleep(1.0)
+            return watch.ended()
 
     def called(self, count: int) -> float:
         """Seconds of so many calls of the webhook by 100 callers."""
