@@ -215,7 +215,7 @@ def test_no_words_of_a_check_or_a_trigger_are_told_and_columns_are(tmp_path: Pat
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("mysql+nothing://h/d", "begins with mysql+nothing://, for which nothing is installed"),
+        ("mysql+nothing://h/d", "begins with mysql+nothing://, for which no driver is installed"),
         ("postgresql+psycopg2://h/d", "needs the driver psycopg2, which is not installed"),
     ],
 )
