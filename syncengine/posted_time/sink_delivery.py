@@ -15,7 +15,7 @@ from syncengine.posted_time.templates import RenderTrouble, Undeliverable
 from syncengine.posted_time.transitions import NextStep, doubtful, is_divided_otherwise
 from syncengine.state.inbox import InboxEntry
 from syncengine.state.inbox_entries import DOUBTFUL, DeliveryKey, DeliveryStatus, sink_of
-from syncengine.state.inbox_writes import Begin, End
+from syncengine.state.inbox_writes import Begin, EndDelivery
 
 
 class Handover:
@@ -67,7 +67,7 @@ class Handover:
             raise
         except Exception as error:  # whatever one group meets, the others must go on
             answer = _defect(error)
-        await self._inbox.write(End(entry, parcel.key, **_ending(answer, may_have_it)))
+        await self._inbox.write(EndDelivery(entry, parcel.key, **_ending(answer, may_have_it)))
         if isinstance(answer, Failed):
             if not answer.is_echo:
                 self._well.failed(sink.name, answer)

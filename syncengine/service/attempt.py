@@ -14,7 +14,7 @@ import orjson
 
 from syncengine.service.answers import Answer, read_json, retry_after, tidy, without, words_without
 from syncengine.service.client_options import Conduct, Endpoint, KeySource
-from syncengine.service.connections import Connections, limits
+from syncengine.service.connections import ConnectionPool, limits
 from syncengine.service.exchange import HEADERS, Reply, exchange
 from syncengine.service.operations import Operation
 from syncengine.service.trace import TRACE, Traced
@@ -57,7 +57,7 @@ class Attempts:
         self._conduct = conduct
         self._now = now
         self._tls = httpx.create_ssl_context()
-        self._connections = Connections(conduct.concurrency, self._connect)
+        self._connections = ConnectionPool(conduct.concurrency, self._connect)
         self._urls: dict[str, httpx.URL] = {}
         self._headers: list[tuple[str, str]] = []
         self._timeout = httpx.Timeout(conduct.timeout, pool=None)

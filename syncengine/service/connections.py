@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 
-class Connections:
+class ConnectionPool:
     """Lends the connection that rested last; httpx's own pool looks at all of them for each call.
 
     `connect` makes a client; it is to be limited to one connection (`limits`).

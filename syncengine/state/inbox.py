@@ -42,7 +42,7 @@ from syncengine.state.inbox_writes import (
     AnswerAgain,
     Begin,
     Decide,
-    End,
+    EndDelivery,
     GiveUp,
     Read,
     Receive,
@@ -145,8 +145,8 @@ class Inbox(InboxQueries):
         message: str | None = None,
         external_id: str | None = None,
     ) -> None:
-        """See `End`."""
-        self._one(End(entry, sink, status, message, external_id))
+        """See `EndDelivery`."""
+        self._one(EndDelivery(entry, sink, status, message, external_id))
 
     def decide(
         self,

@@ -67,7 +67,7 @@ class Begin(_OfEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class End(_OfEntry):
+class EndDelivery(_OfEntry):
     """The result of the attempt."""
 
     sink: str
@@ -158,7 +158,7 @@ Write = (
     Receive
     | Revise
     | Begin
-    | End
+    | EndDelivery
     | Decide
     | AnswerAgain
     | Remember
@@ -310,7 +310,7 @@ def _remember(connection: sa.Connection, writes: Sequence[Remember], changes: _C
     connection.execute(_update_delivery("memo"), rows)
 
 
-def _end(connection: sa.Connection, writes: Sequence[End], changes: _Changes) -> None:
+def _end(connection: sa.Connection, writes: Sequence[EndDelivery], changes: _Changes) -> None:
     accepted, others = [], []
     for write in writes:
         entry = write.entry
@@ -428,7 +428,7 @@ _WRITERS: Mapping[type[Write], Callable[[sa.Connection, Sequence[Any], _Changes]
     Revise: _revise,
     Begin: _begin,
     Remember: _remember,
-    End: _end,
+    EndDelivery: _end,
     Decide: _decide,
     AnswerAgain: _answer_again,
     Acknowledge: _acknowledge,

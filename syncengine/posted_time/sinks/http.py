@@ -24,7 +24,7 @@ from syncengine.posted_time.templates import Json, RenderTrouble, Text, Undelive
 from syncengine.posted_time.url_paths import upwards
 from syncengine.posted_time.verdict import SinkTrouble
 from syncengine.posted_time.wire import MAX_LINE, TOO_LONG, document, line, reference, undeliverable
-from syncengine.service.connections import Connections, limits
+from syncengine.service.connections import ConnectionPool, limits
 from syncengine.service.exchange import HEADERS, exchange
 from syncengine.service.operations import LARGEST
 from syncengine.state.inbox_entries import DeliveryKey
@@ -120,7 +120,7 @@ class HttpSink:
         """The last trouble that took long; what waited for its turn meanwhile is not sent after it."""
         self._outages = 0
         self._tls = httpx.create_ssl_context()
-        self._connections = Connections(SIDE_BY_SIDE + 1, self._connect)  # one of them for probes
+        self._connections = ConnectionPool(SIDE_BY_SIDE + 1, self._connect)  # one of them for probes
 
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
