@@ -139,7 +139,7 @@ REFUSED = {
     "http://example.com/x.whl": "https is expected",
     "x @ http://example.com/x.whl": "https is expected",
     "file:///x.whl": "https is expected",
-    "https://[x/": "no URL",
+    "https://[x/": "not a URL",
 }
 
 
