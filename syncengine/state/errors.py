@@ -64,8 +64,8 @@ UNFIT = StateTrouble(
 )
 CHANGED = StateTrouble(
     "state-changed",
-    "state {state} is not as this command found it: another version of syncengine has brought it up to date meanwhile."
-    " Run this again",
+    "state {state} lacks a table or a column: another version of syncengine may have migrated it meanwhile; run this"
+    " again, and if that does not help, restore it from a backup",
 )
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 

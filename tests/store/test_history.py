@@ -123,8 +123,8 @@ def test_a_chain_that_is_broken_is_damage(url: str, previous: int) -> None:
         applied(state, "c1", whole(A))
         with state.database.transaction() as connection:
             entry = connection.execute(sa.select(ROWS.c.entry)).scalar_one()
-            line = packed_lines.Line(previous * entry, None, None)
-            packed = packed_lines.pack([packed_lines.Part("c1", "upsertTags", [str(A)], [line])])
+            line = packed_lines.JournalLine(previous * entry, None, None)
+            packed = packed_lines.pack([packed_lines.CallLines("c1", "upsertTags", [str(A)], [line])])
             connection.execute(sa.update(JOURNAL).where(JOURNAL.c.id == entry).values(packed=packed))
         with pytest.raises(SyncengineError) as refused:
             state.history(A)

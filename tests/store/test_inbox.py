@@ -377,7 +377,7 @@ def test_a_damaged_inbox_is_told_in_a_sentence(path: Path) -> None:
     with open_inbox(str(path), write=True) as inbox:
         with inbox.database.engine.begin() as connection:
             connection.execute(sa.text("DROP TABLE inbox_events"))
-        with pytest.raises(SyncengineError, match=r"the database refused a statement|cannot be reached") as refusal:
+        with pytest.raises(SyncengineError, match="lacks a table or a column") as refusal:
             inbox.receive(OFFER)
         assert str(path) in refusal.value.message
         assert inbox.entries() == []

@@ -60,7 +60,7 @@ class Stated(Exception):
         (Stated('FATAL:  permission denied for database "d"'), "state-rights", "lacks the right to do this"),
         (Stated("connection refused"), "state-unreachable", "nothing listens"),
         (Stated("x", "25006"), "state-rights", "may only be read (SQLSTATE 25006)"),
-        (Stated("x", "40P01"), "state-busy", "has to be repeated (SQLSTATE 40P01)"),
+        (Stated("x", "40P01"), "state-busy", "must be repeated (SQLSTATE 40P01)"),
         (Stated("x", "57P03"), "state-unreachable", "about to start or to stop (SQLSTATE 57P03)"),
     ],
 )
