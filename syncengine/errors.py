@@ -124,7 +124,7 @@ class Problems(SyncengineError):
 
 
 class Unreachable(SyncengineError):
-    """Nothing was sent, so that the cure is the same whatever kept it."""
+    """Nothing was sent, so repeating the command unchanged is safe whatever the cause."""
 
     exit_code, code = ExitCode.UNREACHABLE, "unreachable"
 

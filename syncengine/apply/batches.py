@@ -215,7 +215,10 @@ def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
 
 
 def doubt_refused_ids(run: ApplyRun) -> None:
-    """Have ids asked for again that no tag was taken with, save those that the service has just given twice."""
+    """Mark category ids as doubtful if every tag sent with them was refused, unless the service just confirmed them.
+
+    The next apply asks the service for these ids again.
+    """
     for name in sorted((run.refused_ids - run.accepted_ids - run.repeated_ids) & run.category_ids.keys()):
         key, id = Key(Kind.CATEGORY, name), run.category_ids[name]
         run.ledger.doubt_ids([key])

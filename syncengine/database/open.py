@@ -105,7 +105,7 @@ def _begin(connection: sa.Connection) -> None:
 
 
 def limit_statements(connection: sa.Connection, seconds: float) -> None:
-    """From here to the end of the transaction no statement takes longer, where the server can be told so."""
+    """Limit the time of each statement until the end of the transaction; only PostgreSQL supports that."""
     if connection.dialect.name == "postgresql":
         limit = f"{round(seconds * 1000)}ms"
         connection.exec_driver_sql(

@@ -1,6 +1,6 @@
-"""a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (docs/planning.md 6).
+"""saved plan + current rows → the plan, proven consistent, or a refusal; pure (docs/planning.md 6).
 
-A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must come to the
+A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must give the
 very changes, calls, records and gate that the file shows. Places, reasons to leave, notes on resources that stay and
 the count of unchanged ones decide nothing.
 """

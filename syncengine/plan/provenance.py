@@ -1,8 +1,8 @@
 """The templates that made each recorded row, as they are now; pure.
 
 A row records the line of its template as it was when the row was written last, and lines move. So the template of a row
-is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
-still wanted say where that is now.
+is found through its neighbours: rows with the same line from the same run were made by one template, and those of them
+that are still declared show where that template is now.
 """
 
 from __future__ import annotations

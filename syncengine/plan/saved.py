@@ -84,7 +84,7 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
 
 
 class _File:
-    """The content of a plan's file. `id` is known once all of the `pieces` were asked for."""
+    """The content of a plan's file. `id` is known once all `pieces` were consumed."""
 
     def __init__(self, plan: Plan, display: Shown) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None))
@@ -121,7 +121,7 @@ def _lines(values: Iterable[object]) -> Iterator[bytes]:
 
 
 def is_saved_plan(path: Path) -> bool:
-    """Whether the file is one of our documents, told by its `format` key, and no manifest. `load` wants a plan."""
+    """Whether the file is one of our documents, by its `format` key, and no manifest. `load` accepts only a plan."""
     try:
         if not path.is_file():  # a pipe would be waited for
             return False

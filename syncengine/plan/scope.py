@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True, gc=False):
         return bool(self.paths or self.targets or self.excludes)
 
     def selects(self, *members: tuple[Key, Source | None]) -> bool:
-        """Whether a unit of resources is selected: one of them is asked for, and none is excluded."""
+        """Whether a unit of resources is selected: a pattern matches one of them, and no exclusion matches any."""
         if not self.selective:
             return True
         if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):

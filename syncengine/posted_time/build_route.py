@@ -1,7 +1,7 @@
 """project file → a compiled route, or everything that is wrong with it. Reads templates and asks databases.
 
-A database that does not answer is no mistake of the project: it is told as trouble, and the route is made all the same.
-Offline (a rehearsal) nothing is opened, and a secret that is not there does not matter.
+A database that does not answer is no mistake in the project: it is reported as trouble, and the route is built.
+Offline (for a preview) nothing is opened, and a missing secret does not matter.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 
 
 class _Asking(Generic[T]):
-    """Work in a thread that keeps no process from ending. It is told when nobody waits for it any more."""
+    """Work in a daemon thread; `given_up` is set when nobody waits for the answer any more."""
 
     def __init__(self, work: Callable[[threading.Event], T]) -> None:
         self.given_up = threading.Event()

@@ -182,7 +182,7 @@ class Delivery:
         return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
+        """Refuse a group of which only the id can be read, and keep the refusal in the inbox.
 
         `digest` tells this content from any other. A group that a sink has is a conflict.
         """
@@ -201,7 +201,7 @@ class Delivery:
         """Deliver groups that `time retry` and `time redeliver` asked for, and return their number.
 
         Until `stop`, or until a sink is down: the rest is still asked for then.
-        For `serve`, between two rounds: whoever holds the lease does what others may only ask for.
+        For `serve`, between two rounds: only the holder of the lease delivers; other processes ask it to.
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
@@ -251,7 +251,7 @@ class Delivery:
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
-        """The troubles that all who post are told: not a single failure."""
+        """Return the troubles that are shown to everyone who posts time; a single failure is not among them."""
         return self._well.down
 
     @property
@@ -274,7 +274,7 @@ class Delivery:
     # --- one group
 
     async def _taken(self, entry: InboxEntry, kept: Kept) -> Verdict:
-        """Go on from where the group stands in the inbox."""
+        """Continue with the next step of the group, by its state in the inbox."""
         mechanism = kept.offer.mechanism
         step: NextStep | Failed = next_step(entry, kept.offer.digest)
         if step is NextStep.ASK:

@@ -116,7 +116,10 @@ def hours(seconds: Number, places: int = 2) -> Decimal:
 
 
 def round_up(seconds: Number, unit: Number) -> int:
-    """The next whole multiple of `unit`, both in seconds; no unit, no rounding. NotPositive."""
+    """Round up to a whole multiple of `unit`, both in seconds; with unit 0, to a whole second.
+
+    NotPositive for durations of zero or less.
+    """
     if unit <= 0:
         return half_up(seconds)
     if seconds <= 0:

@@ -14,7 +14,7 @@ from syncengine.posted_time.verdict import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fetch was answered, with so many groups."""
+    """A fetch was answered with this number of groups."""
 
     groups: int
 

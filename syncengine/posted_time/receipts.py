@@ -27,7 +27,7 @@ RECEIPTS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`digest` is of the posted content."""
+    """Proof that a sink took a group. `digest` is that of the posted content."""
 
     digest: str
     external_id: str | None

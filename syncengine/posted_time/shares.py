@@ -1,8 +1,8 @@
 """A group with several tags → the share of each, and the key under which a sink knows it. Pure.
 
-Tags are told apart by their names, and taken in the order of their names: whatever order they come in, each has the
-same seconds and the same key. The first, and the only one, has the sink's own name as its key; each of the others a
-digest of its name after a `/`, which stands in no sink's name.
+Tags are identified and sorted by their names, so each gets the same seconds and the same key in whatever order they
+come. The key of the first tag, or of the only one, is the sink's name; that of each other tag is the sink's name, a `/`
+(which no sink's name contains) and a digest of the tag's name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
 
 
 def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
-    """The name of the tag that a key stands for; None where it stands for a whole group."""
+    """Return the name of the tag that a key belongs to; None for the key of a whole group."""
     parts = suffixes(names)
     return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
 

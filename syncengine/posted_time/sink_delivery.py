@@ -49,7 +49,7 @@ class Handover:
         return Took(next((reference for reference in references.values() if reference), None))
 
     async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> Answer:
-        """The sink's answer; one that it gave before is not asked for again."""
+        """Return the sink's answer; an answer that it gave before is not requested again."""
         known = entry.delivered(parcel.key)
         if known is not None and known.status is DeliveryStatus.ACCEPTED:
             return Took(known.external_id)

@@ -67,7 +67,7 @@ def settings_of(
 
 
 def _lines(node: Node | None) -> dict[str, int]:
-    """Where each text of a list stands first."""
+    """Return the place of the first occurrence of each text in a list."""
     items = node.items if isinstance(node, Sequence) else []
     return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
 

@@ -1,4 +1,4 @@
-"""The project file's tree → the names and files that its secrets stand in, in any of its environments; pure."""
+"""The project file's tree → the variables and files that hold its secrets, in any of its environments; pure."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Interface:
 
 
 def _read(raw: bytes) -> Any:
-    """The body, or why it is none: said when its turn comes, after the key and the path."""
+    """Return the parsed body, or its error, which is raised only after the key and the path are checked."""
     try:
         return parse_body(raw)
     except ApiError as error:

@@ -126,7 +126,7 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 
 
 def tidy(text: str) -> str:
-    """Foreign words as they may be shown: on one line and cut to a sane length."""
+    """Return text from outside in a form that is safe to show: on one line and cut to a sane length."""
     line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
 

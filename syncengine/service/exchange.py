@@ -37,7 +37,7 @@ class Unfinished(httpx.RemoteProtocolError):
 async def exchange(
     client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
-    """Send, and read to the end, in so many seconds for all of it.
+    """Send, and read the whole answer, all within a number of seconds.
 
     httpx.HTTPError for every failure: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
     when it was over before the answer began, Unfinished when it had begun.

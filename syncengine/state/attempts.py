@@ -34,7 +34,7 @@ def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:
-    """Keep calls of which an attempt has no known end; `ages` are the seconds since the last such one was given up."""
+    """Keep calls that have an attempt without a known end; `ages` are the seconds since the last was given up."""
     if not ages:
         return
     now = clock.read(connection)

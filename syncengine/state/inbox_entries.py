@@ -23,7 +23,7 @@ BETWEEN_TAGS = ", "
 
 
 def sink_of(key: str) -> str:
-    """The name of the sink that a key belongs to: it is the key, unless that is of one tag."""
+    """Return the name of the sink that a key belongs to; a key for one tag has a suffix after that name."""
     return key.partition(PART)[0]
 
 
@@ -138,7 +138,7 @@ class InboxEntry:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether every sink took it, and the service was or is to be told so."""
+        """Whether every sink took the group, so that the verdict for the service is SUCCESS."""
         return self.outcome is PostedTimeStatus.SUCCESS
 
     @property
@@ -148,7 +148,7 @@ class InboxEntry:
 
     @property
     def has_trouble(self) -> bool:
-        """Whether a sink is still to have it, though the verdict is known: it was asked for again, in vain so far."""
+        """Whether the last delivery to some sink was not accepted, such as a repeat that somebody asked for."""
         last = {found.sink: found.status for found in self.deliveries}
         return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
 

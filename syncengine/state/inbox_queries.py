@@ -1,4 +1,4 @@
-"""The inbox as whoever asks wants it: groups, deliveries, events, receipts. Reads; one that is not there is empty."""
+"""Queries of the inbox: groups, deliveries, events and receipts. Reads only; an inbox that does not exist is empty."""
 
 from __future__ import annotations
 

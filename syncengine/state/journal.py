@@ -86,7 +86,7 @@ class CallFailure:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who writes: stands on every row and line."""
+    """The writer, recorded with every row and line: run, plan, epoch and time."""
 
     run: str | None
     plan: str | None
@@ -226,7 +226,7 @@ def _takes(leave: Effect, row: Recorded) -> bool:
 
 
 def _renamed(row: Recorded, leave: Effect, rows: Rows) -> Recorded:
-    """A renamed category goes on under its former id (docs/planning.md 2.2)."""
+    """Return the row; a renamed category keeps the id that it had under its former key (docs/planning.md 2.2)."""
     former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
 
@@ -246,7 +246,7 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
 def _line(
     source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
 ) -> JournalLine:
-    """The line of a row that changed; with the `body` of one that appears, as it is written."""
+    """Return the journal line of a row that changed; `body` is the encoded body of a new row."""
     file, line = (source.file, source.line) if source else (None, None)
     if body is not None:
         return JournalLine(previous, file, line, None, body, after.status.value)
@@ -287,7 +287,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows
 
 
 def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
-    """Keys of which nothing was taken, as of nearly all: their acknowledgement ends a doubt and says no more."""
+    """Return the keys whose acknowledgement changes nothing but the end of a doubt, as for nearly all of them."""
     plain: set[Key] = set()
     others: set[Key] = set()
     for entry in entries:

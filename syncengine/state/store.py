@@ -118,7 +118,7 @@ class State:
             return queries.counts(connection)
 
     def open_sessions(self) -> list[str]:
-        """Sync sessions that were opened and never said to be over, oldest first."""
+        """Sync sessions that were opened and never closed, oldest first."""
         query = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
         with self.database.transaction() as connection:
             return list(connection.execute(query).scalars())
@@ -215,7 +215,7 @@ class State:
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
-        """After a 2xx: record the removals of the calls. Leaves that are not passed stay under way."""
+        """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
 
@@ -225,7 +225,7 @@ class State:
             journal.fail(connection, self._stamp(), entries)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
-        """Drop calls that can land no more; keep `lingering` ones, which were given up so many seconds ago."""
+        """Drop calls that can land no more; keep `lingering` ones, with the seconds since each was given up."""
         run = self._current().id
         with self._writing() as connection:
             attempts.end(connection, run, ended)
@@ -294,9 +294,9 @@ class State:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
-        """Drop rows; their journal stays. How many there were.
+        """Delete rows and return how many there were; their journal stays.
 
-        SyncengineError where a call that may be executed within `window` seconds would bring back a forgotten resource.
+        SyncengineError if a call that may be executed within `window` seconds would bring back a forgotten resource.
         """
         keys = list(keys)
         with self._writing() as connection:

@@ -163,9 +163,9 @@ class SqlSink:
     def _together(
         self, parcels: Sequence[RenderedGroup], given_up: threading.Event, *, behind_savepoints: bool = False
     ) -> list[Answer | None]:
-        """One transaction, for as many as it takes without holding it open for long: each stands or falls by itself.
+        """Write groups in one transaction, as many as fit before it is open for too long; each succeeds or fails alone.
 
-        Where none falls, as a rule, savepoints are half of the work: they are set once one did.
+        Savepoints would double the work, and most batches have no failure: they are set only after a first one.
         """
         answers = list[Answer | None]()
         committing = False
@@ -308,6 +308,6 @@ def _echo(outage: Failed) -> Failed:
 
 
 def _shared(answer: Answer, groups: int) -> list[Answer | None]:
-    """One trouble of so many groups, which counts once."""
+    """Return the answer for each of `groups` groups; a trouble that they share counts once."""
     echo = replace(answer, is_echo=True) if isinstance(answer, Failed) else answer
     return [answer, *[echo] * (groups - 1)]

@@ -1,7 +1,7 @@
 """bytes of a manifest → its canonical layout, proven to mean the same and to keep every comment; pure.
 
 Nothing is taken on trust: what the round trip makes is read again, and compared. Where it would lose something, the
-file is left as it is, and the reason is told with its place.
+file is left as it is, and the reason is reported with its place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS = 4
 
 
 def laid_out(data: bytes, findings: Collector) -> str | None:
-    """The text in its canonical layout; None, and the reason among the findings, if there is none."""
+    """Return the text in its canonical layout; None, with the reason in `findings`, if it cannot be laid out."""
     documents = read(data, findings)
     if any(d.severity is Severity.ERROR for d in findings.found):
         return None
@@ -57,7 +57,7 @@ def _stranger(root: Node) -> tuple[Node, str] | None:
 
 
 def _settled(text: str) -> tuple[str | None, str]:
-    """The layout that laying out leaves as it is."""
+    """Lay the text out until another round changes nothing; None and the reason if that fails."""
     try:
         for _ in range(ROUNDS):
             before, text = text, _once(text)
@@ -106,7 +106,7 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
 
 
 def _is_outside(text: str, comment: int) -> bool:
-    """Whether a comment stands between marks of documents with nothing else there."""
+    """Whether a comment is in a document that has no content."""
     kinds = [line.kind for line in lines_of(text)]
     around = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
     nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in around)
