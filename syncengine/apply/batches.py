@@ -155,7 +155,7 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
     for item in items:
         server_id, name = answered.get(item.key.name), item.key.name
         if server_id is None:
-            _leave_unidentified(run, call, item, "the service did not say under which id it holds this category")
+            _leave_unidentified(run, call, item, "the service did not return the id of this category")
         elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
             _settle_category(run, call, item, server_id)
         else:

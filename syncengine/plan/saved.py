@@ -135,13 +135,13 @@ def is_saved_plan(path: Path) -> bool:
 def load(path: Path, display: Shown) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
 
-    StalePlan (`plan-inconsistent`) where the file shows another plan than it contains.
+    StalePlan (`plan-inconsistent`) where the file shows a different plan than it contains.
     """
     with no_collection(), _opened(path) as file:
         layout = _found(path, file)
         plan = _executed(path, file, layout) if layout else _of_before(path, display)
         if layout and not _is_as_written(file, plan, display):
-            raise inconsistent(f"{path} shows another plan than it contains")
+            raise inconsistent(f"{path} shows a different plan than it contains")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
         raise inconsistent(f"{path} names a commit that is not valid")
     return plan
@@ -186,7 +186,7 @@ def _of_before(path: Path, display: Shown) -> Plan:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _of_another_version(path) from None
     if not saved_v1.is_as_written(content, plan, display.plan):
-        raise inconsistent(f"{path} shows another plan than it contains")
+        raise inconsistent(f"{path} shows a different plan than it contains")
     return plan
 
 

@@ -172,7 +172,7 @@ class _Reading:
         for change in self.plan.changes:
             cascade = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
             if cascade is not None and all(leaving.row.key != change.key for leaving in cascade):
-                raise inconsistent(f"{change.key} does not go with {change.cascade}")
+                raise inconsistent(f"{change.key} is not deleted with {change.cascade}")
 
     def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
         """How a member leaves that a deletion may not reach: by calls of its own, which the deletion needs, or none."""

@@ -22,7 +22,7 @@ SIDE_BY_SIDE = 8
 """Statuses that are on their way at a time; the client may have room for fewer."""
 
 UNKNOWN_GROUP = "the service does not know this time group"
-WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of what was fetched before"
+WEBHOOK_NOW = "the team has a webhook now, so the service accepts no status for what was fetched before"
 
 
 class Verdicts(Protocol):

@@ -227,10 +227,10 @@ class _Building:
             return
         try:
             if not address.url().startswith(("http://", "https://")):
-                self._refuse(at, "the URL that is referred to does not start with http:// or https://", "bad-source")
+                self._refuse(at, "the URL in this reference does not start with http:// or https://", "bad-source")
             for name, read in address.secrets.items():
                 if not is_sendable(read()):
-                    self._refuse(at, f"what stands for the header {name} is not one line of ASCII", "bad-source")
+                    self._refuse(at, f"the value of the header {name} is not one line of ASCII", "bad-source")
         except Problems as problems:
             for problem in problems.found:
                 self._refuse(at, problem.message, problem.code)
@@ -277,11 +277,11 @@ class _Building:
         """The statement, with a template for each of its parameters and no other."""
         statement, given = Statement(written.text), frozenset(params or {})
         for name in sorted(statement.names - given):
-            self._refuse(written, f"`:{name}` stands in the statement, but not in `params`")
+            self._refuse(written, f"`:{name}` is in the statement, but not in `params`")
         for name in sorted(given - statement.names):
-            self._refuse(written, f"`{name}` stands in `params`, but not as `:{name}` in the statement")
+            self._refuse(written, f"`{name}` is in `params`, but not as `:{name}` in the statement")
         if "{{" in written.text or "{%" in written.text:
-            self._refuse(written, "a statement is no template: write :NAME, and the template under `params`")
+            self._refuse(written, "a statement is not a template: write :NAME in it, and the template under `params`")
         return statement if statement.names == given else None
 
     def _database(
@@ -310,7 +310,7 @@ class _Building:
                 self.troubles.append((part, kind))
             else:
                 said = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
-                self._refuse(written, f"the database does not take this: {said}", "bad-statement")
+                self._refuse(written, f"the database rejects the statement: {said}", "bad-statement")
         return None
 
     def _refuse(self, written: Written, message: str, code: str = "bad-params") -> None:

@@ -207,7 +207,7 @@ def bound(value: Any, dialect: str) -> Any:
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):
-        raise RenderTrouble(f"a parameter came to {type(value).__name__}, which is no single value")
+        raise RenderTrouble(f"a parameter is of the type {type(value).__name__}, which is not a single value")
     if isinstance(value, str):
         return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):

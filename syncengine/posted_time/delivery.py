@@ -50,18 +50,18 @@ HOLD = 240.0
 The service offers a group again that it heard nothing of, after a time that is not known: connectors assume 8 minutes.
 """
 
-UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
-UNREADABLE_NOTE = "what came is no JSON that anybody can read, but for its groupId; nothing of it was kept"
+UNREADABLE = "This time cannot be read, so it was not delivered. Please post it again, or ask your administrator."
+UNREADABLE_NOTE = "only the groupId of this group could be read; its content was not kept"
 CONFLICT = (
-    "This time was posted before with other content, and {sinks} as it was then. Nothing was changed there;"
+    "This time was posted before with different content, and {sinks} in that form. Nothing was changed there;"
     " please ask your administrator."
 )
-
-
 DIVIDED = (
-    "This time was delivered before in other parts, as a whole or tag by tag, and {sinks} so. Nothing more was"
-    " delivered; please ask your administrator."
+    "This time was delivered before, divided differently (as a whole or by tag), and {sinks} in that form."
+    " Nothing more was delivered; please ask your administrator."
 )
+CONFLICT_NOTE = "offered again with other content"
+DIVIDED_NOTE = "`each: tag` was added or removed since it was delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Delivery:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         entry = await self.writer.read(entry.group_id) or entry
         told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
-        why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
+        why = DIVIDED_NOTE if divided else CONFLICT_NOTE
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(
             entry, Verdict(PostedTimeStatus.REFUSED, told), mechanism, note=note, is_conflict=True

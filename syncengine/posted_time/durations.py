@@ -27,7 +27,7 @@ class Duration:
 
 UNREADABLE = "The duration of this time cannot be read."
 NEGATIVE = "This time has a duration below zero."
-NOTHING = "This time comes to 0 seconds, and nothing cannot be rounded up. Please post it with a duration."
+NOTHING = "This time has a duration of 0 seconds, which cannot be rounded up. Please post it with a duration."
 
 
 class NotPositive(ValueError):

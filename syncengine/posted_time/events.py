@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncengine.errors import SyncengineError
+from syncengine.errors import SyncengineError, as_bug
 from syncengine.posted_time.verdict import Verdict
 
 
@@ -72,5 +72,5 @@ Tell = Callable[[Event], None]
 
 
 def said(error: Exception) -> str:
-    """An error in our words only: those of another library may hold anything."""
-    return error.message if isinstance(error, SyncengineError) else f"{type(error).__name__}, a defect of ours"
+    """Return the message of one of our errors, or the class of any other, whose message may hold anything."""
+    return error.message if isinstance(error, SyncengineError) else as_bug(error)

@@ -151,7 +151,7 @@ class Registrar:
         return answer
 
     async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
-        """Record the webhook, then register it: otherwise, after a crash or a lost answer, it would look like a foreign one."""
+        """Record the webhook, then register it: after a crash or a lost answer, it must not look like a foreign one."""
         digest = await asyncio.to_thread(store.digest, key)
         await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
         answer = await self._subscribed(callback, key)
@@ -180,7 +180,7 @@ class Registrar:
     def _foreign(refused: Answer) -> MechanismTaken:
         return MechanismTaken(
             f"the team has a webhook that this project did not register ({refused.said});"
-            " `syncengine time unregister webhook` ends it, whoever it belongs to"
+            " `syncengine time unregister webhook` removes it, whoever registered it"
         )
 
     async def _mechanism(self) -> Mechanism | None:

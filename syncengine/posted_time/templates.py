@@ -80,7 +80,9 @@ class Text:
                     return _defined(self.expression(**variables))
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
-            raise Undeliverable(str(error), f"the template at {self.place} rounds up what is not above zero") from None
+            raise Undeliverable(
+                str(error), f"the template at {self.place} rounds up a value that is not above zero"
+            ) from None
         except SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
 

@@ -23,10 +23,10 @@ MAX_MESSAGE = 1000
 MAX_REFERENCE = 1000
 """Characters of a sink's reference, which the service keeps with the group."""
 
-CONTROL = "it holds a line break or another control character where only one line of text can be sent"
+CONTROL = "it contains a line break or another control character where only one line of text can be sent"
 TOO_LONG = "something in it is too long to be sent"
-TOO_LARGE = "a number in it is larger than any database holds"
-NO_TEXT = "it holds something that is no text"
+TOO_LARGE = "a number in it is too large for a database"
+NO_TEXT = "part of it is not valid text"
 _SENTENCE = "This time cannot be delivered: {why}. Please post it again without that, or ask your administrator."
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -51,7 +51,7 @@ def line(text: str, name: str) -> str:
 
 
 def undeliverable(why: str, name: str) -> Undeliverable:
-    return Undeliverable(_SENTENCE.format(why=why), f"{name} came to a value that cannot be sent: {why}")
+    return Undeliverable(_SENTENCE.format(why=why), f"{name} cannot be sent: {why}")
 
 
 def document(value: Any, name: str) -> bytes:

@@ -106,7 +106,7 @@ class Unpacked:
     def whole(self) -> bytes:
         """All of it, once the last chunk has come."""
         if self._unpacker is not None and not self._unpacker.eof:
-            raise httpx.DecodingError("it is cut")
+            raise httpx.DecodingError("it was cut short")
         return bytes(self._content)
 
 

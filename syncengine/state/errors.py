@@ -64,8 +64,7 @@ UNFIT = StateTrouble(
 )
 CHANGED = StateTrouble(
     "state-changed",
-    "state {state} is not as this command found it: another version of syncengine has brought it up to date meanwhile."
-    " Run this again",
+    "state {state} has changed under this command: another version of syncengine brought it up to date. Run this again",
 )
 BUSY = StateTrouble("state-busy", "state {state} is busy: another process has been writing to it for too long")
 

@@ -42,8 +42,8 @@ MAYBE_TAKEN = frozenset({408, 500, 502, 504})
 """Answers after which the receiver may have the group all the same."""
 
 NO_NAME = (
-    "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
-    " or post it with another tag."
+    "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of an address. Please ask"
+    " your administrator, or post it with another tag."
 )
 SIDE_BY_SIDE = 8
 """Requests to one receiver that are under way at a time."""
@@ -125,7 +125,7 @@ class HttpSink:
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
         if upwards(path) is not None:
-            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
+            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} would be {path}")
         headers = {
             name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
             for name, text in self._headers.items()

@@ -69,7 +69,7 @@ def _required(text: str) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         sentence = str(error).partition("\n")[0]
-        raise ValueError(f"neither a path of a wheel, nor a URL, nor a requirement: {sentence}") from None
+        raise ValueError(f"not the path of a wheel, a URL or a requirement: {sentence}") from None
     if requirement.url:
         _checked(requirement.url)
     elif canonicalize_name(requirement.name) == STRANGER:
