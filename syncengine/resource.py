@@ -44,7 +44,7 @@ class Key(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
+    """The place where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
 
     file: str
     line: int

@@ -200,7 +200,7 @@ REFUSED_IDS = frozenset({400, 404, 409, 422})
 
 
 def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
-    """Which categories' ids the service took with a tag, and which not."""
+    """Note which category ids the service accepted with a tag, and which it refused."""
     refused: Iterable[int] = ()
     match verdict:
         case Accepted(errors):

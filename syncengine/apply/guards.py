@@ -24,7 +24,7 @@ from syncengine.state.store import Facts, State, open_state
 
 
 def refuse_new_state(url: str) -> None:
-    """In CI a state that is not there is a mistake more often than a beginning (docs/planning.md 7)."""
+    """Refuse to create a state in CI, where a missing one is usually a mistake (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
             message = "there is no state yet, and this is a CI job: --new-state creates one"

@@ -60,7 +60,7 @@ class Chronicle:
         return self._tally.results(self.plan.changes, error.message)
 
     def counts(self) -> dict[str, int]:
-        """How many changes came to which outcome."""
+        """Count the changes by outcome."""
         outcomes = [result.outcome for result in self.results()]
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 

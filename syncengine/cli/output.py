@@ -33,7 +33,7 @@ class Output:
     root: Path
 
     def look(self, stream: TextIO | None = None) -> Look:
-        """How a rendering for `stream` (stdout) shall look."""
+        """Return the style of a rendering for `stream` (stdout)."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
         return Look(

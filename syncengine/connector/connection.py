@@ -53,7 +53,7 @@ def _place(endpoint: Endpoint) -> str:
 
 
 def endpoints_of(project: Project) -> dict[str, Endpoint]:
-    """Where the project file says that operations are."""
+    """Return the methods and paths that the project file sets for operations."""
     return {
         id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
         for id, given in project.service.endpoints.items()

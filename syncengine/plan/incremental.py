@@ -165,7 +165,7 @@ class ChangedTags(NamedTuple):
 
 
 def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:
-    """None where more than tags changes, or more than their bodies."""
+    """Return the tags that changed; None if anything but the bodies of tags changed."""
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
         return None

@@ -42,7 +42,7 @@ def template_of(source: Source | None) -> Template | None:
 
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
-    """Of the rows that templates made."""
+    """Return the templates of the rows that templates made."""
     pairs = [(row, template) for row in rows if (template := template_of(row.source))]
     keys = (row.key for row, _ in pairs if row.key in desired)
     now = {key: maker for key in keys if (maker := template_of(desired[key].source))}
@@ -61,7 +61,7 @@ def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origin
 
 
 class _Neighbours:
-    """Which templates of today made rows that are recorded at a line, in one run and in any."""
+    """Current templates of the rows recorded at a line, by run and over all runs."""
 
     def __init__(self) -> None:
         self._in_run: dict[tuple[str | None, Template], set[Template]] = defaultdict(set)

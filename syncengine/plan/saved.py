@@ -38,7 +38,7 @@ SEAL = 20
 
 
 class Shown(NamedTuple):
-    """How readers are shown a plan, and one of its changes."""
+    """Functions that render a plan, and one of its changes, for readers of the file."""
 
     plan: Callable[[Plan], object]
     change: Callable[[Change], object]

@@ -12,7 +12,7 @@ from syncengine.resource import Key, Source
 
 
 class Scope(Struct, frozen=True, gc=False):
-    """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
+    """Limits on a plan's changes: globs on addresses, paths of manifests (relative, posix), no removals at all."""
 
     paths: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Scope(Struct, frozen=True, gc=False):
 
     @property
     def whole(self) -> bool:
-        """Nothing is left out."""
+        """Whether the scope is everything: no selection, no exclusion, removals allowed."""
         return not (self.paths or self.targets or self.excludes or self.no_delete)
 
     @property

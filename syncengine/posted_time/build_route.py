@@ -64,7 +64,7 @@ def build(
 
 
 def check(project: Project) -> None:
-    """That the project's posted time can be compiled, without opening anything; Problems with all that is wrong."""
+    """Check that the project's posted time compiles, without opening anything; Problems with everything found."""
     if project.posted_time is not None:
         build(project, {}, now=lambda: 0.0, offline=True).databases.close()
 
@@ -209,7 +209,7 @@ class _Building:
         )
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
-        """Those that are templates; others must be sendable as they are."""
+        """Compile headers that are templates; check that constant ones can be sent."""
         made = dict[str, Text]()
         for name, value in headers.items():
             text = self._text(value) if isinstance(value, Written) else None
@@ -222,7 +222,7 @@ class _Building:
         return made
 
     def _check_address(self, address: Address, at: Written) -> None:
-        """That the URL and the secrets are there, and that a request can carry them; none of them is shown."""
+        """Check that the URL and the secrets exist and can be sent; none of them is shown."""
         if self.offline:
             return
         try:
@@ -256,7 +256,7 @@ class _Building:
         return "the state" if is_state else None
 
     def _state_file(self) -> Path | None:
-        """None where it is no file, or where the secret that tells its place is not there."""
+        """Return the state's file; None if it is a server, or if the secret in its URL is missing."""
         try:
             return sqlite_file(self.project.state)
         except Problems:

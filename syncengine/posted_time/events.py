@@ -29,7 +29,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Something came that is no group, and that nobody can be answered for."""
+    """The service sent something that is not a group and has no id to answer for."""
 
     why: str
 
@@ -52,7 +52,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Something did not work, and is tried again in `seconds`."""
+    """A step failed and is tried again in `seconds`."""
 
     what: str
     why: str

@@ -40,7 +40,7 @@ def has_several(group: Group) -> bool:
 
 
 def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
-    """By name; or why nobody can tell, as a sentence for who posted. The seconds add up to those of the whole."""
+    """Return the share of each tag, sorted by name, or a sentence for the user why the group cannot be divided."""
     tags = {tag.name or "": tag for tag in group.tags}
     for tag in group.tags:
         if tag != tags[tag.name or ""]:
@@ -54,7 +54,7 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
-    """By the name of each tag, in order, the suffix of the sink's name in its key."""
+    """Return the suffix of each tag's key, by the tag's name and in order of names."""
     return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
 
 

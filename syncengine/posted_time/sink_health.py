@@ -79,7 +79,7 @@ class Wellbeing:
         self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
-        """It took or refused a group."""
+        """Note that a sink took or refused a group, so it works."""
         self._believed.discard(name)
         self._down.pop(name, None)
 

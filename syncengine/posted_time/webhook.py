@@ -166,7 +166,7 @@ class Receiver:
 
 
 def _same(given: str, expected: str) -> bool:
-    """In constant time, whatever was given."""
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 

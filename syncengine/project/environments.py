@@ -121,7 +121,7 @@ def _check_overlay(overlay: Node, findings: Collector) -> None:
 
 
 def _check_names(root: Node, where: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
-    """That a mapping's keys are among the known; it may be absent."""
+    """Check that the keys of a mapping are known; the mapping may be absent."""
     node = at(root, *where)
     for key in node.keys if known and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):

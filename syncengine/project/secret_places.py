@@ -38,7 +38,7 @@ class SecretPlaces(NamedTuple):
 
 
 def secret_places(parts: Iterable[Node]) -> SecretPlaces:
-    """Of the top level and of every environment."""
+    """Collect the places of secrets at the top level and in every environment."""
     parts = tuple(parts)
     names, files = set(ALWAYS), set[str]()
     for part in parts:

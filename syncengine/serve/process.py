@@ -216,7 +216,7 @@ class Process:
         self.log.refusal("configuration", error, "the old configuration stays in use, the new one is not valid: ")
 
     def _move(self, project: Project) -> None:
-        """Have the probes answer where this project says."""
+        """Move the probes to the address that this project configures."""
         address = self.listen or project.serve.listen
         if address != self._address:
             self._address = address
@@ -246,7 +246,7 @@ class Process:
 
 
 class _Signals:
-    """Calls instead of signals, for the time of a block in the main thread."""
+    """Replace signal handlers by callbacks for the duration of a block in the main thread."""
 
     def __init__(self, calls: Mapping[signal.Signals, Callable[[], object]]) -> None:
         self._calls = calls

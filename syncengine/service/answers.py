@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """Status, kind and length, and the service's own words of an error: never a part of anything else."""
+        """Return status, kind and length, and the service's error message: no other part of the answer."""
         if self.status is None:
             return f"{self.text or 'no message'}{self.note}"
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None

@@ -59,7 +59,7 @@ class BoundedProtocol(H11Protocol):
             next(iter(unread))._late()
 
     def _end(self) -> None:
-        """It is here, or will never be."""
+        """Stop waiting for the request: it has arrived, or never will."""
         self.bounds.unread.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()

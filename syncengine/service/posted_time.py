@@ -99,7 +99,7 @@ def _group(item: object) -> Group | Unreadable:
 
 
 def group_id(group: Group) -> str | None:
-    """Its identity; None for a group that nobody could answer for."""
+    """Return the id of a group; None if it has none that a status could name."""
     return _identity(group.get("groupId"))
 
 

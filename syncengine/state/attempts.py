@@ -79,7 +79,7 @@ def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: flo
 
 
 def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
-    """Those of `keys` that a late call may still touch, with the seconds until none can."""
+    """Return those of `keys` that a late call may still touch, with the seconds until none can."""
     requested = set(keys)
     seconds: dict[Key, float] = {}
     for late in outstanding(connection, clock, window):

@@ -126,7 +126,7 @@ class InboxEntry:
 
     @classmethod
     def first(cls, offer: Offer, at: float) -> InboxEntry:
-        """A group that nobody knew before this offer."""
+        """Return the entry of a group that is offered for the first time."""
         columns = dict.fromkeys(cls.__slots__)
         stands = {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
         content = {**offer.content(), "user_keys": offer.user_keys}

@@ -102,7 +102,7 @@ class Stamp:
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
-    """Before sending: rows gain the additions of the calls, and every key of the calls is open."""
+    """Record calls before they are sent: rows gain their additions, and their keys are in flight."""
     rows, last = fetch_chained(connection, _intended_keys(entries))
     values_of: dict[Key, Values] = {}
     parts = []
@@ -121,7 +121,7 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
-    """After a 2xx: rows lose the removals of the calls, and acknowledged keys are open no more."""
+    """Record acknowledged calls (2xx): rows lose their removals, and their keys are no longer in flight."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
     before = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
     rows = dict(before)
@@ -138,7 +138,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
-    """After a refusal: rows keep their content, doubtful, and are open no more."""
+    """Record refused calls: rows keep their content, are marked doubtful, and are no longer in flight."""
     doubt(connection, (key for entry in entries for key in entry.keys))
     ends = [CallEnd(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)

@@ -121,7 +121,7 @@ class Locks:
         self.row = row
 
     def current(self) -> LockInfo | None:
-        """Who holds it, also in a state of an older version."""
+        """Return the current lock, also from a state of an older version."""
         columns = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
         with self._database.transaction() as connection:
             return _info(connection.execute(sa.select(*columns).where(LOCK.c.id == self.row)).one())

@@ -208,7 +208,7 @@ class State:
             history.refused_run(connection, run)
 
     def intend(self, entries: Sequence[Intent]) -> None:
-        """Before sending: record the additions of the calls, and that they are under way."""
+        """Record the additions of calls before they are sent, and that they are in flight."""
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
@@ -220,7 +220,7 @@ class State:
             journal.settle(connection, self._stamp(), entries)
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
-        """After a refusal: the rows are doubtful and keep all that they may hold."""
+        """Record that calls were refused: their rows become doubtful and keep all their content."""
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
 

@@ -35,12 +35,12 @@ class RenderedGroup:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """Its key at a target."""
+        """The key of the group at a target."""
         return self.group_id, self.key
 
     @property
     def delivery(self) -> DeliveryKey:
-        """Its key in the inbox."""
+        """The key of the delivery in the inbox."""
         return DeliveryKey(self.group_id, self.revision, self.key)
 
 

@@ -84,7 +84,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where it is sent. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
+    """The address of a sink. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
 
     url: Callable[[], str]
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -131,7 +131,7 @@ class SqlSink:
             return (group_id, key) in receipts.find(connection, [group_id])
 
     async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
-        """In company first; a group that does not get through is tried alone. After an outage the rest is not tried."""
+        """Deliver groups together; retry alone one that fails. After an outage, the rest is not tried."""
         answers = list[Answer | Exception]()
         outage: Failed | None = None
         while rest := parcels[len(answers) :]:

@@ -110,7 +110,7 @@ def _take(
 
 
 def _section(header: Sequence[str], kind: str) -> str | None:
-    """Where a row belongs: as it says, or as the identity that its header has says."""
+    """Return the section of a row: by its kind, else by the identity column in the header."""
     if kind:
         return _KINDS.get(kind)
     kinds = (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY)

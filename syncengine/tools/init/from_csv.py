@@ -207,7 +207,7 @@ def _escaped(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As a scalar of YAML: bare where nothing in it could mean something else."""
+    """Write text as a YAML scalar, without quotes if it cannot be misread."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ./-]*[A-Za-z0-9]|\.\./[A-Za-z0-9_./-]+", text) and text.lower() not in _WORDS:
         return text
     return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else _escaped(text)

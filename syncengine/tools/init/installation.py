@@ -28,7 +28,7 @@ class Installation(NamedTuple):
     mirror: str | None = None
 
     def variables(self, indent: str) -> str:
-        """As lines of YAML: a mapping of environment variables, each value a string in double quotes."""
+        """Return lines of YAML: environment variables, with each value in double quotes."""
         values = {"SYNCENGINE_PACKAGE": self.package, **({"PIP_INDEX_URL": self.mirror} if self.mirror else {})}
         return "".join(f"{indent}{name}: {json.dumps(value)}\n" for name, value in values.items())
 
