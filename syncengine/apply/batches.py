@@ -178,7 +178,7 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
 
 
 def _known_id(run: ApplyRun, item: Item) -> str | None:
-    """The id that it is recorded with, believed or not."""
+    """Return the recorded id of the category, even if doubtful."""
     return run.category_id(item) or run.former_ids.get(item.key.name)
 
 

@@ -118,7 +118,7 @@ def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
-    """Whether a report is to have stdout for itself."""
+    """Whether a report is written to stdout, which is then reserved for it."""
     return any(file == "-" for _, file in targets)
 
 

@@ -175,7 +175,7 @@ def meaning(error: Exception) -> Meaning:
 
 
 def cause(error: Exception) -> str:
-    """The cause, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
+    """Return the cause for the operator, in our words, with SQLSTATE or SQLite's code, and the constraint."""
     if isinstance(error, Silent):
         return "it has not answered for too long"
     driver, fault = _cause_of(error), fault_of(error)

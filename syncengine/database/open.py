@@ -66,7 +66,7 @@ def _problem(message: str) -> Problems:
 
 
 def busy_seconds(url: str) -> float:
-    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
+    """Return the time-out of a SQLite URL (`sqlite:///file?timeout=SECONDS`), as SQLAlchemy reads it."""
     given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
     try:
         return float(given)

@@ -110,7 +110,7 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.ACTIVITY_TYPE, "enableIfNew"): False,
     (Kind.ACTIVITY_TYPE, "reenableIfArchived"): False,
 }
-"""What a field that was never declared comes to."""
+"""The meaning of a field that was never declared."""
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"

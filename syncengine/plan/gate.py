@@ -182,7 +182,7 @@ def shrunk(
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """All that a plan takes away from recorded rows."""
+    """Return everything that a plan removes from recorded rows."""
     return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
 
 

@@ -86,7 +86,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
 
 
 class _Upserts:
-    """The upserts of tags in their order, which that of the changes agrees with."""
+    """The upserts of tags, in the same order as their changes."""
 
     def __init__(self, calls: Iterable[tuple[Step, Call]]) -> None:
         items = (item for step, call in calls if step is Step.TAGS for item in call.items)

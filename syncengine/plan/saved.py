@@ -30,7 +30,7 @@ from syncengine.project.atomic_write import write_whole
 
 FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
-"""What stands before the changes, before the parts to execute, and behind those."""
+"""Separators in the file: before the changes, before the parts to execute, and after those."""
 DIGEST, END = b',"digest":"', b'"}\n'
 COMMIT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20

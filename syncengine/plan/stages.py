@@ -12,7 +12,7 @@ from syncengine.plan.diff import Difference
 from syncengine.service.operations import Operation
 
 RIDE_ALONG = 10
-"""From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
+"""The number of tags from which those that only gain keywords go into batch upserts, not one call each."""
 
 
 class Stage(Struct, frozen=True, gc=False):

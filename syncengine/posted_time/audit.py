@@ -159,7 +159,7 @@ def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
 
 
 def _was_meant(key: str, takes_all: bool, known: Known | None) -> bool:
-    """A group that the inbox never saw was taken by none: each sink that might have had it lacks it."""
+    """Whether a sink should have the group; one that the inbox never saw is lacking in each sink that might take it."""
     return takes_all or known is None or key in known.keys
 
 

@@ -85,7 +85,7 @@ class Database:
         self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
-        """Of what the last probe found, for whoever runs this."""
+        """The detail of the last probe, for the operator."""
 
     async def probe(self) -> TroubleKind | None:
         """The trouble that keeps it from answering; all who ask at the same time get one answer."""

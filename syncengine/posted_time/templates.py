@@ -65,7 +65,7 @@ class Undeliverable(RenderTrouble):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A compiled template and where it stands. A template without marks, or plain JSON, is its `constant`."""
+    """A compiled template and its place. A template without marks, or plain JSON, is its `constant`."""
 
     place: str
     constant: Any = None
@@ -113,7 +113,7 @@ class Compiler:
         self.findings = Collector(config)
         self.others: list[Collector] = []
         self.names = set[str]()
-        """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
+        """Variables used since the caller last cleared the set; `group.tags` counts as `tags`."""
         self._loader = FileSystemLoader(str(root))
         self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
         self._scope = scope

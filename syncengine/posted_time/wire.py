@@ -34,7 +34,7 @@ _UNFIT_FOR_PEOPLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 
 
 def objection(text: str) -> str | None:
-    """Why no header can hold this, whatever it is made of."""
+    """Return the reason why a header cannot hold this text."""
     if NOT_TEXT.search(text):
         return NO_TEXT
     if _CONTROLS.search(text):
@@ -43,7 +43,7 @@ def objection(text: str) -> str | None:
 
 
 def line(text: str, name: str) -> str:
-    """The text, which a header or path can hold; Undeliverable. `name` is its name for whoever runs this."""
+    """Return text that a header or path can hold; Undeliverable otherwise. `name` names it for the operator."""
     why = objection(text)
     if why is not None:
         raise undeliverable(why, name)

@@ -24,7 +24,7 @@ SINKS: AnyMapping[str, type[Model]] = {
 }
 """What sinks are made of, by the name in the file."""
 SECTIONS = ("service", "state", "sources", "postedTime")
-"""Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""
+"""Sections that may hold references; a `{file: x}` elsewhere (metadata, variables) is no reference."""
 ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
 """Variables that hold secrets whatever the project file says."""
 

@@ -160,7 +160,7 @@ def _read(raw: bytes) -> Any:
 
 
 def _count(operation: Operation | None, body: Any) -> int | None:
-    """Items of a batch; None where there is no batch."""
+    """Count the items of a batch; None if the body is not one."""
     if operation is None or operation.items is None or not isinstance(body, dict):
         return None
     items = body.get(operation.items)

@@ -1,4 +1,4 @@
-"""Calls that wait to be executed: when their time has come or a test says so, whether or not their client is there."""
+"""Calls that wait to be executed: when they are due or a test says so, whether or not their client still waits."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of one call.
+    """The answer to one call.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
     `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some

@@ -1,4 +1,4 @@
-"""One request over HTTP → its whole answer, within a time and a size that hold whatever arrives, and however slowly."""
+"""One request over HTTP → its whole answer, within limits of time and size, whatever arrives and however slowly."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ TYPES: Sequence[tuple[type, ...]] = (
     *((str, NoneType), (str, NoneType), (int, NoneType), (str, NoneType), (int, NoneType)),
     *((str, NoneType), (str, NoneType), (str,)),
 )
-"""What may stand in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
+"""The types allowed in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
 
 
 @cache

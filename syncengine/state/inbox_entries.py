@@ -19,7 +19,7 @@ PART = "/"
 
 
 BETWEEN_TAGS = ", "
-"""What stands between the names of a group's tags."""
+"""The separator between the names of a group's tags."""
 
 
 def sink_of(key: str) -> str:

@@ -238,7 +238,7 @@ class State:
             return attempts.outstanding(connection, self._clock, window)
 
     def under_way(self, window: float) -> float:
-        """Seconds for which some call may still be executed; read without writing, also in a state of before."""
+        """Seconds for which some call may still be executed; reads only, also from an older state."""
         with self.database.transaction() as connection:
             if tables.version(connection) < ARRIVED["attempts"]:
                 return 0.0

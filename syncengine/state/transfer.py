@@ -1,4 +1,4 @@
-"""recorded rows ↔ JSON lines that another state can take in: a header, then a line for each row; pure."""
+"""recorded rows ↔ JSON lines that another state can import: a header, then a line for each row; pure."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ LONG = 1.0
 """Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
 
 MAX_GROUP_ID = MAX_LINE - 200
-"""Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
+"""The longest id of a group, in bytes, that fits into an Idempotency-Key beside the sink's name."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",

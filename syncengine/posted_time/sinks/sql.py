@@ -56,7 +56,7 @@ class _Signed(Exception):
 
 
 class _Fallen(Exception):
-    """A group did not get through in company, and there is no savepoint before it."""
+    """A group failed in a shared transaction, and there is no savepoint before it."""
 
 
 class SqlSink:
@@ -118,7 +118,7 @@ class SqlSink:
         return SinkTrouble(self.name, kind, sentence(self.name, kind), self._database.cause) if kind else None
 
     async def close(self) -> None:
-        """Engines are closed by whoever opened them."""
+        """Close nothing: the opener of the engine closes it."""
 
     def _get_ready(self) -> None:
         if not self._is_ready:

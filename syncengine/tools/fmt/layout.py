@@ -84,7 +84,7 @@ def _unmarked(text: str) -> str:
 
 
 def _has_anchors(text: str) -> bool:
-    """An alias must stand behind its anchor, so these keep their order."""
+    """Whether there is an anchor: an alias must come after its anchor, so these keep their order."""
     import yaml
 
     return any(isinstance(token, yaml.AnchorToken) for token in yaml.scan(text, Loader=yaml.CLoader))
@@ -119,7 +119,7 @@ def _comments(text: str) -> list[tuple[int, str]]:
 
 
 def _meaning(node: Node) -> Any:
-    """What a node says, whatever the order of its keys and its kind of quotes."""
+    """Return the content of a node, independent of the order of its keys and its kind of quotes."""
     match node:
         case Scalar():
             return node.text, bool(node.style) or "\n" in node.text  # text of several lines is text, quoted or not

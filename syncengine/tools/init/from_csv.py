@@ -48,7 +48,7 @@ KEYWORDS = (
 LONGEST_HEADER = 1 << 16
 """Letters in which the header ends."""
 _QUOTED = re.compile(r'"[^"]*+"')
-"""What stands in quotes separates nothing, and may hold line breaks."""
+"""Text in quotes, which separates nothing and may contain line breaks."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
