@@ -185,7 +185,7 @@ def test_groups_that_come_together_share_a_transaction(tmp_path: Path) -> None:
     groups = [raw(f"g{number}", totalDurationSecs=60 * (number != 3), timeRows=[]) for number in range(6)]
     verdicts = together(delivering(tmp_path), *groups)
     assert [verdict.outcome for verdict in verdicts] == [SUCCESS] * 3 + [REFUSED] + [SUCCESS] * 2
-    assert verdicts[3].detail == "a constraint does not hold (SQLITE_CONSTRAINT_CHECK)"
+    assert verdicts[3].detail == "a constraint is violated (SQLITE_CONSTRAINT_CHECK)"
     assert sorted(row[0] for row in rows(tmp_path)) == ["g0", "g1", "g2", "g4", "g5"]
     signed = rows(tmp_path, "SELECT group_id FROM syncengine_receipts ORDER BY 1")
     assert [id for (id,) in signed] == ["g0", "g1", "g2", "g4", "g5"]
