@@ -47,7 +47,10 @@ class Effect(Struct, frozen=True, gc=False, kw_only=True):
 
 
 def intended(row: Recorded | None, leave: Effect) -> Recorded:
-    """The row before the call is sent. Doubt is not written here: an intent without an end is the doubt."""
+    """Return the row as it is written before the call is sent.
+
+    No flag of doubt is set: an intent in the journal without an outcome is the doubt.
+    """
     if row is None:
         return _appearing(leave)
     body = _added(row.body, leave) if leave.fields or leave.keywords or leave.metadata else row.body

@@ -237,7 +237,7 @@ class Application:
             raise
 
     def _check_team(self, team: str, state: State) -> None:
-        """The key must belong to the team that is expected and that the state is of (docs/planning.md 1.6)."""
+        """Check that the key belongs to the expected team, which is the state's too (docs/planning.md 1.6)."""
         facts, base_url = state.facts(), self._project.base_url()
         check_team(team, self._project, facts.team)
         if (facts.team, facts.base_url) != (team, base_url):

@@ -72,6 +72,11 @@ def with_row(message: str, data: Row | None, more: int = 0) -> str:
     return f"{message} ({data.file}:{data.row}{others})" if data else message
 
 
+def as_bug(error: Exception) -> str:
+    """Name an unexpected error by its class alone: its message may hold anybody's data."""
+    return f"{type(error).__name__} in syncengine, which is a bug"
+
+
 class SyncengineError(Exception):
     """The root: `code` names the trouble for machines, `exit_code` is the exit code of the process."""
 
@@ -124,7 +129,7 @@ class Problems(SyncengineError):
 
 
 class Unreachable(SyncengineError):
-    """Nothing was sent, so that the cure is the same whatever kept it."""
+    """Nothing was sent, so repeating the command unchanged is safe whatever the cause."""
 
     exit_code, code = ExitCode.UNREACHABLE, "unreachable"
 

@@ -44,7 +44,7 @@ class Key(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
+    """The place where a resource is declared; `file` is relative to the project's folder, `line` counts from 1."""
 
     file: str
     line: int
@@ -66,7 +66,7 @@ def found_at(
 class Body(Struct, frozen=True, gc=False):
     """The desired content of one resource.
 
-    `fields` uses the interface's names, save that a tag's `category` is the externalId of a category
+    `fields` uses the interface's names, except that a tag's `category` is the externalId of a category
     and timestamps are milliseconds since epoch. `keywords` are a tag's *effective* keywords (docs/planning.md 2.3):
     the declared ones, without repeats and in their order, and the tag's name unless it is excluded.
     A category's keywords are an ordinary field. Only what was declared is present.
@@ -119,7 +119,7 @@ class Removed(Struct, frozen=True, gc=False, array_like=True):
 
 
 class Status(StrEnum):
-    """The status of a recorded resource, as the service was asked for it."""
+    """The status of a recorded resource, as last requested from the service."""
 
     ACTIVE = "active"
     RELEASED = "released"

@@ -61,7 +61,7 @@ def _judge_success(answer: Answer, errors: Mapping[int, str] | None) -> Verdict:
     if answer.data is None and answer.understood:
         return Accepted()
     if errors is None:
-        return Unclear(f"item errors that fit no item: {answer.text}", answer.status)
+        return Unclear(f"item errors that match no item: {answer.text}", answer.status)
     if not isinstance(answer.data, dict):
         return Unclear(f"an answer that the specification does not allow: {answer.text}", answer.status)
     return Accepted(errors, answer.data)

@@ -1,4 +1,4 @@
-"""plan → effects, through a service and a ledger, told as events. The stages of docs/planning.md 4.1, in order."""
+"""plan → effects, through a service and a ledger, reported as events. The stages of docs/planning.md 4.1, in order."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _conclude_categories(run: ApplyRun, call: str, items: Sequence[Item], data: 
     for item in items:
         server_id, name = answered.get(item.key.name), item.key.name
         if server_id is None:
-            _leave_unidentified(run, call, item, "the service did not say under which id it holds this category")
+            _leave_unidentified(run, call, item, "the service did not return the id of this category")
         elif server_id == _known_id(run, item) or (server_id not in shared and owners.get(server_id, name) == name):
             _settle_category(run, call, item, server_id)
         else:
@@ -178,7 +178,7 @@ def _answered_ids(data: Mapping[str, object]) -> dict[str, str]:
 
 
 def _known_id(run: ApplyRun, item: Item) -> str | None:
-    """The id that it is recorded with, believed or not."""
+    """Return the recorded id of the category, even if doubtful."""
     return run.category_id(item) or run.former_ids.get(item.key.name)
 
 
@@ -200,7 +200,7 @@ REFUSED_IDS = frozenset({400, 404, 409, 422})
 
 
 def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
-    """Which categories' ids the service took with a tag, and which not."""
+    """Note which category ids the service accepted with a tag, and which it refused."""
     refused: Iterable[int] = ()
     match verdict:
         case Accepted(errors):
@@ -215,7 +215,10 @@ def _learn_ids(run: ApplyRun, items: Sequence[Item], verdict: Verdict) -> None:
 
 
 def doubt_refused_ids(run: ApplyRun) -> None:
-    """Have ids asked for again that no tag was taken with, save those that the service has just given twice."""
+    """Mark category ids as doubtful if every tag sent with them was refused, unless the service just confirmed them.
+
+    The next apply asks the service for these ids again.
+    """
     for name in sorted((run.refused_ids - run.accepted_ids - run.repeated_ids) & run.category_ids.keys()):
         key, id = Key(Kind.CATEGORY, name), run.category_ids[name]
         run.ledger.doubt_ids([key])

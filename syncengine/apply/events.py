@@ -68,7 +68,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """Somebody asked the run to end: answers under way are waited for, so many seconds at most."""
+    """Somebody asked the run to end: it waits at most `seconds` for the answers to requests in flight."""
 
     seconds: float
 

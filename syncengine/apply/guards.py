@@ -24,7 +24,7 @@ from syncengine.state.store import Facts, State, open_state
 
 
 def refuse_new_state(url: str) -> None:
-    """In CI a state that is not there is a mistake more often than a beginning (docs/planning.md 7)."""
+    """Refuse to create a state in CI, where a missing one is usually a mistake (docs/planning.md 7)."""
     with open_state(url, write=False) as state:
         if not state.exists:
             message = "there is no state yet, and this is a CI job: --new-state creates one"
@@ -76,9 +76,10 @@ def refuse_stale(plan: Plan, state: State, base_url: str) -> None:
 
 
 def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[str, Limit]) -> None:
-    """A saved plan that shows one thing and would do another (docs/planning.md 6).
+    """Refuse a saved plan that shows one thing and would do another (docs/planning.md 6).
 
-    One that has begun was proven then, against rows that it has changed since; its id stands for its content.
+    A plan that was begun already is not checked again: it was proven when it began, and has changed its rows since. Its
+    id ends in a digest of its content.
     """
     if not state.plan_began(plan.id):
         facts = state.facts()
@@ -95,10 +96,9 @@ def refuse_inconsistent(plan: Plan, state: State, rules: Rules, limits: Mapping[
 
 
 def with_recent_losses(plan: Plan, state: State, limits: Mapping[str, Limit], now: float) -> Plan:
-    """A saved plan that asked for no approval when it was made, asking for one if others took away since.
+    """Return the saved plan with its gate tripped if, with removals by other runs since, it needs an approval.
 
-    It is the same plan all the same: its removals are unchanged, and an approval of them is good. One that has begun
-    is only finished.
+    Its removals are unchanged, so an approval of them stays valid. A plan that was begun already is only finished.
     """
     if plan.gate.tripped or state.plan_began(plan.id):
         return plan

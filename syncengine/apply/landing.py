@@ -88,7 +88,7 @@ class Landing:
             self._add(late.attempt, now + late.remaining)
 
     def give_up(self, attempt: Attempt, at: float) -> None:
-        """Count with a call of this run, of which an attempt was given up `at`."""
+        """Remember that this call may still be executed: an attempt at it was given up at time `at`."""
         self._add(attempt, at + self.patience.window)
 
     def _add(self, attempt: Attempt, until: float) -> None:
@@ -129,7 +129,7 @@ class Landing:
         return self.patience.seconds() + self.remaining > self.patience.until
 
     def again(self) -> tuple[list[tuple[Step, Call]], bool]:
-        """The calls, and whether the sweep, that wait no more; under names of their own, since they are parts."""
+        """Release the deferred calls, and whether the sweep was deferred. Their ids change: they may be parts."""
         self.number += 1
         deferred, sweeps = self.deferred, self.defers_sweep
         self.deferred, self.defers_sweep, self.question = [], False, None

@@ -51,7 +51,7 @@ RECORDED_EXITS = frozenset(kind.exit_code for kind in REFUSALS) - {ExitCode.USAG
 
 
 def status_after(error: SyncengineError) -> RunStatus:
-    """How an apply stands that `error` ended before anything was applied."""
+    """Return the status of an apply that `error` ended before anything was applied."""
     return RunStatus.REFUSED if isinstance(error, REFUSALS) else RunStatus.FAILED
 
 

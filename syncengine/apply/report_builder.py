@@ -41,7 +41,7 @@ class Chronicle:
 
     @property
     def status(self) -> RunStatus:
-        """How it stands once everything was sent that could be."""
+        """Return the status of the run once everything that could be sent was sent."""
         sweeps = self.plan is not None and self.plan.sweep is not None
         return status_of(self.results(), sweep_wanted=sweeps, session=self._session)
 
@@ -60,7 +60,7 @@ class Chronicle:
         return self._tally.results(self.plan.changes, error.message)
 
     def counts(self) -> dict[str, int]:
-        """How many changes came to which outcome."""
+        """Count the changes by outcome."""
         outcomes = [result.outcome for result in self.results()]
         return {outcome.value: outcomes.count(outcome) for outcome in Outcome}
 

@@ -150,7 +150,8 @@ class ApplyRun:
     that were sent again without named items. `repairs`: tags to send whole after the stage (docs/planning.md 4.7).
     `strays`: members of a category whose id changed. `unproven`: paths of the project file, by operation, that never
     answered with a 2xx; `missing` are the 404s of such a path, concluded once the stage is over. `refused_ids` and
-    `accepted_ids`: categories by whose ids tags were; `repeated_ids`: those whose recorded id the service gave again.
+    `accepted_ids`: categories whose ids were refused or accepted with tags; `repeated_ids`: those whose recorded id the
+    service returned again.
     `members_renamed`: records of the members of categories whose rename is not intended yet.
     `patience` is for calls that may still be executed.
     """

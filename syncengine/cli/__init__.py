@@ -18,7 +18,7 @@ import click
 
 from syncengine.cli.command_table import program
 from syncengine.cli.streams import discard_stdout, put, tell
-from syncengine.errors import ExitCode, SyncengineError, Usage
+from syncengine.errors import ExitCode, SyncengineError, Usage, as_bug
 from syncengine.render.escape import harmless, visible
 
 
@@ -123,9 +123,7 @@ def _in_machine_format(arguments: list[str] | None, error: SyncengineError, exit
 
 
 def _unexpected(error: Exception) -> str:
-    return (
-        f"{type(error).__name__} in syncengine, which is a bug. SYNCENGINE_TRACEBACK=1 shows where; please report it."
-    )
+    return f"{as_bug(error)}. SYNCENGINE_TRACEBACK=1 shows where; please report it."
 
 
 def _as_interrupt(number: int, frame: FrameType | None) -> None:

@@ -133,7 +133,7 @@ class _Applying:
             tell(PLAN_FORMATS["text"](plan, self.output.look(sys.stderr)))
 
     def show(self, done: Applied) -> None:
-        """The report; before it the plan, when nobody has seen it yet."""
+        """Print the report, preceded by the plan if it was not printed yet."""
         if not self._shows:
             return
         if self._format == "json":

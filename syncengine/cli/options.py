@@ -45,7 +45,7 @@ class Globals:
         return cls(**{field.name: values[field.name] for field in fields(cls) if values.get(field.name) is not None})
 
     def over(self, others: Globals) -> Globals:
-        """These options, over those of `others`."""
+        """Return the options of both; where both set one, this one wins."""
         mine, theirs = self.values(), others.values()
         return Globals(**{**theirs, **mine})
 

@@ -33,7 +33,7 @@ class Output:
     root: Path
 
     def look(self, stream: TextIO | None = None) -> Look:
-        """How a rendering for `stream` (stdout) shall look."""
+        """Return the style of a rendering for `stream` (stdout)."""
         stream = stream or sys.stdout
         terminal = stream.isatty()
         return Look(
@@ -118,7 +118,7 @@ def report_targets(values: Sequence[str], formats: Sequence[str]) -> list[tuple[
 
 
 def takes_stdout(targets: Sequence[tuple[str, str]]) -> bool:
-    """Whether a report is to have stdout for itself."""
+    """Whether a report is written to stdout, which is then reserved for it."""
     return any(file == "-" for _, file in targets)
 
 

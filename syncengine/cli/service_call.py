@@ -40,7 +40,7 @@ def calling(options: Globals, talk: Callable[[Client, Project], Awaitable[T]]) -
 
 
 def service_settings(options: Globals) -> Mapping[str, Any] | None:
-    """`connectorConfiguration`; None, and said so, where the service is away. WrongTeam and AuthFailed.
+    """Return `connectorConfiguration`; None, with a warning, if the service is unreachable. WrongTeam and AuthFailed.
 
     A project that names no service, or no key of it, is not asked for one.
     """

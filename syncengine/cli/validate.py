@@ -80,7 +80,7 @@ def _narrowed(diagnostics: Sequence[Diagnostic], paths: Sequence[str]) -> list[D
 
 
 def _selecting_nothing(project: Project, only: Sequence[str]) -> list[Diagnostic]:
-    """A warning for each of PATHS that no manifest is in: "valid" would be said of something that nobody looked at."""
+    """Return a warning for each of PATHS without a manifest, so that "valid" is never printed for an unread file."""
     from syncengine.manifest.files import find
     from syncengine.plan.checks import NOTHING_SELECTED
     from syncengine.project.load import levelled

@@ -53,7 +53,7 @@ def _place(endpoint: Endpoint) -> str:
 
 
 def endpoints_of(project: Project) -> dict[str, Endpoint]:
-    """Where the project file says that operations are."""
+    """Return the methods and paths that the project file sets for operations."""
     return {
         id: Endpoint(given.method or OPERATIONS[id].method, given.path or OPERATIONS[id].path)
         for id, given in project.service.endpoints.items()
@@ -124,7 +124,7 @@ def stopping_on_signals(
     tell: Callable[[], object] = lambda: None,
     at_once: Callable[[], object] | None = None,
 ) -> Iterator[None]:
-    """SIGINT and SIGTERM end the run cleanly, and are told; a second one `at_once`, or by KeyboardInterrupt."""
+    """End the run cleanly on SIGINT or SIGTERM, after `tell`; a second signal calls `at_once` or interrupts at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None, "a loop's signals belong to a task"

@@ -117,9 +117,9 @@ async def settings_of(
 
 
 async def register(client: Client, now: float, connector_type: str) -> Registered:
-    """Tell the service who connects. One that answers with nothing took it, and has nothing to say.
+    """Register this connector with the service. An empty answer counts as accepted, without settings.
 
-    SyncengineError without the answer's words: secrets may stand in them.
+    SyncengineError, without the text of the answer, which may contain secrets.
     """
     answer = await client.call(REGISTER_CONNECTOR, registration(now, connector_type))
     if not answer.ok:
@@ -147,7 +147,7 @@ def _registered(data: Mapping[str, Any], shown: Callable[[str], str]) -> Registe
 
 @dataclass(frozen=True, slots=True)
 class HealthFailure:
-    """What users who post time are told until it is rescinded."""
+    """The failure that users who post time see until it is rescinded."""
 
     type: ErrorType
     message: str | None = None
@@ -170,24 +170,26 @@ async def rescind_failure(client: Client) -> Answer:
 
 @dataclass(slots=True)
 class HealthReporter:
-    """Says what is new to the service, once: what is down when it goes down or changes, and that all has recovered.
+    """Reports to the service when sinks go down, when their trouble changes, and when all have recovered; each once.
 
-    What the service was told before this process is unknown, so that the first word is always said.
+    Reports of earlier processes are unknown, so the first one is always sent.
     """
 
     client: Client
     _said: frozenset[tuple[str, TroubleKind]] | None = None
 
     async def tell(self, troubles: Sequence[SinkTrouble]) -> Answer:
-        """Report what is down, or rescind when nothing is. What the service did not accept it may have taken all the
-        same: whatever comes next is news then."""
+        """Report the sinks that are down, or rescind the failure when none is.
+
+        The service may have kept a report that it did not accept, so the next one is news whatever it says.
+        """
         failure = failure_of(troubles) if troubles else None
         answer = await (report_failure(self.client, failure) if failure else rescind_failure(self.client))
         self._said = frozenset((trouble.sink, trouble.kind) for trouble in troubles) if answer.ok else None
         return answer
 
     def is_news(self, troubles: Sequence[SinkTrouble]) -> bool:
-        """Whether the service was not told of this yet."""
+        """Whether these troubles differ from the last report that the service accepted."""
         return self._said != frozenset((trouble.sink, trouble.kind) for trouble in troubles)
 
 

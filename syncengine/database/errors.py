@@ -30,18 +30,18 @@ class DatabaseFault:
     """One way in which a database fails: its meaning for a delivery, and its cause in our words."""
 
     kind: Meaning
-    words: str = "the database does not take this"
+    words: str = "the database rejects this"
 
 
 VALUE = DatabaseFault(USER, "a value does not fit its column")
 TOO_LARGE = DatabaseFault(USER, "a value is too large")
 CONSTRAINT = DatabaseFault(USER, "a constraint is violated")
 LOGIN = DatabaseFault(TroubleKind.AUTHENTICATION, "the database does not accept the user or the password")
-NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server does not let this user or this machine in")
+NOT_LET_IN = DatabaseFault(TroubleKind.PERMISSIONS, "the server accepts no connections from this user or this machine")
 NO_RIGHT = DatabaseFault(TroubleKind.PERMISSIONS, "the database user lacks the right to do this")
-READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database may only be read")
-READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file may only be read")
-NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission for the file")
+READ_ONLY = DatabaseFault(TroubleKind.PERMISSIONS, "the database is read-only")
+READ_ONLY_FILE = DatabaseFault(TroubleKind.PERMISSIONS, "the file is read-only")
+NO_PERMISSION = DatabaseFault(TroubleKind.PERMISSIONS, "there is no permission to access the file")
 FORBIDDEN = DatabaseFault(TroubleKind.PERMISSIONS)
 NO_TABLE = DatabaseFault(TroubleKind.UNKNOWN, "there is no such table")
 NO_COLUMN = DatabaseFault(TroubleKind.UNKNOWN, "there is no such column")
@@ -50,10 +50,10 @@ PROTOCOL = DatabaseFault(TroubleKind.UNKNOWN)
 OTHER = DatabaseFault(TroubleKind.UNKNOWN)
 NO_DATABASE = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no database of that name")
 CUT = DatabaseFault(TroubleKind.UNREACHABLE, "the server cannot be reached, or it ended the connection")
-CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room for another connection")
-NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server has no room left, on disk or in memory")
+CROWDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server has reached its limit of connections")
+NO_ROOM = DatabaseFault(TroubleKind.UNREACHABLE, "the server is out of disk space or memory")
 SLOW = DatabaseFault(TroubleKind.UNREACHABLE, "the statement took longer than allowed")
-CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is about to start or to stop")
+CHANGING = DatabaseFault(TroubleKind.UNREACHABLE, "the server is starting or stopping")
 ENDED = DatabaseFault(TroubleKind.UNREACHABLE, "the server ended the connection")
 BROKEN_SERVER = DatabaseFault(TroubleKind.UNREACHABLE)
 NO_LISTENER = DatabaseFault(TroubleKind.UNREACHABLE, "nothing listens at the server's address")
@@ -175,7 +175,7 @@ def meaning(error: Exception) -> Meaning:
 
 
 def cause(error: Exception) -> str:
-    """The cause, for whoever runs this: in our words, with SQLSTATE or SQLite's code, and the constraint."""
+    """Return the cause for the operator, in our words, with SQLSTATE or SQLite's code, and the constraint."""
     if isinstance(error, Silent):
         return "it has not answered for too long"
     driver, fault = _cause_of(error), fault_of(error)

@@ -66,7 +66,7 @@ def _problem(message: str) -> Problems:
 
 
 def busy_seconds(url: str) -> float:
-    """`sqlite:///file?timeout=SECONDS`, as SQLAlchemy has it."""
+    """Return the time-out of a SQLite URL (`sqlite:///file?timeout=SECONDS`), as SQLAlchemy reads it."""
     given = parse_qs(url.partition("?")[2]).get("timeout", [""])[0]
     try:
         return float(given)
@@ -105,7 +105,7 @@ def _begin(connection: sa.Connection) -> None:
 
 
 def limit_statements(connection: sa.Connection, seconds: float) -> None:
-    """From here to the end of the transaction no statement takes longer, where the server can be told so."""
+    """Limit the time of each statement until the end of the transaction; only PostgreSQL supports that."""
     if connection.dialect.name == "postgresql":
         limit = f"{round(seconds * 1000)}ms"
         connection.exec_driver_sql(

@@ -219,7 +219,7 @@ class _Layouts:
 
 
 def _merged(order: tuple[str, ...], keys: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The order with the keys that it lacks, each after the one before it; None if the two contradict each other."""
+    """Return the order with the missing keys inserted, each after its predecessor; None if the two orders conflict."""
     if order[0] != keys[0]:
         return None
     result, after = list(order), 0

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 
 class NotPlain(Exception):
-    """Something that is not boring."""
+    """The text is outside the plain subset; the full reader must read it."""
 
 
 QUOTES = frozenset("\"'")

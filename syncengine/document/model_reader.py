@@ -57,7 +57,7 @@ class Table:
         return values
 
     def missing(self, present: Iterable[str], node: Mapping, findings: Collector, address: str | None = None) -> bool:
-        """Whether required fields are absent; said at the resource, unless a misspelt key was reported for it."""
+        """Report required fields that are absent, unless a misspelt key explains one; return whether any is."""
         absent = [name for name in self.readers if name in self.required.difference(present)]
         misspelt = {self._nearest(key.text) for key in node.keys if key.text not in self.readers} if absent else set()
         for name in absent:
@@ -144,7 +144,7 @@ def _map_reader(name: str, make: Callable[[str], Reader]) -> Reader:
 
 
 def unexamined(name: str) -> Reader:
-    """Sections of later stations: the node itself, for whoever reads it."""
+    """Return a reader that keeps the node of a section unread, for a later station."""
 
     def read(node: Node, findings: Collector) -> Any:
         return INVALID if isinstance(node, RefusedNode) else node

@@ -89,7 +89,7 @@ _WEB_LINK = re.compile(WEB_LINK)
 
 
 def is_web_link(text: str) -> bool:
-    """Whether a browser opens it as a page, which `javascript:` is not, nor a path; no text clears the link."""
+    """Whether the text is a link to a web page (not `javascript:`, not a path), or empty, which clears the link."""
     return not text or _WEB_LINK.fullmatch(text) is not None
 
 

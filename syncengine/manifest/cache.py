@@ -77,7 +77,7 @@ class ManifestCache:
         self._connection = self._quietly(self._connected)
 
     def digest(self, file: str, sha256: str) -> str:
-        """The digest that an entry is found by."""
+        """Return the digest under which a file's entry is stored."""
         return digest_of(self.context, file, sha256)
 
     def entries(self, files: Iterable[ManifestFile], digests: Iterable[str]) -> dict[str, str]:

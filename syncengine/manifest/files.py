@@ -59,7 +59,7 @@ class ManifestFile:
         return self.is_template or GENERATES in (self.content(Collector(self.name)) or b"")
 
     def size(self) -> int:
-        """Its size in bytes; 0 if it is unknown."""
+        """The file's size in bytes; 0 if unknown."""
         try:
             return self.path.stat().st_size
         except OSError:

@@ -144,7 +144,7 @@ class _Holders:
 
 
 def place_of(word: str | None, node: MappingNode) -> Node:
-    """The node of a tag's keyword; of its name, if that is the keyword, or there is none."""
+    """Return the node of a tag's keyword; that of its name if the keyword is not listed or is None."""
     keywords = node.get("keywords") if word is not None else None
     items = keywords.items if isinstance(keywords, Sequence) else []
     return next((item for item in items if item.text == word), None) or node.get("name") or node

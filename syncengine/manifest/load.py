@@ -101,7 +101,7 @@ def _fresh(
 
 
 def read_one(file: ManifestFile, defaults: DefaultValues, former: bytes | None = None) -> ReadFile:
-    """Read one file. `former` is its last reading, packed, if it is of use."""
+    """Read one file. `former` is its last reading, packed, if there is one that can be reused."""
     findings, context = Collector(file.name), file.given
     data = file.content(findings)
     if data is None:
@@ -133,7 +133,7 @@ def _read(file: ManifestFile, data: bytes, defaults: DefaultValues, former: byte
 
 
 def _former(packed: bytes | None) -> Reading | None:
-    """The former reading; None if it is of another version."""
+    """Return the former reading; None if another version wrote it."""
     with suppress(msgspec.DecodeError):
         return None if packed is None else reading_of(packed)
     return None

@@ -255,5 +255,5 @@ def _words(tags: Sequence[Resource]) -> str:
 
 
 def _folded_lines(lines: str) -> str:
-    """Folded all at once where that is the same."""
+    """Case-fold every line, all at once where the text is ASCII."""
     return lines.casefold() if lines.isascii() else "\n".join(map(folded, lines.split("\n")))

@@ -92,10 +92,11 @@ Needed = tuple[Step, Item]
 def calls_for(
     difference: Difference, cascade: Iterable[PlannedRemoval] = (), movers: Iterable[Key] = ()
 ) -> list[Needed]:
-    """The items one difference needs. `cascade` and `movers` are a deleted category's members that go and that leave.
+    """Return the request items that one difference needs.
 
-    A tag that a category takes along needs none of its own, nor does a forgotten one; activity types are deleted by
-    the sweep, which is the plan's.
+    `cascade` and `movers` are members of a deleted category: those deleted with it and those that move out first.
+    A tag that is deleted with its category, or only forgotten, needs no item; activity types are deleted by the sweep
+    of the whole plan.
     """
     if difference.leaving is not None:
         return _departure(difference, cascade, movers)

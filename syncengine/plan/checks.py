@@ -21,7 +21,7 @@ NO_LINES: Mapping[Key, Removed] = MappingProxyType({})
 
 
 def objections(aim: Aim, recorded: Mapping[Key, Recorded]) -> Iterator[Diagnostic]:
-    """Errors: the service cannot do it, or would do it at the cost of something that nobody asked for."""
+    """Return errors: changes that the service cannot make, or only with side effects that nobody asked for."""
     going_ids = {
         leaving.row.server_id: key
         for key, leaving in aim.leaving.items()

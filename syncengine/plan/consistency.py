@@ -1,6 +1,6 @@
-"""a saved plan, the rows as they are now → the plan, proven, or a refusal; pure (docs/planning.md 6).
+"""saved plan + current rows → the plan, proven consistent, or a refusal; pure (docs/planning.md 6).
 
-A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must come to the
+A plan file is input from outside. Planning again from the aim of its calls, over the recorded rows, must give the
 very changes, calls, records and gate that the file shows. Places, reasons to leave, notes on resources that stay and
 the count of unchanged ones decide nothing.
 """
@@ -92,14 +92,14 @@ def _refuse_impossible(target: Aim, rows: Mapping[Key, Recorded], rules: Rules) 
 def _compare_what_is_shown(plan: Plan, again: Plan) -> None:
     for claim, true in zip(plan.changes, again.changes, strict=False):
         if claim != true and replace(claim, reason=_in_words_of_today(claim.reason or "") or None) != true:
-            raise inconsistent(f"it shows another change of {claim.key} than its calls would make")
+            raise inconsistent(f"it shows a different change of {claim.key} than its calls would make")
     if len(plan.changes) != len(again.changes):
         raise inconsistent(f"it shows {len(plan.changes)} changes and would make {len(again.changes)}")
     kept_notes = sum(note.kind == "kept" for note in plan.notes)
     if replace(again.summary, unchanged=plan.summary.unchanged, kept=kept_notes) != plan.summary:
-        raise inconsistent("its summary counts other changes, or other requests, than it would make")
+        raise inconsistent("its summary does not count the changes and requests that it would make")
     if _following(plan.notes) != _following(again.notes):
-        raise inconsistent("it keeps back a note of a field that the service does not take")
+        raise inconsistent("it hides a note about a field that the service does not accept")
 
 
 def _following(notes: Iterable[Note]) -> list[Note]:
@@ -119,7 +119,7 @@ def _compare_what_is_done(plan: Plan, again: Plan, rows: Mapping[Key, Recorded])
     if plan.sweep != again.sweep:
         raise inconsistent("its sync session is not the one that makes its changes")
     if _telling(plan.records, rows) != _telling(again.records, rows):
-        raise inconsistent("it would write other rows than its changes leave")
+        raise inconsistent("it would write different rows than its changes leave")
     if unproven := [key for key in again.prior if key not in plan.prior]:
         raise inconsistent(f"it does not say what {unproven[0]} was when it was made")
 
@@ -134,7 +134,7 @@ def _telling(records: Iterable[Effect], rows: Mapping[Key, Recorded]) -> list[tu
         if leave.says_something(row):
             telling.append((leave.key, leave))
         elif leave != Effect(key=leave.key, source=leave.source, protect=row.protect):
-            raise inconsistent(f"it would write another row of {leave.key} than its changes leave")
+            raise inconsistent(f"it would write a different row of {leave.key} than its changes leave")
     return sorted(telling, key=lambda pair: (pair[0], repr(pair[1])))
 
 
@@ -154,12 +154,12 @@ def _compare_gates(plan: Plan, delta: Diff, now: Present) -> None:
     basis = plan.basis
     approval = approval_of(losses, sweeps=plan.sweep is not None, team=basis.team, lineage=basis.lineage)
     if claim.approve != (approval if claim.tripped else None) or bool(claim.reasons) != claim.tripped:
-        raise inconsistent("its gate asks for another approval than its removals need")
+        raise inconsistent("its gate asks for a different approval than its removals need")
     counts = Counter(SAYS[loss.of] for loss in losses)
     claims = [_told(reason) for reason in claim.reasons]
     true = [_told(reason) for reason in today.reasons]
     if not all(reason in claims for reason in true) or not all(_is_true(r, counts, true) for r in claims):
-        raise inconsistent("the reasons of its gate are not those of its removals")
+        raise inconsistent("the reasons of its gate do not match its removals")
 
 
 def _gate_today(plan: Plan, delta: Diff, now: Present) -> Gate:

@@ -110,7 +110,7 @@ UNSAID: Mapping[tuple[Kind, str], Value] = {
     (Kind.ACTIVITY_TYPE, "enableIfNew"): False,
     (Kind.ACTIVITY_TYPE, "reenableIfArchived"): False,
 }
-"""What a field that was never declared comes to."""
+"""The meaning of a field that was never declared."""
 
 REOPENED = "reopened: it was retired"
 IMPORTED = "recorded by `state import`: it is not known whether the service has it"
@@ -179,7 +179,7 @@ def _compare(
 
 
 def appearance(key: Key, says: Body | Effect, source: Source | None, previously: str | None = None) -> Change:
-    """The change of a tag that is not recorded: nothing is said of it but that it is created."""
+    """Return the change that creates a resource which is not recorded: all its content is new."""
     return Change(
         key=key,
         action=Action.CREATE,
@@ -275,9 +275,9 @@ def is_cleared(key: Key, name: str, before: Value | None, after: Value | None) -
 
 
 def _means_the_same(kind: Kind, change: FieldChange) -> bool:
-    """A field that is no longer said, or a flag said at last, without any difference to the service.
+    """Whether declaring a field, or no longer declaring it, makes no difference to the service.
 
-    An explicit empty for a field that was never declared is no such case: it clears a value that others put there.
+    Declaring an empty value for a field that was never declared does: it clears a value that others may have set.
     """
     unsaid = UNSAID.get((kind, change.name))
     if change.after is None:

@@ -1,7 +1,7 @@
-"""Refuse sources of data that are empty and were not: an empty source is not "delete everything"; pure.
+"""Refuse data sources that were not empty before and are now: that rarely means "delete everything". Pure.
 
-A source is judged by the rows that it had when it was applied last. States from before that was remembered tell
-by the resources that were made of it.
+A source is judged by the number of rows it had when it was last applied. Older states did not record that number; for
+them, the recorded resources made from the source decide.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def gate(
     """Judge the losses of a plan against the recorded rows of the whole estate, never of a selection.
 
     Whatever is lost while one of the `sources` shrank may be lost for that reason, as keywords made of its rows are;
-    they `had` so many rows when they were applied last, by their identity.
+    `had` maps the identity of each source to the rows that it had when it was last applied.
     `totals_of_all` counts the whole estate where `recorded` are not all of its rows. `desired` None: which
     made of which template is unknown today, and only shares of whole sources are judged. `recent`: what earlier
     runs took below the gate, which counts in.
@@ -156,9 +156,9 @@ SHRINKS = Limit(percent=25)
 def shrunk(
     losses: Iterable[Loss], recorded: Mapping[Key, Recorded], desired: Mapping[Key, Resource] | None
 ) -> Iterator[tuple[str, str]]:
-    """Sources of data of which a large part of the resources made of them leaves, or a large part of one template's.
+    """Data sources that lose a large share of the resources made from them, each with the reason to ask for approval.
 
-    Each with the reason to ask. A template is told of where its source as a whole did not shrink.
+    Where a source as a whole loses little, each of its templates is judged by its own share.
     """
     leaving = {loss.key for loss in losses if loss.of in LEAVES_AS.values()}
     going = {key for key in leaving if key in recorded and template_of(recorded[key].source)}
@@ -182,7 +182,7 @@ def shrunk(
 
 
 def losses_in(differences: Iterable[Difference]) -> list[Loss]:
-    """All that a plan takes away from recorded rows."""
+    """Return everything that a plan removes from recorded rows."""
     return [loss for d in differences if d.row is not None for loss in losses_of(d.change)]
 
 
@@ -210,7 +210,7 @@ LEAVES_AS: Mapping[Kind, str] = {
 
 
 def totals_of(rows: Iterable[Recorded]) -> Counter[str]:
-    """How much there is of each thing that is ours now."""
+    """Count the resources that this project manages now, and their fields, keywords and so on, by kind of loss."""
     return _sum(row for row in rows if is_ours(row))
 
 
@@ -248,7 +248,10 @@ def _before(recent: Mapping[Loss, Earlier], losses: Iterable[Loss]) -> defaultdi
 
 
 def _too_much(of: str, now: int, there: int, before: Sequence[Earlier], limits: Mapping[str, Limit]) -> str | None:
-    """Why the share of one thing asks, if it does: so many go `now` of those that are `there`, others went `before`."""
+    """Return the reason if losses of one kind need an approval.
+
+    `now` are lost by this plan, of those `there` are; earlier runs lost those in `before`.
+    """
     count, total = now + len(before), there + sum(not each.is_counted for each in before)
     if of not in ALWAYS_ASKS and now < there and not limits[of].is_exceeded(count, total):
         return None

@@ -89,13 +89,13 @@ def plan_since(
 
 
 def _as_whole(partial: Plan, now: Settled, others: int) -> Plan:
-    """The plan of the change, told as one of everything; the `others` are as they should be."""
+    """Present the plan of the changed part as a plan of everything; `others` counts the resources left unchanged."""
     summary = replace(partial.summary, unchanged=others + partial.summary.unchanged)
     return replace(partial, summary=summary, sources=now.sources, is_whole=True)
 
 
 def _stand_as_before(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Whether the files are in the same order: of two tags that share something, the second is told of."""
+    """Whether the files kept their order, which decides on which of two conflicting tags a finding is reported."""
     return [name for name in before if name in now] == [name for name in now if name in before]
 
 
@@ -131,7 +131,7 @@ def _read_before(baseline: Settled, names: Iterable[str], cache: ManifestCache) 
 
 
 def _sources_shrink(before: Iterable[ReadFile], after: Iterable[ReadFile], had: Mapping[str, int]) -> bool:
-    """Whether a source is left, is empty, or lost so many rows since it was applied last that losses ask."""
+    """Whether a source is no longer used, is empty, or lost enough rows since its last apply to need an approval."""
     now = _rows_of_sources(after)
     if not now.keys() >= _rows_of_sources(before).keys() or any(use.is_empty for use in _uses(after)):
         return True
@@ -165,7 +165,7 @@ class ChangedTags(NamedTuple):
 
 
 def _window(before: Sequence[ReadFile], after: Sequence[ReadFile]) -> ChangedTags | None:
-    """None where more than tags changes, or more than their bodies."""
+    """Return the tags that changed; None if anything but the bodies of tags changed."""
     old, new = _resources(before), _resources(after)
     if old is None or new is None:
         return None
@@ -257,7 +257,7 @@ def _lines(column: str, reads: Iterable[ReadFile]) -> list[str]:
 
 
 def _is_apart(lines: set[str], texts: Iterable[str], files: int) -> bool:
-    """Whether none of the lines is in any of the texts of so many files; False as well if one is missing."""
+    """Whether no text contains any of the lines; also False if there are fewer texts than `files`."""
     met = 0
     for text in texts:
         if not lines.isdisjoint(text.split("\n")):

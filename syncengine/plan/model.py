@@ -69,8 +69,8 @@ class Plan(Struct, frozen=True, gc=False):
     """Everything an apply needs.
 
     `records` are rows to write without a request. `wholes`: the upsert of each desired tag that only single calls
-    touch, in case one of them finds no tag. `prior` digests the rows that the plan stands on. `sources`: the rows that
-    each source of data has, by its identity; `is_whole`: all of what they make is planned.
+    touch, in case one of them finds no tag. `prior` digests the rows that the plan is based on. `sources`: the number
+    of rows that each data source has, by its identity; `is_whole`: all of what they make is planned.
     """
 
     basis: Basis

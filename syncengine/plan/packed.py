@@ -30,7 +30,7 @@ AT_ONCE = 500
 class PlanPart(Struct, frozen=True, gc=False, omit_defaults=True):
     """One call with its step, or some of the other things of which there may be many.
 
-    `changes` are each with the digest of the row that it stands on; None for one that follows from the next upsert.
+    `changes` are each with the digest of the row that it is based on; None for one that follows from the next upsert.
     `prior` are the digests of other rows.
     """
 
@@ -86,7 +86,7 @@ def restored(head: Plan, parts: Iterable[PlanPart]) -> Plan:
 
 
 class _Upserts:
-    """The upserts of tags in their order, which that of the changes agrees with."""
+    """The upserts of tags, in the same order as their changes."""
 
     def __init__(self, calls: Iterable[tuple[Step, Call]]) -> None:
         items = (item for step, call in calls if step is Step.TAGS for item in call.items)
@@ -100,7 +100,7 @@ class _Upserts:
         return appearance(self._next.key, self._next, self._next.source)
 
     def leave(self, key: Key) -> None:
-        """Go on if the next one is of this key."""
+        """Advance past the next upsert if it has this key."""
         if self._next is not None and self._next.key == key:
             self._next = next(self._rest, None)
 

@@ -274,7 +274,7 @@ def _basis(project: Project, facts: Facts, around: Runtime) -> Basis:
 
 
 def options_of(project: Project, request: PlanRequest) -> Options:
-    """How the project and the request want it planned."""
+    """Combine the policy of the project and the flags of the request into the options of a plan."""
     policy = project.policy
     rules = Rules(
         tag_removal=policy.tag_removal,

@@ -350,7 +350,7 @@ def _let_go(
 
 
 def _way_out(j: _Judgement, row: Recorded, statement: Removed | None) -> RemovalKind | None:
-    """How a tag that no manifest wants leaves, None when it already has."""
+    """Return how a tag leaves that no manifest declares; None when it already has."""
     unfinished = row.status is Status.RETIRED and bool(row.body.keywords)
     if row.status is Status.RETIRED and not unfinished and (statement is None or statement.how is not Removal.DELETE):
         return None

@@ -1,8 +1,8 @@
 """The templates that made each recorded row, as they are now; pure.
 
 A row records the line of its template as it was when the row was written last, and lines move. So the template of a row
-is told by its neighbours: the rows of one line and one run were made by one template, and those of them that are
-still wanted say where that is now.
+is found through its neighbours: rows with the same line from the same run were made by one template, and those of them
+that are still declared show where that template is now.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def template_of(source: Source | None) -> Template | None:
 
 
 def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origins:
-    """Of the rows that templates made."""
+    """Return the templates of the rows that templates made."""
     pairs = [(row, template) for row in rows if (template := template_of(row.source))]
     keys = (row.key for row, _ in pairs if row.key in desired)
     now = {key: maker for key in keys if (maker := template_of(desired[key].source))}
@@ -61,7 +61,7 @@ def origins(rows: Iterable[Recorded], desired: Mapping[Key, Resource]) -> Origin
 
 
 class _Neighbours:
-    """Which templates of today made rows that are recorded at a line, in one run and in any."""
+    """Current templates of the rows recorded at a line, by run and over all runs."""
 
     def __init__(self) -> None:
         self._in_run: dict[tuple[str | None, Template], set[Template]] = defaultdict(set)

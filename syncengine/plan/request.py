@@ -15,7 +15,7 @@ from syncengine.plan.scope import Scope
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Time, ids, the environment, and how people are told and asked.
+    """Time, ids, the environment, and callbacks that inform and ask people.
 
     `tell` hears every event of an apply (`apply.events`); `confirm` is shown the plan and says whether to go on;
     `stopping` sets its event when a run is to end early: on SIGINT and SIGTERM, if it is None.

@@ -30,7 +30,7 @@ from syncengine.project.atomic_write import write_whole
 
 FORMAT = "syncengine.plan/v1"
 CHANGES, EXECUTION, ID = b',"changes":[\n', b'\n],"execution":[\n', b'\n],"id":'
-"""What stands before the changes, before the parts to execute, and behind those."""
+"""Separators in the file: before the changes, before the parts to execute, and after those."""
 DIGEST, END = b',"digest":"', b'"}\n'
 COMMIT = re.compile("(?:[0-9a-f]{40}|[0-9a-f]{64})?")
 SEAL = 20
@@ -38,7 +38,7 @@ SEAL = 20
 
 
 class Shown(NamedTuple):
-    """How readers are shown a plan, and one of its changes."""
+    """Functions that render a plan, and one of its changes, for readers of the file."""
 
     plan: Callable[[Plan], object]
     change: Callable[[Change], object]
@@ -84,7 +84,7 @@ def save(plan: Plan, display: Shown, path: Path) -> Plan:
 
 
 class _File:
-    """The content of a plan's file. `id` is known once all of the `pieces` were asked for."""
+    """The content of a plan's file. `id` is known once all `pieces` were consumed."""
 
     def __init__(self, plan: Plan, display: Shown) -> None:
         self._plan = replace(plan, basis=replace(plan.basis, id="", settles=None))
@@ -121,7 +121,7 @@ def _lines(values: Iterable[object]) -> Iterator[bytes]:
 
 
 def is_saved_plan(path: Path) -> bool:
-    """Whether the file is one of our documents, told by its `format` key, and no manifest. `load` wants a plan."""
+    """Whether the file is one of our documents, by its `format` key, and no manifest. `load` accepts only a plan."""
     try:
         if not path.is_file():  # a pipe would be waited for
             return False
@@ -135,13 +135,13 @@ def is_saved_plan(path: Path) -> bool:
 def load(path: Path, display: Shown) -> Plan:
     """Read a saved plan; SyncengineError (`plan-file`) for anything that `save` did not write.
 
-    StalePlan (`plan-inconsistent`) where the file shows another plan than it contains.
+    StalePlan (`plan-inconsistent`) where the file shows a different plan than it contains.
     """
     with no_collection(), _opened(path) as file:
         layout = _found(path, file)
         plan = _executed(path, file, layout) if layout else _of_before(path, display)
         if layout and not _is_as_written(file, plan, display):
-            raise inconsistent(f"{path} shows another plan than it contains")
+            raise inconsistent(f"{path} shows a different plan than it contains")
     if not COMMIT.fullmatch(plan.basis.commit or ""):
         raise inconsistent(f"{path} names a commit that is not valid")
     return plan
@@ -186,7 +186,7 @@ def _of_before(path: Path, display: Shown) -> Plan:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _of_another_version(path) from None
     if not saved_v1.is_as_written(content, plan, display.plan):
-        raise inconsistent(f"{path} shows another plan than it contains")
+        raise inconsistent(f"{path} shows a different plan than it contains")
     return plan
 
 

@@ -149,7 +149,7 @@ class _Reading:
         return PlannedRemoval(replace(row, source=change.source), way, change.reason, by)
 
     def _refuse_hidden_rename(self, old: Key, new: Key | None) -> None:
-        """Only a new name that is as it should be has no change that shows the rename."""
+        """Refuse a rename that no change shows, unless nothing else changes about the new name."""
         if new in self._changed and new not in self.aim.renames:
             raise inconsistent(f"{new} takes the place of {old}, which is not shown")
 
@@ -172,10 +172,10 @@ class _Reading:
         for change in self.plan.changes:
             cascade = self.aim.cascades.get(change.cascade, ()) if change.cascade is not None else None
             if cascade is not None and all(leaving.row.key != change.key for leaving in cascade):
-                raise inconsistent(f"{change.key} does not go with {change.cascade}")
+                raise inconsistent(f"{change.key} is not deleted with {change.cascade}")
 
     def _way_out(self, member: Key, needs: Container[Key], unsure: Status | None) -> RemovalKind | None:
-        """How a member leaves that a deletion may not reach: by calls of its own, which the deletion needs, or none."""
+        """Return how a member leaves that a deletion may not reach: by its own calls, or by none."""
         if member in needs:
             return RemovalKind.DELETE if member in self._deleted else RemovalKind.RETIRE
         return RemovalKind.FORGET if unsure is Status.RELEASED else None

@@ -12,7 +12,7 @@ from syncengine.resource import Key, Source
 
 
 class Scope(Struct, frozen=True, gc=False):
-    """Which changes a plan may hold: globs on addresses, paths of manifests (relative, posix), no removals at all."""
+    """Limits on a plan's changes: globs on addresses, paths of manifests (relative, posix), no removals at all."""
 
     paths: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class Scope(Struct, frozen=True, gc=False):
 
     @property
     def whole(self) -> bool:
-        """Nothing is left out."""
+        """Whether the scope is everything: no selection, no exclusion, removals allowed."""
         return not (self.paths or self.targets or self.excludes or self.no_delete)
 
     @property
@@ -29,7 +29,7 @@ class Scope(Struct, frozen=True, gc=False):
         return bool(self.paths or self.targets or self.excludes)
 
     def selects(self, *members: tuple[Key, Source | None]) -> bool:
-        """Whether a unit of resources is selected: one of them is asked for, and none is excluded."""
+        """Whether a unit of resources is selected: a pattern matches one of them, and no exclusion matches any."""
         if not self.selective:
             return True
         if any(fnmatch.fnmatchcase(str(key), glob) for glob in self.excludes for key, _ in members):

@@ -12,7 +12,7 @@ from syncengine.plan.diff import Difference
 from syncengine.service.operations import Operation
 
 RIDE_ALONG = 10
-"""From so many tags that only gain keywords on, they ride on batch upserts instead of one call each."""
+"""The number of tags from which those that only gain keywords go into batch upserts, not one call each."""
 
 
 class Stage(Struct, frozen=True, gc=False):
@@ -28,7 +28,7 @@ def call(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) ->
 
 
 def batches(numbers: Iterator[int], operation: Operation, items: Sequence[Item]) -> tuple[Call, ...]:
-    """As few calls as carry all items."""
+    """Group the items into as few calls as possible."""
     starts = range(0, len(items), operation.limit)
     return tuple(call(numbers, operation, items[start : start + operation.limit]) for start in starts)
 
@@ -48,7 +48,7 @@ def _needed(differences: Iterable[Difference], target: Aim) -> Iterator[Needed]:
 
 
 def _riding(items: list[Needed], differences: Sequence[Difference]) -> list[Needed]:
-    """Where many tags only gain keywords, put them on batch upserts (docs/planning.md 2.2)."""
+    """Put tags that only gain keywords on batch upserts if they are many (docs/planning.md 2.2)."""
     adds = {item.key for step, item in items if step is Step.KEYWORD_ADDS}
     if len(adds) < RIDE_ALONG:
         return items

@@ -41,7 +41,7 @@ def _warning(code: str, message: str) -> Diagnostic:
 
 
 def _shown(project: Project) -> str:
-    """Where the state is, without a password; a file as it is seen from the project's folder."""
+    """Return the place of the state without its password; a file relative to the project's folder."""
     place = project.state
     if "://" in place:
         return re.sub(r"//[^/]*@", "//", place).partition("?")[0]

@@ -37,7 +37,7 @@ class Sweep(Struct, frozen=True, gc=False):
 def sweep_of(
     target: Aim, recorded: Mapping[Key, Recorded], numbers: Iterator[int], *, anyway: bool, first: bool
 ) -> Sweep | None:
-    """None where nothing leaves by a session, unless one is to be completed `anyway`."""
+    """Plan the sync session that deletes activity types; None if none leaves, unless it runs `anyway`."""
     going = [leaving for leaving in target.leaving.values() if leaving.way is RemovalKind.SWEEP]
     if not (going or anyway):
         return None

@@ -22,7 +22,7 @@ SIDE_BY_SIDE = 8
 """Statuses that are on their way at a time; the client may have room for fewer."""
 
 UNKNOWN_GROUP = "the service does not know this time group"
-WEBHOOK_NOW = "the team has a webhook now, and the service takes no status of what was fetched before"
+WEBHOOK_NOW = "the team has a webhook now, so the service accepts no status for what was fetched before"
 
 
 class Verdicts(Protocol):
@@ -116,9 +116,9 @@ class Acknowledging:
             await self.inbox.write(NotAccepted(id, verdict.status, answer.said))
 
     def _put_off(self, id: str, again: _Again, answer: Answer) -> None:
-        """The status is sent again later; no other is begun in this round if it is the service that is in trouble.
+        """Send the status again later. If the service itself has trouble, begin no other status in this round.
 
-        Of several that met the same trouble side by side, the first is told, and counts.
+        Of several statuses that met the same trouble in parallel, only the first is reported and counted.
         """
         is_services = self._is_services(answer)
         if not is_services:

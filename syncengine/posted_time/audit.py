@@ -31,7 +31,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class AuditReceipt:
-    """That a sink took a group under a key: its own name, or that and one tag. `at` in seconds since epoch."""
+    """Receipt of a sink for a group, under its own name or that and one tag. `at` in seconds since epoch."""
 
     group_id: str
     key: str
@@ -41,7 +41,7 @@ class AuditReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """The service says that it was posted, and the sink has no receipt of it."""
+    """A group that the service lists as posted and of which a sink has no receipt."""
 
     group_id: str
     sink: str
@@ -159,7 +159,7 @@ def _unposted(receipt: AuditReceipt, group: Listed | None) -> Unposted:
 
 
 def _was_meant(key: str, takes_all: bool, known: Known | None) -> bool:
-    """A group that the inbox never saw was taken by none: each sink that might have had it lacks it."""
+    """Whether a sink should have the group; one that the inbox never saw is lacking in each sink that might take it."""
     return takes_all or known is None or key in known.keys
 
 

@@ -1,4 +1,4 @@
-"""How long to wait between two rounds and after trouble: seconds, all of them; and waiting that a stop ends."""
+"""Waiting times between rounds and after trouble, in seconds; and a wait that a stop ends."""
 
 from __future__ import annotations
 

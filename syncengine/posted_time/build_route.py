@@ -1,7 +1,7 @@
 """project file → a compiled route, or everything that is wrong with it. Reads templates and asks databases.
 
-A database that does not answer is no mistake of the project: it is told as trouble, and the route is made all the same.
-Offline (a rehearsal) nothing is opened, and a secret that is not there does not matter.
+A database that does not answer is no mistake in the project: it is reported as trouble, and the route is built.
+Offline (for a preview) nothing is opened, and a missing secret does not matter.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def build(
 
 
 def check(project: Project) -> None:
-    """That the project's posted time can be compiled, without opening anything; Problems with all that is wrong."""
+    """Check that the project's posted time compiles, without opening anything; Problems with everything found."""
     if project.posted_time is not None:
         build(project, {}, now=lambda: 0.0, offline=True).databases.close()
 
@@ -209,7 +209,7 @@ class _Building:
         )
 
     def _headers(self, headers: Mapping[str, Written | Reference]) -> dict[str, Text]:
-        """Those that are templates; others must be sendable as they are."""
+        """Compile headers that are templates; check that constant ones can be sent."""
         made = dict[str, Text]()
         for name, value in headers.items():
             text = self._text(value) if isinstance(value, Written) else None
@@ -222,15 +222,15 @@ class _Building:
         return made
 
     def _check_address(self, address: Address, at: Written) -> None:
-        """That the URL and the secrets are there, and that a request can carry them; none of them is shown."""
+        """Check that the URL and the secrets exist and can be sent; none of them is shown."""
         if self.offline:
             return
         try:
             if not address.url().startswith(("http://", "https://")):
-                self._refuse(at, "the URL that is referred to does not start with http:// or https://", "bad-source")
+                self._refuse(at, "the URL in this reference does not start with http:// or https://", "bad-source")
             for name, read in address.secrets.items():
                 if not is_sendable(read()):
-                    self._refuse(at, f"what stands for the header {name} is not one line of ASCII", "bad-source")
+                    self._refuse(at, f"the value of the header {name} is not one line of ASCII", "bad-source")
         except Problems as problems:
             for problem in problems.found:
                 self._refuse(at, problem.message, problem.code)
@@ -256,7 +256,7 @@ class _Building:
         return "the state" if is_state else None
 
     def _state_file(self) -> Path | None:
-        """None where it is no file, or where the secret that tells its place is not there."""
+        """Return the state's file; None if it is a server, or if the secret in its URL is missing."""
         try:
             return sqlite_file(self.project.state)
         except Problems:
@@ -277,11 +277,11 @@ class _Building:
         """The statement, with a template for each of its parameters and no other."""
         statement, given = Statement(written.text), frozenset(params or {})
         for name in sorted(statement.names - given):
-            self._refuse(written, f"`:{name}` stands in the statement, but not in `params`")
+            self._refuse(written, f"`:{name}` is in the statement, but not in `params`")
         for name in sorted(given - statement.names):
-            self._refuse(written, f"`{name}` stands in `params`, but not as `:{name}` in the statement")
+            self._refuse(written, f"`{name}` is in `params`, but not as `:{name}` in the statement")
         if "{{" in written.text or "{%" in written.text:
-            self._refuse(written, "a statement is no template: write :NAME, and the template under `params`")
+            self._refuse(written, "a statement is not a template: write :NAME in it, and the template under `params`")
         return statement if statement.names == given else None
 
     def _database(
@@ -310,7 +310,7 @@ class _Building:
                 self.troubles.append((part, kind))
             else:
                 said = str(getattr(error, "orig", None) or error).splitlines()[0][:200]
-                self._refuse(written, f"the database does not take this: {said}", "bad-statement")
+                self._refuse(written, f"the database rejects the statement: {said}", "bad-statement")
         return None
 
     def _refuse(self, written: Written, message: str, code: str = "bad-params") -> None:

@@ -30,7 +30,7 @@ def offset_zone(minutes: int | None) -> tzinfo | None:
 
 
 def zone_of(row: TimeRow | None, group: Group, zone: tzinfo | None = None) -> tzinfo:
-    """Where the row's clock stands."""
+    """Return the time zone of a row: the configured `zone`, its own, its group's, or UTC."""
     own = (named_zone(row.timezone_name) or offset_zone(row.timezone_offset_min)) if row else None
     return zone or own or offset_zone(group.tz_offset_mins) or UTC
 

@@ -56,7 +56,7 @@ SINGLE = (NoneType, bool, int, float, str, bytes, Decimal, date, day_time)
 
 
 class _Asking(Generic[T]):
-    """Work in a thread that keeps no process from ending. It is told when nobody waits for it any more."""
+    """Work in a daemon thread; `given_up` is set when nobody waits for the answer any more."""
 
     def __init__(self, work: Callable[[threading.Event], T]) -> None:
         self.given_up = threading.Event()
@@ -85,7 +85,7 @@ class Database:
         self._reads = Batcher[Reading, Any](self._all_read, MOST_READ)
         self._probing: asyncio.Task[TroubleKind | None] | None = None
         self.cause: str | None = None
-        """Of what the last probe found, for whoever runs this."""
+        """The detail of the last probe, for the operator."""
 
     async def probe(self) -> TroubleKind | None:
         """The trouble that keeps it from answering; all who ask at the same time get one answer."""
@@ -207,7 +207,7 @@ def bound(value: Any, dialect: str) -> Any:
     if isinstance(value, int) and abs(value) >= 1 << 63:
         raise undeliverable(TOO_LARGE, "a parameter")
     if not isinstance(value, SINGLE):
-        raise RenderTrouble(f"a parameter came to {type(value).__name__}, which is no single value")
+        raise RenderTrouble(f"a parameter is of the type {type(value).__name__}, which is not a single value")
     if isinstance(value, str):
         return parameter(value)
     if dialect == "sqlite" and isinstance(value, Decimal):

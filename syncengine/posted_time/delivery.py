@@ -50,18 +50,18 @@ HOLD = 240.0
 The service offers a group again that it heard nothing of, after a time that is not known: connectors assume 8 minutes.
 """
 
-UNREADABLE = "This time cannot be read, and went nowhere. Please post it again, or ask your administrator."
-UNREADABLE_NOTE = "what came is no JSON that anybody can read, but for its groupId; nothing of it was kept"
+UNREADABLE = "This time cannot be read, so it was not delivered. Please post it again, or ask your administrator."
+UNREADABLE_NOTE = "only the groupId of this group could be read; its content was not kept"
 CONFLICT = (
-    "This time was posted before with other content, and {sinks} as it was then. Nothing was changed there;"
+    "This time was posted before with different content, and {sinks} in that form. Nothing was changed there;"
     " please ask your administrator."
 )
-
-
 DIVIDED = (
-    "This time was delivered before in other parts, as a whole or tag by tag, and {sinks} so. Nothing more was"
-    " delivered; please ask your administrator."
+    "This time was delivered before, divided differently (as a whole or by tag), and {sinks} in that form."
+    " Nothing more was delivered; please ask your administrator."
 )
+CONFLICT_NOTE = "offered again with other content"
+DIVIDED_NOTE = "`each: tag` was added or removed since it was delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Delivery:
         return 0 if stop.is_set() or self.troubles else 1 if self.is_cautious else WIDTH
 
     async def refuse(self, group_id: str, digest: str, *, mechanism: str) -> Verdict:
-        """A group of which only the id can be read: refused for whoever posted it, and seen in the inbox.
+        """Refuse a group of which only the id can be read, and keep the refusal in the inbox.
 
         `digest` tells this content from any other. A group that a sink has is a conflict.
         """
@@ -201,7 +201,7 @@ class Delivery:
         """Deliver groups that `time retry` and `time redeliver` asked for, and return their number.
 
         Until `stop`, or until a sink is down: the rest is still asked for then.
-        For `serve`, between two rounds: whoever holds the lease does what others may only ask for.
+        For `serve`, between two rounds: only the holder of the lease delivers; other processes ask it to.
         """
         if self._now() - self._tidied >= TIDY:
             self._tidied = self._now()
@@ -251,7 +251,7 @@ class Delivery:
 
     @property
     def reported(self) -> tuple[SinkTrouble, ...]:
-        """The troubles that all who post are told: not a single failure."""
+        """Return the troubles that are shown to everyone who posts time; a single failure is not among them."""
         return self._well.down
 
     @property
@@ -274,7 +274,7 @@ class Delivery:
     # --- one group
 
     async def _taken(self, entry: InboxEntry, kept: Kept) -> Verdict:
-        """Go on from where the group stands in the inbox."""
+        """Continue with the next step of the group, by its state in the inbox."""
         mechanism = kept.offer.mechanism
         step: NextStep | Failed = next_step(entry, kept.offer.digest)
         if step is NextStep.ASK:
@@ -305,7 +305,7 @@ class Delivery:
         """`entry` as it was before this attempt, of which only the inbox knows."""
         entry = await self.writer.read(entry.group_id) or entry
         told = (DIVIDED if divided else CONFLICT).format(sinks=said_of_holders(entry))
-        why = "`each: tag` came or went since it was delivered" if divided else "offered again with other content"
+        why = DIVIDED_NOTE if divided else CONFLICT_NOTE
         note = f"{why}; {said_of_holders(entry)} as revision {entry.revision}"
         return await self._decide(
             entry, Verdict(PostedTimeStatus.REFUSED, told), mechanism, note=note, is_conflict=True

@@ -27,7 +27,7 @@ class Duration:
 
 UNREADABLE = "The duration of this time cannot be read."
 NEGATIVE = "This time has a duration below zero."
-NOTHING = "This time comes to 0 seconds, and nothing cannot be rounded up. Please post it with a duration."
+NOTHING = "This time has a duration of 0 seconds, which cannot be rounded up. Please post it with a duration."
 
 
 class NotPositive(ValueError):
@@ -116,7 +116,10 @@ def hours(seconds: Number, places: int = 2) -> Decimal:
 
 
 def round_up(seconds: Number, unit: Number) -> int:
-    """The next whole multiple of `unit`, both in seconds; no unit, no rounding. NotPositive."""
+    """Round up to a whole multiple of `unit`, both in seconds; with unit 0, to a whole second.
+
+    NotPositive for durations of zero or less.
+    """
     if unit <= 0:
         return half_up(seconds)
     if seconds <= 0:

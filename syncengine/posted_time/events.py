@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from syncengine.errors import SyncengineError
+from syncengine.errors import SyncengineError, as_bug
 from syncengine.posted_time.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A fetch was answered, with so many groups."""
+    """A fetch was answered with this number of groups."""
 
     groups: int
 
@@ -29,7 +29,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Something came that is no group, and that nobody can be answered for."""
+    """The service sent something that is not a group and has no id to answer for."""
 
     why: str
 
@@ -52,7 +52,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Something did not work, and is tried again in `seconds`."""
+    """A step failed and is tried again in `seconds`."""
 
     what: str
     why: str
@@ -72,5 +72,5 @@ Tell = Callable[[Event], None]
 
 
 def said(error: Exception) -> str:
-    """An error in our words only: those of another library may hold anything."""
-    return error.message if isinstance(error, SyncengineError) else f"{type(error).__name__}, a defect of ours"
+    """Return the message of one of our errors, or the class of any other, whose message may hold anything."""
+    return error.message if isinstance(error, SyncengineError) else as_bug(error)

@@ -162,15 +162,13 @@ class Fetching:
         if verdict.is_final:
             self._tell(Taken(id, verdict))
         else:
-            self._tell(RetryLater(SINK, f"{id} is kept back and tried again: {verdict.message}", 0.0))
+            self._tell(RetryLater(SINK, f"{id} is held back and will be tried again: {verdict.message}", 0.0))
 
     def _id(self, group: Group | Unreadable) -> str | None:
         id = group.id if isinstance(group, Unreadable) else group_id(group)
         if id is None:
             self._tell(
-                Unusable(
-                    "a group was fetched whose groupId is missing, or no text: nobody can be told what became of it"
-                )
+                Unusable("a fetched group has no groupId, or one that is not text: no status can be reported for it")
             )
         return id
 

@@ -101,7 +101,7 @@ _TRIAL: Mapping[str, Any] = {
 
 
 def objection(name: str, given: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """Why a filter of ours cannot be used with these arguments, whatever it is used on."""
+    """Return the reason why one of our filters can never take these arguments."""
     if name not in _PLAIN:
         return None
     try:

@@ -32,7 +32,7 @@ class InboxWriter:
         return entry
 
     async def read(self, group_id: str) -> InboxEntry | None:
-        """A group as it stands."""
+        """Read a group as stored."""
         entry: InboxEntry | None = await self.write(Read(group_id))
         return entry
 

@@ -79,7 +79,7 @@ class Lookup:
 
     @property
     def told(self) -> str:
-        """Its name for people who post: its own is one of the project file."""
+        """The database's name for people who post time; `name` is internal to the project file."""
         return self.database.told
 
     async def probe(self) -> SinkTrouble | None:

@@ -1,7 +1,7 @@
 """Fetch or webhook: registering one, after the other one was unregistered; they exclude each other (409).
 
-This project's last registration is in its state; only that is ended unasked. A fetch client has no address, so that
-one which stands in the way of a webhook that the project file asks for is ended too; a foreign webhook never is.
+This project's last registration is in its state; only that is ended unasked. A fetch client has no address, so one
+that blocks the webhook of the project file is ended too; a foreign webhook never is.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Registrar:
         return answer
 
     async def _subscribed_anew(self, callback: Callback, key: str) -> Answer:
-        """Remembered before it is asked for: else a crash or a lost answer made our own webhook a foreign one."""
+        """Record the webhook, then register it: after a crash or a lost answer, it must not look like a foreign one."""
         digest = await asyncio.to_thread(store.digest, key)
         await self._remember(Mechanism(WEBHOOK, self._base_url, callback.url, digest))
         answer = await self._subscribed(callback, key)
@@ -160,7 +160,7 @@ class Registrar:
         return answer
 
     async def _subscribed(self, callback: Callback, key: str) -> Answer:
-        """The answer, without the words of it: the service may repeat the key in them."""
+        """Register the webhook; return the answer without its body and with the key masked, which it may repeat."""
         answer = await self._client.call(REGISTER_WEBHOOK, {"callbackUrl": callback.url, "callerKey": key})
         return replace(answer, data=None, unread=b"", text=answer.text.replace(key, "***"))
 
@@ -180,7 +180,7 @@ class Registrar:
     def _foreign(refused: Answer) -> MechanismTaken:
         return MechanismTaken(
             f"the team has a webhook that this project did not register ({refused.said});"
-            " `syncengine time unregister webhook` ends it, whoever it belongs to"
+            " `syncengine time unregister webhook` removes it, whoever registered it"
         )
 
     async def _mechanism(self) -> Mechanism | None:

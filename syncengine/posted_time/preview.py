@@ -78,7 +78,7 @@ async def preview(route: Route, raw: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _shown(sink: Sink, parcel: RenderedGroup, whole: Variables) -> dict[str, Any]:
-    """`tag` and `seconds` are of the delivered part: no tag where it is the whole group."""
+    """Show one delivery. `tag` and `seconds` describe the delivered part; `tag` is None for a whole group."""
     seen = parcel.variables
     return {
         "sink": sink.name,

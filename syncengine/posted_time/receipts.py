@@ -27,7 +27,7 @@ RECEIPTS = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """`digest` is of the posted content."""
+    """Proof that a sink took a group. `digest` is that of the posted content."""
 
     digest: str
     external_id: str | None
@@ -51,7 +51,7 @@ def find(connection: sa.Connection, group_ids: Sequence[str]) -> dict[tuple[str,
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """That a sink has a group, or a part of it under `key`; `delivered` in seconds since epoch."""
+    """Proof that a sink has a group, or a part of it under `key`; `delivered` in seconds since epoch."""
 
     group_id: str
     key: str

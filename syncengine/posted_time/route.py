@@ -76,7 +76,7 @@ class Prepared:
     parcels: tuple[tuple[Sink, RenderedGroup], ...]
 
     def keys(self) -> dict[str, set[str]]:
-        """By sink, those under which it is given the group."""
+        """The keys of the group, by sink."""
         keys: dict[str, set[str]] = {}
         for sink, parcel in self.parcels:
             keys.setdefault(sink.name, set()).add(parcel.key)
@@ -156,7 +156,7 @@ class Route:
         return tuple(Part({**seen, "tag": share.tag, "duration": share.duration}, share.suffix) for share in parts)
 
     def _looked_at(self, whole: Part, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Where several tags are divided for every sink, nobody needs the lookups and the narrative of the whole."""
+        """Return the parts to render; the whole is left out if every sink takes tags one by one."""
         return parts if whole in parts or all(stop.each_tag for stop in self.stops) else (whole, *parts)
 
     def _refused(self, variables: dict[str, Any]) -> Refused | None:

@@ -1,8 +1,8 @@
 """A group with several tags → the share of each, and the key under which a sink knows it. Pure.
 
-Tags are told apart by their names, and taken in the order of their names: whatever order they come in, each has the
-same seconds and the same key. The first, and the only one, has the sink's own name as its key; each of the others a
-digest of its name after a `/`, which stands in no sink's name.
+Tags are identified and sorted by their names, so each gets the same seconds and the same key in whatever order they
+come. The key of the first tag, or of the only one, is the sink's name; that of each other tag is the sink's name, a `/`
+(which no sink's name contains) and a digest of the tag's name.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def has_several(group: Group) -> bool:
 
 
 def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
-    """By name; or why nobody can tell, as a sentence for who posted. The seconds add up to those of the whole."""
+    """Return the share of each tag, sorted by name, or a sentence for the user why the group cannot be divided."""
     tags = {tag.name or "": tag for tag in group.tags}
     for tag in group.tags:
         if tag != tags[tag.name or ""]:
@@ -54,12 +54,12 @@ def shares(group: Group, whole: Duration) -> tuple[Share, ...] | str:
 
 
 def suffixes(names: Iterable[str | None]) -> Mapping[str, str]:
-    """By the name of each tag, in order, the suffix of the sink's name in its key."""
+    """Return the suffix of each tag's key, by the tag's name and in order of names."""
     return {name: _suffix(name) if place else "" for place, name in enumerate(_names(names))}
 
 
 def tag_of(key: str, sink: str, names: Iterable[str | None]) -> str | None:
-    """The name of the tag that a key stands for; None where it stands for a whole group."""
+    """Return the name of the tag that a key belongs to; None for the key of a whole group."""
     parts = suffixes(names)
     return next((name for name, suffix in parts.items() if len(parts) > 1 and sink + suffix == key), None)
 

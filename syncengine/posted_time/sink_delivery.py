@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from syncengine.database.trouble import TroubleKind
-from syncengine.errors import SyncengineError
+from syncengine.errors import SyncengineError, as_bug
 from syncengine.posted_time.group import Group
 from syncengine.posted_time.inbox_writer import InboxWriter
 from syncengine.posted_time.route import NOT_PREPARED, Prepared, Route
@@ -49,7 +49,7 @@ class Handover:
         return Took(next((reference for reference in references.values() if reference), None))
 
     async def _handed_over(self, entry: InboxEntry, sink: Sink, parcel: RenderedGroup) -> Answer:
-        """The sink's answer; one that it gave before is not asked for again."""
+        """Return the sink's answer; an answer that it gave before is not requested again."""
         known = entry.delivered(parcel.key)
         if known is not None and known.status is DeliveryStatus.ACCEPTED:
             return Took(known.external_id)
@@ -94,9 +94,8 @@ class Handover:
 
 
 def _defect(error: Exception) -> Failed:
-    """An unexpected error: kept with its name, so that it can be reported; its words may be anybody's data."""
-    detail = f"{type(error).__name__} in syncengine, which is a defect of ours"
-    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=detail)
+    """Return the failure of a delivery that ended with an unexpected error."""
+    return Failed(TroubleKind.UNKNOWN, NOT_PREPARED, is_sure=False, is_down=False, detail=as_bug(error))
 
 
 def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
@@ -116,4 +115,4 @@ def _ending(answer: Answer, may_have_it: bool) -> dict[str, Any]:
             status = DeliveryStatus.TROUBLE if answer.is_sure and not may_have_it else DeliveryStatus.UNKNOWN
             return {"status": status, "message": answer.detail or answer.message}
         case _:
-            return {"status": DeliveryStatus.UNKNOWN, "message": "the sink has the group with other content"}
+            return {"status": DeliveryStatus.UNKNOWN, "message": "the sink has the group with different content"}

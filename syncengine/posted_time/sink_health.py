@@ -8,8 +8,8 @@ that a user sees, so they become rarer.
 One that gave no answer is believed to be well again by its probe once; if the next group gets no answer either, it has
 to take one.
 
-Nothing is fetched from the first failure on. All who post are told only of the second in a row, or when nothing has
-proved for a while that the first is over: one lost answer is nobody's business.
+Fetching stops at the first failure. Users are told only of a second failure in a row, or when nothing has shown for a
+while that the first is over: a single lost answer is not worth reporting.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Down:
 
 
 class Wellbeing:
-    """Of all sinks and lookups, by name. `told`: the name that people know a part by, if it is another."""
+    """The health of all sinks and lookups, by name. `told` maps names to those that people know, where they differ."""
 
     def __init__(self, now: Callable[[], float], told: Mapping[str, str] | None = None) -> None:
         self._now = now
@@ -79,7 +79,7 @@ class Wellbeing:
         self._down.setdefault(name, _Down(trouble, math.inf, self._now(), 1, has_answered=True, next_try=rest))
 
     def worked(self, name: str) -> None:
-        """It took or refused a group."""
+        """Note that a sink took or refused a group, so it works."""
         self._believed.discard(name)
         self._down.pop(name, None)
 
@@ -127,5 +127,5 @@ class Wellbeing:
 
     @property
     def closed(self) -> tuple[SinkTrouble, ...]:
-        """Those that nothing is to be fetched for."""
+        """Troubles of the sinks that stop fetching, because they are down and not being tried."""
         return tuple(dict.fromkeys(known.trouble for known in self._down.values() if not known.is_tried))

@@ -22,14 +22,14 @@ from syncengine.project.model import Project
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """By sink: `taken`, of the targets that answered; `unread`, why another did not, in a sentence."""
+    """Receipts by sink: `taken` from targets that answered; `unread` says why another did not."""
 
     taken: dict[str, Sequence[AuditReceipt]] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
 
 
 async def ask_targets(project: Project, environ: Mapping[str, str]) -> Targets:
-    """Of every sink that keeps receipts in its target."""
+    """Read the receipts of every sink that keeps them in its target."""
     found = Targets()
     for sink in (project.posted_time and project.posted_time.deliver) or ():
         if sink.sql is None or sink.sql.receipts is False:

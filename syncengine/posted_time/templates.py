@@ -65,7 +65,7 @@ class Undeliverable(RenderTrouble):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A compiled template and where it stands. A template without marks, or plain JSON, is its `constant`."""
+    """A compiled template and its place. A template without marks, or plain JSON, is its `constant`."""
 
     place: str
     constant: Any = None
@@ -80,7 +80,9 @@ class Text:
                     return _defined(self.expression(**variables))
                 return self.template.render(variables) if self.template is not None else self.constant
         except NotPositive as error:
-            raise Undeliverable(str(error), f"the template at {self.place} rounds up what is not above zero") from None
+            raise Undeliverable(
+                str(error), f"the template at {self.place} rounds up a value that is not above zero"
+            ) from None
         except SURPRISES as error:
             raise RenderTrouble(f"the template at {self.place} failed: {named_trouble(error)}") from None
 
@@ -111,7 +113,7 @@ class Compiler:
         self.findings = Collector(config)
         self.others: list[Collector] = []
         self.names = set[str]()
-        """Variables that were used since whoever asks emptied it; `tags` too where it is `group.tags`."""
+        """Variables used since the caller last cleared the set; `group.tags` counts as `tags`."""
         self._loader = FileSystemLoader(str(root))
         self._environment = DeliverySandbox(NAMES, FILTERS, self._loader)
         self._scope = scope

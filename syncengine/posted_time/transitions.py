@@ -57,7 +57,7 @@ def settled_content(story: Sequence[Event]) -> str | None:
 
 
 def said_of_holders(entry: InboxEntry) -> str:
-    """Which sinks took it or, where none surely did, may have it."""
+    """Name the sinks that took the group or, if none surely did, those that may have it."""
     for statuses, verb in ((TAKEN, "took it"), (DOUBTFUL, "may have it")):
         sinks = sorted({sink_of(found.sink) for found in entry.deliveries if found.status in statuses})
         if sinks:

@@ -70,13 +70,13 @@ def upwards(path: str) -> str | None:
 
 
 def unfit(template: nodes.Template) -> str | None:
-    """Why the project's own text is no path, whatever its values are."""
+    """Return the reason why a template can never give a valid path, whatever its values."""
     texts = [text.data for text in template.find_all(nodes.TemplateData)]
     is_constant = all(isinstance(part, nodes.Output) for part in template.body) and len(texts) == len(_parts(template))
     if not all(map(str.isprintable, texts)):
-        return "a path is one line of printable characters"
+        return "a path must be one line of printable characters"
     if any(upwards(text if is_constant else f"-{text}-") for text in texts):  # what it begins or ends may be longer
-        return "`.` and `..` are no names below a URL"
+        return "`.` and `..` cannot be parts of a URL's path"
     return None
 
 

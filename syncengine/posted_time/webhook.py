@@ -36,7 +36,7 @@ LINGER_SECONDS = 5.0
 LINGER_BYTES = 64 * 1024 * 1024
 """What is thrown away, after its answer, of a body that is too large."""
 
-LATER = "The time could not be posted just now. It is tried again."
+LATER = "The time could not be posted just now. It will be tried again."
 REFUSED = "The time was refused."
 """What the user is told where nobody said it better."""
 
@@ -124,7 +124,7 @@ class Receiver:
             async with asyncio.timeout(self._read_seconds):
                 return await self._body(request)
         except TimeoutError:
-            raise _Rejected(408, f"The request did not come to its end within {self._read_seconds:g} s.") from None
+            raise _Rejected(408, f"The request was not complete within {self._read_seconds:g} s.") from None
 
     async def _body(self, request: Request) -> bytes:
         """The whole body; refused as soon as it is known to be too large."""
@@ -149,7 +149,7 @@ class Receiver:
         if not _same(given if isinstance(given, str) else "", self._caller_key()):
             raise _Rejected(401, "The caller key is wrong.")
         if group_id(document) is None:
-            raise _Rejected(400, "The request is no posted time: its groupId is missing, or no text.")
+            raise _Rejected(400, "The request is not a posted time group: its groupId is missing, or not text.")
         trusted: dict[str, Any] = document
         return trusted
 
@@ -166,7 +166,7 @@ class Receiver:
 
 
 def _same(given: str, expected: str) -> bool:
-    """In constant time, whatever was given."""
+    """Compare two secrets in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"))
 
 

@@ -23,10 +23,10 @@ MAX_MESSAGE = 1000
 MAX_REFERENCE = 1000
 """Characters of a sink's reference, which the service keeps with the group."""
 
-CONTROL = "it holds a line break or another control character where only one line of text can be sent"
+CONTROL = "it contains a line break or another control character where only one line of text can be sent"
 TOO_LONG = "something in it is too long to be sent"
-TOO_LARGE = "a number in it is larger than any database holds"
-NO_TEXT = "it holds something that is no text"
+TOO_LARGE = "a number in it is too large for a database"
+NO_TEXT = "part of it is not valid text"
 _SENTENCE = "This time cannot be delivered: {why}. Please post it again without that, or ask your administrator."
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -34,7 +34,7 @@ _UNFIT_FOR_PEOPLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 
 
 def objection(text: str) -> str | None:
-    """Why no header can hold this, whatever it is made of."""
+    """Return the reason why a header cannot hold this text."""
     if NOT_TEXT.search(text):
         return NO_TEXT
     if _CONTROLS.search(text):
@@ -43,7 +43,7 @@ def objection(text: str) -> str | None:
 
 
 def line(text: str, name: str) -> str:
-    """The text, which a header or path can hold; Undeliverable. `name` is its name for whoever runs this."""
+    """Return text that a header or path can hold; Undeliverable otherwise. `name` names it for the operator."""
     why = objection(text)
     if why is not None:
         raise undeliverable(why, name)
@@ -51,7 +51,7 @@ def line(text: str, name: str) -> str:
 
 
 def undeliverable(why: str, name: str) -> Undeliverable:
-    return Undeliverable(_SENTENCE.format(why=why), f"{name} came to a value that cannot be sent: {why}")
+    return Undeliverable(_SENTENCE.format(why=why), f"{name} cannot be sent: {why}")
 
 
 def document(value: Any, name: str) -> bytes:

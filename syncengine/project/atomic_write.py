@@ -12,7 +12,7 @@ from pathlib import Path
 STREAMS = ("/dev/", "/proc/")
 """Where a path names an open stream, not a file of anybody's."""
 ROOTS = (".git", "syncengine.yaml")
-"""What stands in the folder that others may have put links into."""
+"""Entries that mark a repository or project, in which others may have made links."""
 LINKED = "it is a link, or in a folder that is a link, and links are not followed"
 
 

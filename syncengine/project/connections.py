@@ -1,6 +1,6 @@
-"""A name under `sources:`, or a URL that stands instead of one → URL, headers and secrets. Opens nothing.
+"""A name under `sources:`, or a URL in its place → URL, headers and secrets. Opens nothing.
 
-Secrets are read when they are needed, each time anew. `what` names them in the message when they are missing.
+Secrets are read anew each time they are needed. `what` names a missing one in the message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HTTP_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class HttpConnection:
-    """Where an HTTP service is. `headers` are as they are written, `secrets` those of them that are references."""
+    """The address of an HTTP service. `headers` are as written, `secrets` those of them that are references."""
 
     url: Callable[[], str]
     headers: Mapping[str, Written | Reference]
@@ -50,7 +50,7 @@ class Connections:
         return name, self.database_url(place, f"the database of {name}")
 
     def database_url(self, place: Reference | str, what: str) -> str:
-        """Return the URL, or the path, of a database; Problems when it cannot be told."""
+        """Return the URL, or the path, of a database; Problems when it cannot be determined."""
         return located(self._reader(place, what)(), self.root)
 
     def http(

@@ -26,7 +26,7 @@ def check_names(
 ) -> None:
     """Check that every source is there and of the right kind, that names differ, and that a mode has its settings.
 
-    `node` is where the section stands.
+    `node` is the section.
     """
     for written, kind in _references(section):
         _check_source(written, kind, sources, findings)

@@ -67,7 +67,7 @@ def settings_of(
 
 
 def _lines(node: Node | None) -> dict[str, int]:
-    """Where each text of a list stands first."""
+    """Return the place of the first occurrence of each text in a list."""
     items = node.items if isinstance(node, Sequence) else []
     return {item.text: place(item)[0] for item in reversed(items) if item.text is not None}
 
@@ -121,7 +121,7 @@ def _check_overlay(overlay: Node, findings: Collector) -> None:
 
 
 def _check_names(root: Node, where: tuple[str, str], what: str, known: Collection[str], findings: Collector) -> None:
-    """That a mapping's keys are among the known; it may be absent."""
+    """Check that the keys of a mapping are known; the mapping may be absent."""
     node = at(root, *where)
     for key in node.keys if known and isinstance(node, Mapping) else ():
         if why := UNUSED.get(key.text):

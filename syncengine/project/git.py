@@ -18,7 +18,7 @@ class Commit:
 
 
 def head(folder: Path) -> Commit | None:
-    """The commit of the folder, None when it is not under Git or Git is not there."""
+    """Return the commit of the folder; None when it is not under Git or Git is not installed."""
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if commit is None or commit.returncode != 0:
         return None

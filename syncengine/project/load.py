@@ -146,7 +146,7 @@ class _Assembly:
         )
 
     def _manifests(self, settings: Overlay) -> tuple[Path, ...]:
-        """Where they are; none in a project that only delivers posted time."""
+        """Return the manifest folders; none in a project that only delivers posted time."""
         usual = self.root / MANIFESTS
         if settings.manifests is None and settings.posted_time is not None and not usual.exists():
             return ()

@@ -123,7 +123,7 @@ class Project:
 
     @property
     def state(self) -> str:
-        """Where the state is: an absolute path, or a URL that may hold a password. Problems when it cannot be told."""
+        """Return the state's absolute path, or its URL, which may hold a password. Problems when neither is known."""
         if self.is_sandbox:
             return str(self.root / ".syncengine" / "sandbox" / "state.db")
         return state_at(self._state.read() if isinstance(self._state, Secret) else self._state, self.root)

@@ -1,4 +1,4 @@
-"""References of the project file → the secrets and places that they stand for, looked up only when asked."""
+"""References in the project file → the secrets and places that they point to, looked up only on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "missing-setting"
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret stands: `origin` in words; `read` looks every time, so that a file may change."""
+    """The place of a secret, `origin` in words. `read` looks it up every time, so that a file may change."""
 
     origin: str
     _look: Callable[[], str] = field(repr=False, compare=False)
@@ -89,5 +89,5 @@ def _from_file(path: Path, what: str) -> str:
 
 
 def setting_problem(code: str, message: str) -> Problems:
-    """Of a setting that stands in no file, so without a place."""
+    """Return a problem without a place: that of a setting which no file contains."""
     return Problems([Diagnostic(severity=Severity.ERROR, code=code, message=message)])

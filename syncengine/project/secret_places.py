@@ -1,4 +1,4 @@
-"""The project file's tree → the names and files that its secrets stand in, in any of its environments; pure."""
+"""The project file's tree → the variables and files that hold its secrets, in any of its environments; pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SINKS: AnyMapping[str, type[Model]] = {
 }
 """What sinks are made of, by the name in the file."""
 SECTIONS = ("service", "state", "sources", "postedTime")
-"""Where references stand; a `{file: x}` elsewhere (metadata, variables) is no reference."""
+"""Sections that may hold references; a `{file: x}` elsewhere (metadata, variables) is no reference."""
 ALWAYS = frozenset({"SYNCENGINE_API_KEY", "SYNCENGINE_STATE"})
 """Variables that hold secrets whatever the project file says."""
 
@@ -38,7 +38,7 @@ class SecretPlaces(NamedTuple):
 
 
 def secret_places(parts: Iterable[Node]) -> SecretPlaces:
-    """Of the top level and of every environment."""
+    """Collect the places of secrets at the top level and in every environment."""
     parts = tuple(parts)
     names, files = set(ALWAYS), set[str]()
     for part in parts:

@@ -30,7 +30,7 @@ class Span(NamedTuple):
 
 
 class ChangeDetail(NamedTuple):
-    """One thing said about a change; `label` may be empty."""
+    """One detail of a change; `label` may be empty."""
 
     label: str
     spans: tuple[Span, ...]

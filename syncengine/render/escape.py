@@ -106,7 +106,7 @@ def excerpts(before: str, after: str) -> tuple[str, str]:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many letters both begin with."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

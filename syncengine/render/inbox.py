@@ -78,9 +78,9 @@ def _sink_item(delivery: Delivered, entry: InboxEntry) -> SinkItem:
 
 
 def entries_text(entries: Sequence[InboxEntry]) -> str:
-    """A line for each group, and one for its problem."""
+    """Return a line for each group, one for its problem if it has one, and the count."""
     if not entries:
-        return "No group waits, and none failed.\n"
+        return "No group is waiting, and none failed.\n"
     room = min(_ROOM, max(len(visible(entry.group_id)) for entry in entries))
     return "".join(_entry_lines(entry, room) for entry in entries) + f"{count_of(len(entries), 'group')}.\n"
 

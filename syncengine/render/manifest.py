@@ -16,7 +16,7 @@ from syncengine.resource import Kind, Removed, Resource
 
 
 def declared(resource: Resource) -> dict[str, Any]:
-    """The fields of a resource as a manifest has them. A tag's name is no keyword that must be said."""
+    """The fields of a resource as a manifest has them. A tag's name need not be repeated as a keyword."""
     body, name = resource.body, resource.key.name
     item: dict[str, Any] = {IDENTITIES[resource.key.kind]: name}
     for field, value in body.fields.items():

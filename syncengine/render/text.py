@@ -152,7 +152,7 @@ def gate_heading(gate: Gate) -> str:
 
 
 def approval_lines(approve: str) -> tuple[str, ...]:
-    """How to approve exactly this (docs/planning.md 5); never wrapped, since it is copied."""
+    """Return lines that say how to approve exactly this plan (docs/planning.md 5); not wrapped."""
     approve = visible(approve)
     return (
         f"{_INDENT}Approve exactly these, and nothing else, with",

@@ -30,7 +30,7 @@ _AMONG = (
 
 
 def instant(milliseconds: int) -> str | None:
-    """RFC 3339; None for a year that no calendar has."""
+    """Format milliseconds since epoch as RFC 3339; None for a year that `datetime` cannot hold."""
     try:
         at = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

@@ -120,7 +120,7 @@ def reply_under(fault: Fault, handle: Callable[[Mapping[int, str]], RuleAnswer])
 
 
 class Faults:
-    """The faults in force, in the order they were asked for."""
+    """The active faults, in the order in which they were requested."""
 
     def __init__(self) -> None:
         self._waiting: list[_Waiting] = []

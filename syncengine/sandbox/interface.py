@@ -152,7 +152,7 @@ class Interface:
 
 
 def _read(raw: bytes) -> Any:
-    """The body, or why it is none: said when its turn comes, after the key and the path."""
+    """Return the parsed body, or its error, which is raised only after the key and the path are checked."""
     try:
         return parse_body(raw)
     except ApiError as error:
@@ -160,7 +160,7 @@ def _read(raw: bytes) -> Any:
 
 
 def _count(operation: Operation | None, body: Any) -> int | None:
-    """Items of a batch; None where there is no batch."""
+    """Count the items of a batch; None if the body is not one."""
     if operation is None or operation.items is None or not isinstance(body, dict):
         return None
     items = body.get(operation.items)

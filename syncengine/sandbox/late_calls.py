@@ -1,4 +1,4 @@
-"""Calls that wait to be executed: when their time has come or a test says so, whether or not their client is there."""
+"""Calls that wait to be executed: when they are due or a test says so, whether or not their client still waits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LateCalls:
         self._calls: dict[int, LateCall] = {}
 
     def hold(self, call: LateCall, seconds: float | None) -> None:
-        """Keep a call until it is executed, which is due after `seconds`; None: when it is asked for."""
+        """Keep a call until it is executed, which is due after `seconds`; None: on request."""
         call.entry.late = Lateness(None if seconds is None else self._now() + int(seconds * 1000))
         self._calls[call.entry.seq] = call
 

@@ -12,7 +12,7 @@ LOOK_SECONDS = 2.0
 
 
 def fingerprint(project: Project) -> str:
-    """Of everything that a reload would read anew; a file that is not there counts as such."""
+    """Return a digest of every file that a reload would read; a missing file counts too."""
     return sha256_of_parts(str(path).encode() + b"\0" + _content(path) for path in _files(project))
 
 

@@ -25,7 +25,7 @@ PATIENT = 3
 
 
 class Telling:
-    """Hears events. `on_verdict` is called with each verdict, after it was told."""
+    """Logs events and keeps readiness up to date. `on_verdict` is called with each verdict after it was logged."""
 
     def __init__(self, log: Log, standing: Standing, on_verdict: Callable[[PostedTimeStatus], None]) -> None:
         self._log = log

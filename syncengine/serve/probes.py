@@ -22,7 +22,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class AddressTaken(SyncengineError):
-    """Somebody else listens there, or nobody may."""
+    """The address is in use, or this process may not listen on it."""
 
     code = "address"
 

@@ -68,7 +68,7 @@ class Process:
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Run until SIGTERM or SIGINT; SyncengineError for an error that no repeat would mend."""
+        """Run until SIGTERM or SIGINT; SyncengineError for an error that repeating would not fix."""
         with _Signals({signal.SIGTERM: self._stop.set, signal.SIGINT: self._stop.set, signal.SIGHUP: self._look.set}):
             first = self.configured()
             self._move(first.project)
@@ -216,7 +216,7 @@ class Process:
         self.log.refusal("configuration", error, "the old configuration stays in use, the new one is not valid: ")
 
     def _move(self, project: Project) -> None:
-        """Have the probes answer where this project says."""
+        """Move the probes to the address that this project configures."""
         address = self.listen or project.serve.listen
         if address != self._address:
             self._address = address
@@ -230,7 +230,7 @@ class Process:
                 await self._answer_at(self._address)
 
     async def _answer_at(self, address: tuple[str, int]) -> None:
-        """Until the address is another one. One that is taken (by whom we stand by for) is tried again."""
+        """Serve the probes until the address changes; retry while it is in use, for instance by the active process."""
         server = Server(probes(self.standing), address, patience=1)
         back_off, is_logged = BackOff(replace(self.pace, longest=10.0)), False
         while not (self._stop.is_set() or self._moved.is_set()):
@@ -246,7 +246,7 @@ class Process:
 
 
 class _Signals:
-    """Calls instead of signals, for the time of a block in the main thread."""
+    """Replace signal handlers by callbacks for the duration of a block in the main thread."""
 
     def __init__(self, calls: Mapping[signal.Signals, Callable[[], object]]) -> None:
         self._calls = calls

@@ -1,7 +1,7 @@
 """One configuration at work, from the inbox's lease to its hand-over: registration, mechanism, and the loops.
 
 A shift ends when it is asked to, when the lease is lost, or when the service says that somebody else has the other
-mechanism. Whatever else goes wrong is told, waited for, and tried again.
+mechanism. Anything else that goes wrong is logged and tried again after a pause.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Shift:
                 raise error
 
     async def _kept(self, name: str, loop: Callable[[], Awaitable[object]]) -> None:
-        """Run a loop again whatever ends it, save for an error that no loop goes on after."""
+        """Restart a loop whatever ends it, except for errors that end all loops."""
         back_off = BackOff(self.pace)
         while True:
             try:

@@ -25,7 +25,7 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of one call.
+    """The answer to one call.
 
     `status` None: no answer came, and `text` says why. `data` is the parsed JSON, None for an empty body;
     `understood` False when there is a body and it is no JSON, or a bare null; `unread` is that body. `reached`: some
@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def said(self) -> str:
-        """Status, kind and length, and the service's own words of an error: never a part of anything else."""
+        """Return status, kind and length, and the service's error message: no other part of the answer."""
         if self.status is None:
             return f"{self.text or 'no message'}{self.note}"
         words = self.data.get("message") if isinstance(self.data, dict) and not self.ok else None
@@ -126,7 +126,7 @@ def _whole(escape: re.Match[bytes]) -> bytes:
 
 
 def tidy(text: str) -> str:
-    """Foreign words as they may be shown: on one line and cut to a sane length."""
+    """Return text from outside in a form that is safe to show: on one line and cut to a sane length."""
     line = re.sub(r"[\x00-\x20\x7f-\x9f]+", " ", text[: 4 * SHOWN_CHARACTERS]).strip()
     return line if len(line) <= SHOWN_CHARACTERS else line[:SHOWN_CHARACTERS] + "…"
 

@@ -70,7 +70,7 @@ class Attempts:
         return self._endpoints.get(operation.id) or Endpoint(operation.method, operation.path)
 
     async def make(self, request: Request, seconds: float) -> Answer:
-        """Send, and read the answer within so many seconds; nothing that the service or the network does raises."""
+        """Send, and read the answer within `seconds`; no fault of the service or the network raises an exception."""
         began = time.monotonic()
         answer = await self._made(request, seconds)
         if TRACE.isEnabledFor(logging.DEBUG):

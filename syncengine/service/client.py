@@ -127,7 +127,7 @@ class Client:
                     self.down = (await self._send(Request(TEAM_INFO), [])).exhausted
 
     async def _persist(self, request: Request, until: float) -> Answer:
-        """Attempts until an answer that a repeat cannot mend, or a moment; the last answer otherwise."""
+        """Repeat attempts until the deadline, or an answer that repeating would not change; return the last answer."""
         earlier: list[Answer] = []
         first = await self._send(request, earlier)
         if not first.exhausted:  # nearly always, and then nothing about repeating is set up
@@ -151,7 +151,7 @@ class Client:
         return replace(answer, reached=any(a.reached for a in earlier), note=note, given_up=given_up)
 
     def _note(self, answer: Answer, attempts: int, remaining: float) -> str:
-        """That the service asked for more patience than a call has, if that is why it was given up."""
+        """Return a remark if the call was given up because the service asked for a longer wait than a call may take."""
         delay = answer.retry_after
         if not answer.exhausted or delay is None or delay < remaining or attempts >= self._conduct.attempts:
             return ""

@@ -1,4 +1,4 @@
-"""How the service is called: where its operations are, the key, and a client's manners. Values only."""
+"""Settings of calls to the service: paths of operations, the key, retries and time-outs. Values only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A connection's bounds: how long a request may take to come, and how many may be on their way at once.
+"""Bounds of connections: the time in which a request must arrive, and the number that may be arriving at once.
 
-Whatever an application answers, and whether it reads a body or not: a connection whose request has not come to its end
-in time is cut, and where too many are unfinished, the oldest makes room. A whole request is in hand for as long as its
-answer takes, and counts as none of them.
+Whatever an application answers, and whether or not it reads the body: a connection whose request is incomplete in time
+is closed, and where too many are incomplete, the oldest is closed. A complete request may take as long as its answer
+needs, and does not count.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class BoundedProtocol(H11Protocol):
             next(iter(unread))._late()
 
     def _end(self) -> None:
-        """It is here, or will never be."""
+        """Stop waiting for the request: it has arrived, or never will."""
         self.bounds.unread.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
@@ -69,7 +69,7 @@ class BoundedProtocol(H11Protocol):
         self.cut()
 
     def cut(self) -> None:
-        """End the request: an answer that has begun keeps its words; an application that waits for more is told."""
+        """Close the connection, and first answer that the request was late, unless an answer has begun."""
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(LATE)
         self.transport.close()

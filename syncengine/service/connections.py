@@ -1,4 +1,4 @@
-"""HTTP connections that are kept: one client each, at most so many at a time."""
+"""A pool of HTTP connections, with one client for each and a limit on their number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[httpx.AsyncClient]:
-        """A client for one call."""
+        """Lend a client for one call; wait while all of them are in use."""
         async with self._free:
             client = self._resting.pop() if self._resting else self._made()
             try:

@@ -1,4 +1,4 @@
-"""One request over HTTP → its whole answer, within a time and a size that hold whatever arrives, and however slowly."""
+"""One request over HTTP → its whole answer, within limits of time and size, whatever arrives and however slowly."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Unfinished(httpx.RemoteProtocolError):
 async def exchange(
     client: httpx.AsyncClient, request: httpx.Request, *, seconds: float, most: int, trace: Trace | None = None
 ) -> Reply:
-    """Send, and read to the end, in so many seconds for all of it.
+    """Send, and read the whole answer, all within a number of seconds.
 
     httpx.HTTPError for every failure: httpx.ConnectTimeout when the time was over before a byte left, ReadTimeout
     when it was over before the answer began, Unfinished when it had begun.
@@ -106,7 +106,7 @@ class Unpacked:
     def whole(self) -> bytes:
         """All of it, once the last chunk has come."""
         if self._unpacker is not None and not self._unpacker.eof:
-            raise httpx.DecodingError("it is cut")
+            raise httpx.DecodingError("it was cut short")
         return bytes(self._content)
 
 

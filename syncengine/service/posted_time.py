@@ -35,13 +35,13 @@ class Unreadable:
 
 
 class Unanswered(SyncengineError):
-    """The service answered something else than was asked for."""
+    """The service answered with something that its specification does not allow."""
 
     code = "unexpected-answer"
 
 
 def fetch_query(limit: int | None) -> dict[str, int] | None:
-    """At least one group is asked for; a usage error otherwise (docs/interface.md 4)."""
+    """Return the parameters of a fetch; asking for no group at all is a usage error (docs/interface.md 4)."""
     if limit is not None and limit < 1:
         raise Usage(f"a fetch takes a limit of 1 or more, not {limit}")
     return None if limit is None else {"limit": limit}
@@ -71,7 +71,7 @@ async def update_status(
 def groups_of(answer: Answer) -> list[Group | Unreadable] | None:
     """The groups in an answer; None when it holds no list. An empty answer is an empty list.
 
-    An item that is no group, or no JSON, is told as such, so that it keeps none of the others from being read.
+    An item that is no group, or no JSON, is returned as such, so that the others can still be read.
     """
     if not answer.ok:
         return None
@@ -99,12 +99,12 @@ def _group(item: object) -> Group | Unreadable:
 
 
 def group_id(group: Group) -> str | None:
-    """Its identity; None for a group that nobody could answer for."""
+    """Return the id of a group; None if it has none that a status could name."""
     return _identity(group.get("groupId"))
 
 
 def _identity(id: object) -> str | None:
-    """Text that is kept and sent as it came: the mark for unreadable text may stand for two ids."""
+    """Return an id as received; None if some of it was unreadable, since two ids could then look the same."""
     return id if isinstance(id, str) and id and not _UNFIT.search(id) else None
 
 
@@ -122,8 +122,8 @@ async def listed(
     """All groups that the service lists, newest first, each once, in pages of at most `page`.
 
     Several groups may share one submission time (docs/interface.md 4), so that the next page begins at the last one's
-    instant, and known groups are dropped. A page that one instant fills is asked for again as large as may be; where
-    that is not enough, `hidden` is told the instant, since no question brings the rest of its groups.
+    instant, and known groups are dropped. A page that one instant fills is requested again at the largest size; where
+    that is not enough, `hidden` is called with the instant, since no request returns the rest of its groups.
     """
     seen = set[str]()
     before: int | None = None

@@ -1,4 +1,4 @@
-"""A trace of requests to the service, for whoever looks for a fault: never a key, a header or a body."""
+"""A trace of requests to the service, for debugging: never a key, a header or a body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which large bodies are still on their way out, so that nothing long is begun meanwhile."""
+"""Track large bodies that are still being sent, so that nothing long is begun meanwhile."""
 
 from __future__ import annotations
 

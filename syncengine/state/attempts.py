@@ -34,7 +34,7 @@ def end(connection: sa.Connection, run: str, calls: Sequence[str]) -> None:
 
 
 def linger(connection: sa.Connection, clock: Clock, run: str, ages: Mapping[str, float]) -> None:
-    """Keep calls of which an attempt has no known end; `ages` are the seconds since the last such one was given up."""
+    """Keep calls that have an attempt without a known end; `ages` are the seconds since the last was given up."""
     if not ages:
         return
     now = clock.read(connection)
@@ -79,7 +79,7 @@ def _left(row: sa.Row[tuple[object, ...]], clock: Clock, now: float, window: flo
 
 
 def in_question(connection: sa.Connection, clock: Clock, window: float, keys: Iterable[Key]) -> dict[Key, float]:
-    """Those of `keys` that a late call may still touch, with the seconds until none can."""
+    """Return those of `keys` that a late call may still touch, with the seconds until none can."""
     requested = set(keys)
     seconds: dict[Key, float] = {}
     for late in outstanding(connection, clock, window):

@@ -34,5 +34,5 @@ class Clock:
 
     @classmethod
     def of_database(cls, dialect: str, seconds: Callable[[], float]) -> Clock:
-        """The server's clock where there is a server, else this machine's."""
+        """Return the server's clock for a database server, else this machine's."""
         return cls.of_machine(seconds) if dialect == "sqlite" else cls.of_server()

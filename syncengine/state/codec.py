@@ -58,10 +58,10 @@ def from_json(text: str | None) -> dict[str, Any]:
 
 
 def to_values(recorded: Recorded, run: str | None, plan: str | None) -> Values:
-    """A row as the table takes it, signed by who writes it.
+    """Convert a resource to a row of the table, with the run and plan that write it.
 
-    `category` repeats a tag's first reference, so that members are found by an index. `former` is not None wherever
-    that one does not say it all.
+    `category` repeats a tag's first reference, so that an index finds members. The former categories are None where
+    that first reference is the only one.
     """
     key, body, source = recorded.key, recorded.body, recorded.source
     data = source.data if source else None
@@ -91,7 +91,7 @@ TYPES: Sequence[tuple[type, ...]] = (
     *((str, NoneType), (str, NoneType), (int, NoneType), (str, NoneType), (int, NoneType)),
     *((str, NoneType), (str, NoneType), (str,)),
 )
-"""What may stand in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
+"""The types allowed in each of COLUMNS: SQLite holds anything anywhere, once a file is damaged."""
 
 
 @cache

@@ -23,7 +23,7 @@ _SECRET = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
 
 
 def settings_in(database: StateDatabase) -> dict[str, Any]:
-    """By name; {} where nothing was ever registered."""
+    """Read the connector's settings, by name; {} if it was never registered."""
     with database.transaction() as connection:
         if not sa.inspect(connection).has_table(CONNECTOR.name):
             return {}

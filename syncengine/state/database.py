@@ -62,7 +62,7 @@ class StateDatabase:
 
     @contextmanager
     def transaction(self) -> Iterator[sa.Connection]:
-        """One transaction; every failure of the database is told in our words."""
+        """One transaction; every error of the database is raised as one of ours."""
         with as_state_errors(self.name), self.engine.begin() as connection:
             yield connection
 
@@ -205,7 +205,7 @@ def _share(database: StateDatabase) -> None:
 
 
 def _pragma(engine: sa.Engine, *pragmas: str) -> None:
-    """Pragmas that must stand outside any transaction."""
+    """Execute pragmas that must not be inside a transaction."""
     connection = engine.raw_connection()
     try:
         for pragma in pragmas:

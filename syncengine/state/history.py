@@ -249,7 +249,7 @@ def _ends(connection: sa.Connection, key: Key, intents: Iterable[HistoryEntry], 
 
 
 def _folded(beginnings: ByLine, ends: ByLine) -> list[HistoryEntry]:
-    """All that is told, in order: the end of a call with its beginning."""
+    """Return the entries in order, with the end of each call merged into its beginning."""
     entries: list[HistoryEntry] = []
     intents: dict[tuple[str | None, str | None], int] = {}
     for id, each in sorted({**beginnings, **ends}.items()):

@@ -1,4 +1,4 @@
-"""Who holds a lock: a process, told apart from others on this machine and elsewhere, and whether it still lives."""
+"""The holder of a lock: a process, identified across machines, and whether it is still alive."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The inbox of posted time: what was offered, what sinks did with it, what the service was told. Reads and writes.
+"""The inbox of posted time: offers of the service, deliveries to sinks, verdicts sent back. Reads and writes.
 
-Every method is one transaction, which proves the lease where one is held. What a group, a delivery and an event are is
-in `inbox_entries`; which of them follows from which is decided elsewhere (`posted_time.delivery`).
+Every method is one transaction, which checks that a lease, if there is one, is still ours. `inbox_entries` defines
+groups, deliveries and events; `posted_time.delivery` decides which of them to write.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ class Inbox(InboxQueries):
     # --- what people ask for
 
     def ask(self, group_ids: Sequence[str], sink: str | None = None) -> None:
-        """Have these delivered again by whoever holds the lease: missing deliveries, and `sink` in any case."""
+        """Ask the lease's holder to deliver these groups to the sinks that lack them, and to `sink` in any case."""
         at = self._now()
         with self._exclusively() as connection:
             for group_id in group_ids:
@@ -235,7 +235,10 @@ class Inbox(InboxQueries):
                 _tell(connection, group_id, entry.revision, at, EventKind.SETTLED, **told)
 
     def reduce(self, before: float) -> int:
-        """Keep only id and receipts of groups that were delivered, and their delivery acknowledged, before then."""
+        """Delete the content and events of groups delivered and acknowledged before that time; return their number.
+
+        Their ids and receipts stay.
+        """
         old = sa.and_(
             GROUPS.c.state.in_(FINAL),
             GROUPS.c.outcome == PostedTimeStatus.SUCCESS,
@@ -283,7 +286,7 @@ class Inbox(InboxQueries):
 
 
 def _frozen(error: SyncengineError, holder: Holder) -> LockHeld:
-    """The database is written to by somebody all the time: most likely by whoever holds the inbox."""
+    """Return the error for a database that stays locked, most likely by the holder of the inbox."""
     cure = f", which is stopped: `kill -CONT {holder.pid}` continues it" if holder.is_stopped() else ""
     return LockHeld(f"{error.message}. The inbox is locked by {holder}{cure}")
 

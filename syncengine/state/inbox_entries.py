@@ -19,11 +19,11 @@ PART = "/"
 
 
 BETWEEN_TAGS = ", "
-"""What stands between the names of a group's tags."""
+"""The separator between the names of a group's tags."""
 
 
 def sink_of(key: str) -> str:
-    """The name of the sink that a key belongs to: it is the key, unless that is of one tag."""
+    """Return the name of the sink that a key belongs to; a key for one tag has a suffix after that name."""
     return key.partition(PART)[0]
 
 
@@ -126,7 +126,7 @@ class InboxEntry:
 
     @classmethod
     def first(cls, offer: Offer, at: float) -> InboxEntry:
-        """A group that nobody knew before this offer."""
+        """Return the entry of a group that is offered for the first time."""
         columns = dict.fromkeys(cls.__slots__)
         stands = {"state": FIRST, "revision": 1, "received": at, "offered": at, "offers": 1, "waiting": False}
         content = {**offer.content(), "user_keys": offer.user_keys}
@@ -138,7 +138,7 @@ class InboxEntry:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether every sink took it, and the service was or is to be told so."""
+        """Whether every sink took the group, so that the verdict for the service is SUCCESS."""
         return self.outcome is PostedTimeStatus.SUCCESS
 
     @property
@@ -148,7 +148,7 @@ class InboxEntry:
 
     @property
     def has_trouble(self) -> bool:
-        """Whether a sink is still to have it, though the verdict is known: it was asked for again, in vain so far."""
+        """Whether the last delivery to some sink was not accepted, such as a repeat that somebody asked for."""
         last = {found.sink: found.status for found in self.deliveries}
         return any(status is not DeliveryStatus.ACCEPTED for status in last.values())
 

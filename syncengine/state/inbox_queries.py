@@ -1,4 +1,4 @@
-"""The inbox as whoever asks wants it: groups, deliveries, events, receipts. Reads; one that is not there is empty."""
+"""Queries of the inbox: groups, deliveries, events and receipts. Reads only; an inbox that does not exist is empty."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class InboxQueries:
         return {sink: at for sink, (at, failed) in attempts.items() if failed}
 
     def counts(self) -> dict[str, int]:
-        """How many groups are in each state."""
+        """Count the groups in each state."""
         query = sa.select(GROUPS.c.state, sa.func.count()).group_by(GROUPS.c.state)
         return {row[0]: row[1] for row in self._rows(query)}
 

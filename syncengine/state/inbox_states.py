@@ -16,7 +16,7 @@ FETCH, WEBHOOK = MECHANISMS = (Mode.FETCH.value, Mode.WEBHOOK.value)
 
 
 class PostedTimeStatus(StrEnum):
-    """A verdict, as the service is told it."""
+    """A verdict, as it is sent to the service."""
 
     SUCCESS = "SUCCESS"
     REFUSED = "FAILURE"
@@ -24,7 +24,7 @@ class PostedTimeStatus(StrEnum):
 
 
 class GroupState(StrEnum):
-    """How far a group is. `accepted`, `refused`: the service is yet to be told."""
+    """The progress of a group. With `accepted` and `refused`, the status is still to be sent to the service."""
 
     RECEIVED = "received"
     DELIVERING = "delivering"

@@ -27,9 +27,9 @@ TICK = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Keep an offer, before anything else happens to it; the group as it stands.
+    """Store an offer before anything else happens to it; the result is the group as stored.
 
-    Another content of a group that is known is kept with the event: whether it replaces the first is for others.
+    Content that differs from the stored one is kept with the event; the caller decides whether it replaces the first.
     """
 
     offer: Offer
@@ -68,7 +68,7 @@ class Begin(_OfEntry):
 
 @dataclass(frozen=True, slots=True)
 class EndDelivery(_OfEntry):
-    """The result of the attempt."""
+    """Record the result of a delivery attempt to a sink."""
 
     sink: str
     status: DeliveryStatus
@@ -149,7 +149,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The group as it stands; None: it is not there. Writes nothing."""
+    """Read the group as stored, None if there is none. Writes nothing."""
 
     group_id: str
 

@@ -19,9 +19,9 @@ PACKED_SINCE = 7
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about a state. `commit`: of the last run that applied; `generation`: of the last writing.
+    """Facts about a state. `commit` is that of the last run that applied; `generation` changes with every write.
 
-    `sources`: the rows that each source of data had when it was applied last, by its identity.
+    `sources` is the number of rows that each data source had when it was last applied, by its identity.
     """
 
     lineage: str

@@ -86,7 +86,7 @@ class CallFailure:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Who writes: stands on every row and line."""
+    """The writer, recorded with every row and line: run, plan, epoch and time."""
 
     run: str | None
     plan: str | None
@@ -102,7 +102,7 @@ class Stamp:
 
 
 def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -> None:
-    """Before sending: rows gain the additions of the calls, and every key of the calls is open."""
+    """Record calls before they are sent: rows gain their additions, and their keys are in flight."""
     rows, last = fetch_chained(connection, _intended_keys(entries))
     values_of: dict[Key, Values] = {}
     parts = []
@@ -121,7 +121,7 @@ def intend(connection: sa.Connection, stamp: Stamp, entries: Sequence[Intent]) -
 
 
 def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement]) -> None:
-    """After a 2xx: rows lose the removals of the calls, and acknowledged keys are open no more."""
+    """Record acknowledged calls (2xx): rows lose their removals, and their keys are no longer in flight."""
     confirmed = _confirm(connection, stamp, _only_confirmed(entries))
     before = fetch(connection, (leave.key for entry in entries for leave in entry.leaves if leave.key not in confirmed))
     rows = dict(before)
@@ -138,7 +138,7 @@ def settle(connection: sa.Connection, stamp: Stamp, entries: Sequence[Settlement
 
 
 def fail(connection: sa.Connection, stamp: Stamp, entries: Sequence[CallFailure]) -> None:
-    """After a refusal: rows keep their content, doubtful, and are open no more."""
+    """Record refused calls: rows keep their content, are marked doubtful, and are no longer in flight."""
     doubt(connection, (key for entry in entries for key in entry.keys))
     ends = [CallEnd(entry.call, list(map(str, entry.keys)), entry.message[:MESSAGE_LIMIT] or None) for entry in entries]
     _end(connection, stamp, FAILED, ends)
@@ -226,7 +226,7 @@ def _takes(leave: Effect, row: Recorded) -> bool:
 
 
 def _renamed(row: Recorded, leave: Effect, rows: Rows) -> Recorded:
-    """A renamed category goes on under its former id (docs/planning.md 2.2)."""
+    """Return the row; a renamed category keeps the id that it had under its former key (docs/planning.md 2.2)."""
     former = rows.get(leave.former) if leave.former and leave.former.kind is leave.key.kind else None
     return _identified(row, row.server_id or (former.server_id if former else None))
 
@@ -246,7 +246,7 @@ def _recorded(row: Recorded, leave: Effect) -> Recorded:
 def _line(
     source: Source | None, previous: int | None, before: Recorded | None, after: Recorded, body: str | None = None
 ) -> JournalLine:
-    """The line of a row that changed; with the `body` of one that appears, as it is written."""
+    """Return the journal line of a row that changed; `body` is the encoded body of a new row."""
     file, line = (source.file, source.line) if source else (None, None)
     if body is not None:
         return JournalLine(previous, file, line, None, body, after.status.value)
@@ -287,7 +287,7 @@ def _rewrite(connection: sa.Connection, stamp: Stamp, recorded: Rows, rows: Rows
 
 
 def _only_confirmed(entries: Sequence[Settlement]) -> set[Key]:
-    """Keys of which nothing was taken, as of nearly all: their acknowledgement ends a doubt and says no more."""
+    """Return the keys whose acknowledgement changes nothing but the end of a doubt, as for nearly all of them."""
     plain: set[Key] = set()
     others: set[Key] = set()
     for entry in entries:

@@ -22,7 +22,7 @@ DEFAULT_SECONDS = 60.0
 
 
 class Attempt(Struct, frozen=True, gc=False, kw_only=True):
-    """One call as it was sent. `ids`: the server's id that stands for each category that it names.
+    """One call as it was sent. `ids`: the server's id for each category that it names.
 
     `survivors`: of the completion of a sync session, the codes that were uploaded in it.
     """

@@ -33,7 +33,7 @@ def refuse_no_state(path: Path) -> None:
 
 
 def _refuse_committed(path: Path) -> None:
-    """Who proposes a change could say by a state in the repository that all is as it should be."""
+    """Refuse a state under Git: the author of a change could use it to claim that nothing has to be done."""
     real = path.resolve()
     if git.may_keep(real.parent, *(f"{real.name}{suffix}" for suffix in BESIDE)):
         cure = f"`git rm --cached {real.name}` in its folder takes it out, and .gitignore keeps it out"

@@ -38,9 +38,9 @@ class LockLost(SyncengineError):
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """A lock that is held. Seconds since epoch; `expires` None: by hand, until it is unlocked.
+    """A lock and its holder. `expires` is None for a lock made by hand, which lasts until somebody unlocks it.
 
-    `since` and `expires` are for people: they are the holder's clock, or the server's, and decide nothing here.
+    `since` and `expires` are seconds since epoch by the holder's clock, or the server's, and only shown to people.
     """
 
     id: str
@@ -121,7 +121,7 @@ class Locks:
         self.row = row
 
     def current(self) -> LockInfo | None:
-        """Who holds it, also in a state of an older version."""
+        """Return the current lock, also from a state of an older version."""
         columns = [LOCK.c[name] for name in ("lock_id", "epoch", "holder", "acquired", "expires", "released")]
         with self._database.transaction() as connection:
             return _info(connection.execute(sa.select(*columns).where(LOCK.c.id == self.row)).one())
@@ -247,9 +247,9 @@ def _is_free(look: _Look, quiet: float | None, request_timeout: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """When a lease ends, by the wall clock and by the machine's own: whichever is sooner.
+    """The end of a lease by two clocks, wall and monotonic: whichever comes first.
 
-    Where the machine's own stands still while it is suspended, the wall clock does not.
+    A monotonic clock may stop while the machine is suspended; the wall clock goes on.
     """
 
     wall: float

@@ -59,7 +59,7 @@ def registered(url: str) -> Mechanism | None:
 
 
 def bind(url: str, team: str) -> None:
-    """The state is of this team from now on, unless it is of one already."""
+    """Bind the state to this team, unless it belongs to one already."""
     database = open_database(url, write=True, new_lineage=new_lineage)
     try:
         with database.alone() as connection:

@@ -17,9 +17,9 @@ from syncengine.state.journal_detail import Detail
 
 
 class JournalLine(Struct, frozen=True, gc=False, array_like=True):
-    """The entry of one key. `previous`: the packed line of its last change.
+    """The journal entry of one key. `previous` is the id of the packed line that holds its previous change.
 
-    `detail`: the differences as in `journal_detail`; a new row is told by `body` and `status`, as it has them.
+    `detail` holds the differences, in the form of `journal_detail`; a new row has its `body` and `status` instead.
     """
 
     previous: int | None
@@ -40,7 +40,7 @@ class JournalLine(Struct, frozen=True, gc=False, array_like=True):
 
 
 class CallLines(Struct, frozen=True, gc=False, array_like=True):
-    """The entries of one call, or of none, for `keys`, which are addresses."""
+    """The journal entries of one call, one for each address in `keys`; `call` is None for changes without a call."""
 
     call: str | None
     operation: str | None
@@ -89,7 +89,7 @@ def keys(packed: bytes) -> Iterator[tuple[str | None, Sequence[str]]]:
 
 
 def lines(packed: bytes) -> Iterator[tuple[Key, JournalLine]]:
-    """All that is said."""
+    """Return every key in the packed line with its journal entry."""
     for part in _PARTS.decode(packed):
         for address, line in zip(part.keys, part.lines, strict=True):
             yield Key.parse(address), _LINE.decode(line)

@@ -132,7 +132,7 @@ def members(connection: sa.Connection, categories: Iterable[str], version: int) 
 
 
 def _references(connection: sa.Connection, categories: Sequence[Key]) -> set[str]:
-    """How tags may refer to these categories: by externalId, or by the server's id."""
+    """Return the references that tags may use for these categories: externalIds and the server's ids."""
     ids = {f"id/{row.server_id}" for row in fetch(connection, categories).values() if row.server_id}
     return ids.union(map(str, categories))
 

@@ -1,4 +1,4 @@
-"""The lines of the journal by which runs of plans took something away: one query for whoever asks it."""
+"""Query the journal for lines by which runs of plans removed something."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONGEST_RUN = 86_400.0
 """Seconds that a run takes at most: the index of runs is by their beginning."""
 
 SIGNS = ('"status":["', '"deleted":[', '"unset":[', ",null]", ',""]', ",[]]")
-"""One of these stands in each detail that tells of a loss, as canonical JSON has it."""
+"""Each detail that records a loss contains one of these, in canonical JSON."""
 
 RUNS_OF_PLANS = """
 FROM state_runs r JOIN state_journal j ON j.run = r.id

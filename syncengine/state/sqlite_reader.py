@@ -79,7 +79,7 @@ def addresses_like(path: str, prefix: str, most: int) -> list[str]:
 
 
 def _recorded(row: tuple[object, ...]) -> Recorded:
-    """SQLite has no truth values of its own."""
+    """Convert a database row to a recorded resource; SQLite has no booleans, so 0 and 1 become False and True."""
     kind, name, category, status, doubtful, confirmed, server_id, protect, *others = row
     return from_values(
         (kind, name, category, status, bool(doubtful), bool(confirmed), server_id, bool(protect), *others)

@@ -118,7 +118,7 @@ class State:
             return queries.counts(connection)
 
     def open_sessions(self) -> list[str]:
-        """Sync sessions that were opened and never said to be over, oldest first."""
+        """Sync sessions that were opened and never closed, oldest first."""
         query = sa.select(SESSIONS.c.id).where(SESSIONS.c.closed.is_(None)).order_by(SESSIONS.c.opened, SESSIONS.c.id)
         with self.database.transaction() as connection:
             return list(connection.execute(query).scalars())
@@ -208,24 +208,24 @@ class State:
             history.refused_run(connection, run)
 
     def intend(self, entries: Sequence[Intent]) -> None:
-        """Before sending: record the additions of the calls, and that they are under way."""
+        """Record the additions of calls before they are sent, and that they are in flight."""
         with self._writing() as connection:
             self._mark_applied(connection)
             attempts.begin(connection, self._current().id, ((entry.call, entry.attempt()) for entry in entries))
             journal.intend(connection, self._stamp(), entries)
 
     def settle(self, entries: Sequence[Settlement]) -> None:
-        """After a 2xx: record the removals of the calls. Leaves that are not passed stay under way."""
+        """Record the removals of calls that were answered with a 2xx. Effects that are not passed stay in flight."""
         with self._writing() as connection:
             journal.settle(connection, self._stamp(), entries)
 
     def fail(self, entries: Sequence[CallFailure]) -> None:
-        """After a refusal: the rows are doubtful and keep all that they may hold."""
+        """Record that calls were refused: their rows become doubtful and keep all their content."""
         with self._writing() as connection:
             journal.fail(connection, self._stamp(), entries)
 
     def end_attempts(self, ended: Sequence[str], lingering: Mapping[str, float]) -> None:
-        """Drop calls that can land no more; keep `lingering` ones, which were given up so many seconds ago."""
+        """Drop calls that can land no more; keep `lingering` ones, with the seconds since each was given up."""
         run = self._current().id
         with self._writing() as connection:
             attempts.end(connection, run, ended)
@@ -238,7 +238,7 @@ class State:
             return attempts.outstanding(connection, self._clock, window)
 
     def under_way(self, window: float) -> float:
-        """Seconds for which some call may still be executed; read without writing, also in a state of before."""
+        """Seconds for which some call may still be executed; reads only, also from an older state."""
         with self.database.transaction() as connection:
             if tables.version(connection) < ARRIVED["attempts"]:
                 return 0.0
@@ -294,9 +294,9 @@ class State:
             return connection.execute(sa.update(ROWS).where(may_be_held).values(doubtful=True, **writer)).rowcount
 
     def forget(self, keys: Iterable[Key], window: float = DEFAULT_SECONDS) -> int:
-        """Drop rows; their journal stays. How many there were.
+        """Delete rows and return how many there were; their journal stays.
 
-        SyncengineError where a call that may be executed within `window` seconds would bring back a forgotten resource.
+        SyncengineError if a call that may be executed within `window` seconds would bring back a forgotten resource.
         """
         keys = list(keys)
         with self._writing() as connection:

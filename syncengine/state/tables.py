@@ -255,7 +255,7 @@ def write_many(
     """Insert rows, which hold the values of these columns; with `upsert` they replace rows of the same keys.
 
     Past SQLAlchemy's own executemany, whose work for each row and parameter would be half the time of a large apply. To
-    PostgreSQL they go as one parameter of one statement, save for bytes, which JSON has none of.
+    PostgreSQL they go as one JSON parameter of one statement, unless there are bytes, which JSON cannot hold.
     """
     if not rows:
         return

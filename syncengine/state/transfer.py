@@ -1,4 +1,4 @@
-"""recorded rows ↔ JSON lines that another state can take in: a header, then a line for each row; pure."""
+"""recorded rows ↔ JSON lines that another state can import: a header, then a line for each row; pure."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read(data: bytes, file: str) -> Exported:
             problems.append(_finding(file, number, "bad-row", f"this is not a recorded resource: {error}"))
             continue
         if rows.setdefault(row.key, row) is not row:
-            problems.append(_finding(file, number, "duplicate-resource", f"{row.key} is twice in this file"))
+            problems.append(_finding(file, number, "duplicate-resource", f"{row.key} appears twice in this file"))
     if problems:
         raise Problems(problems)
     return Exported(head, list(rows.values()))

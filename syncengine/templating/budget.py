@@ -1,4 +1,4 @@
-"""How much a template may do: steps, time, size. The count is kept here, by the environment that runs it."""
+"""Limits of a template: steps, time and size. The environment that runs it counts them here."""
 
 from __future__ import annotations
 

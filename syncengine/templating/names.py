@@ -101,7 +101,7 @@ def variables_of(template: nodes.Template) -> set[str]:
 
 
 def _unsafe(template: nodes.Template) -> Iterator[Finding]:
-    """Attributes by which Python itself could be reached. The sandbox has none of them; nor has anything that comes."""
+    """Attributes by which Python itself could be reached. Neither the sandbox nor any value in it offers them."""
     for access in _accesses(template):
         if (name := _name(access)) is not None and _is_unsafe(name):
             yield Finding(access.lineno, f"templates cannot use `{name}`")

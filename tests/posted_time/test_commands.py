@@ -217,7 +217,7 @@ def test_a_group_that_nobody_could_answer_for_is_previewed_as_such(folder: Path,
 def test_looking_at_no_inbox_makes_none(tmp_path: Path) -> None:
     """Nothing is there, and nothing is afterwards."""
     project(tmp_path, f"{LOOKUPS}deliver: []\n")
-    assert program(tmp_path, "inbox").out == "No group waits, and none failed.\n"
+    assert program(tmp_path, "inbox").out == "No group is waiting, and none failed.\n"
     assert not (tmp_path / ".syncengine").exists()
 
 

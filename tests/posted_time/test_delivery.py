@@ -210,7 +210,7 @@ def test_a_conflict_names_the_sinks_that_have_it_and_no_other(tmp_path: Path) ->
             return verdict.message, entry.note if entry else None
 
         message, note = run(delivery, story)
-    assert "archive took it as it was then" in (message or "")
+    assert "archive took it in that form" in (message or "")
     assert note == "offered again with other content; archive took it as revision 1"
 
 
@@ -220,7 +220,7 @@ def test_a_conflict_after_a_lost_answer_says_what_is_known(tmp_path: Path) -> No
         receiver.answer = lambda got: None
         delivery = delivering(tmp_path, http_sink(receiver.url), "")
         _, verdict = taking(delivery, raw(), raw(totalDurationSecs=1))
-    assert "pms may have it as it was then" in (verdict.message or "")
+    assert "pms may have it in that form" in (verdict.message or "")
 
 
 def test_what_a_person_accepted_is_no_conflict_again(tmp_path: Path) -> None:

@@ -456,7 +456,7 @@ def test_a_tag_cannot_lead_a_request_astray(path: str, name: str, tmp_path: Path
             )
             entry = opened.inbox.entry("g1")
             assert entry is not None
-            assert "the path of pms came to" in (entry.note or "")
+            assert "the path of pms would be" in (entry.note or "")
 
         run(delivery, story)
     assert receiver.got == []

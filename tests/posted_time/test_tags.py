@@ -24,7 +24,7 @@ from tests.settings.test_schema import judge
 
 A, B, C = ({"name": f"ACME-004{number}"} for number in (2, 3, 4))
 EACH = "  each: tag\n"
-CAME_OR_WENT = "`each: tag` came or went since it was delivered"
+CAME_OR_WENT = "`each: tag` was added or removed since it was delivered"
 SECOND = suffixes(["ACME-0042", "ACME-0043"])["ACME-0043"]
 
 
@@ -243,7 +243,7 @@ def test_another_set_of_tags_after_a_part_was_taken_is_a_conflict(tmp_path: Path
         delivery = delivering(tmp_path, http_sink(receiver.url) + EACH, "")
         verdicts = taking(delivery, several(A, B), several(A, C))
     assert [verdict.outcome for verdict in verdicts] == [PostedTimeStatus.TROUBLE, PostedTimeStatus.REFUSED]
-    assert "pms took it as it was then" in (verdicts[1].message or "")
+    assert "pms took it in that form" in (verdicts[1].message or "")
     assert len(receiver.got) == 2
 
 

@@ -131,7 +131,7 @@ def test_a_group_that_cannot_be_read_is_refused_and_seen_and_keeps_no_other(brok
     with open_inbox(posted.project().state, write=False) as inbox:
         (entry,) = [entry for entry in inbox.entries() if entry.group_id == "bad"]
     assert (entry.state, entry.body, entry.revision, entry.offers) == ("acknowledged", None, 1, 2)
-    assert "no JSON" in (entry.note or "")
+    assert "only the groupId" in (entry.note or "")
     assert SECRET not in repr(told) + repr(statuses)
     assert SECRET.encode() not in posted.files()
 

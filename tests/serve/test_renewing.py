@@ -65,5 +65,5 @@ def test_a_defect_in_a_reload_keeps_the_old_configuration_running_and_says_so(es
         eventually(lambda: estate.states() == {"a": "success"})
 
     log = work(estate, watch, load, stream)
-    assert "RuntimeError, a defect of ours" in log
+    assert "RuntimeError in syncengine, which is a bug" in log
     assert "somebody" not in log

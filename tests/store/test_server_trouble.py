@@ -55,13 +55,17 @@ class Stated(Exception):
         (Stated('FATAL:  password authentication failed for user "jo"'), "state-login", "the user or the password"),
         (Stated('FATAL:  Peer authentication failed for user "jo"'), "state-login", "the user or the password"),
         (Stated("fe_sendauth: no password supplied"), "state-login", "the user or the password"),
-        (Stated('FATAL:  no pg_hba.conf entry for host "h", user "jo", database "d"'), "state-login", "let this user"),
+        (
+            Stated('FATAL:  no pg_hba.conf entry for host "h", user "jo", database "d"'),
+            "state-login",
+            "accepts no connections",
+        ),
         (Stated('FATAL:  database "d" does not exist'), "state-no-database", "no database of that name"),
         (Stated('FATAL:  permission denied for database "d"'), "state-rights", "lacks the right to do this"),
         (Stated("connection refused"), "state-unreachable", "nothing listens"),
-        (Stated("x", "25006"), "state-rights", "may only be read (SQLSTATE 25006)"),
+        (Stated("x", "25006"), "state-rights", "is read-only (SQLSTATE 25006)"),
         (Stated("x", "40P01"), "state-busy", "must be repeated (SQLSTATE 40P01)"),
-        (Stated("x", "57P03"), "state-unreachable", "about to start or to stop (SQLSTATE 57P03)"),
+        (Stated("x", "57P03"), "state-unreachable", "starting or stopping (SQLSTATE 57P03)"),
     ],
 )
 def test_a_fault_is_the_same_for_a_state_and_for_a_sink(error: Stated, code: str, words: str) -> None:

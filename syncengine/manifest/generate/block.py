@@ -33,7 +33,7 @@ class ResourceTemplate(NamedTuple):
     at: tuple[int, int]
 
     def values(self, results: Results) -> dict[str, Any] | None:
-        """Its values for the results of a row; None unless they are boring."""
+        """Return the block's values for the results of a row; None if any is uncertain without the full reader."""
         try:
             return self.fields.boring(results)
         except Uncertain:

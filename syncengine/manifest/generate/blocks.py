@@ -85,7 +85,7 @@ class _Making:
     former: PreviousRows
 
     def of_block(self, node: MappingNode, folder: Path) -> Generated | None:
-        """None where the block itself is wrong."""
+        """Generate the resources of one block; None if the block itself is invalid."""
         findings, before = self.findings, len(self.findings.found)
         values = GENERATE_TABLE.read(node, findings)
         missing = GENERATE_TABLE.missing(values, node, findings)

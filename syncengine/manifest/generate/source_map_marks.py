@@ -152,7 +152,7 @@ class Marking:
         return ""
 
     def _row(self, at_hand: tuple[Any, ...]) -> int:
-        """Its number; -1 where none is at hand."""
+        """Return the number of the current data row; -1 if there is none."""
         record = self._at_hand(at_hand)
         if record is None:
             return -1

@@ -36,7 +36,7 @@ class Records(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """An id of the query that is the same in every run and on every machine."""
+        """Return an id of the query that is the same in every run and on every machine."""
         return f"{self.name} {self.question}" if self.question else self.name
 
 
@@ -53,7 +53,7 @@ class SourceUse(Struct, frozen=True, gc=False, array_like=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no rows and nobody said that this is right."""
+        """Whether the source has no rows and `allowEmpty` does not permit that."""
         return not self.rows and not self.may_be_empty
 
 

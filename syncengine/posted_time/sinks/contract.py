@@ -22,8 +22,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class RenderedGroup:
-    """One group, or the part of it for one tag, rendered for one sink. `content` is the sink's own; `digest` is of what
-    the posted content. `key` is the sink's name, or begins with it: under it the sink knows its part of the group.
+    """One group, or the part of it for one tag, rendered for one sink. `content` is in the sink's own form; `digest`
+    is that of the posted content. `key` is the sink's name, or begins with it, and identifies the part at the sink.
     """
 
     group_id: str
@@ -35,12 +35,12 @@ class RenderedGroup:
 
     @property
     def mark(self) -> tuple[str, str]:
-        """Its key at a target."""
+        """The key of the group at a target."""
         return self.group_id, self.key
 
     @property
     def delivery(self) -> DeliveryKey:
-        """Its key in the inbox."""
+        """The key of the delivery in the inbox."""
         return DeliveryKey(self.group_id, self.revision, self.key)
 
 
@@ -53,7 +53,7 @@ class Took:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The user's matter. `message` is a sentence for the user, `detail` for whoever runs this."""
+    """The sink refused the group, which the user can correct. `message` is for the user, `detail` for the operator."""
 
     message: str
     detail: str | None = None

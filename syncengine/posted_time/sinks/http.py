@@ -42,8 +42,8 @@ MAYBE_TAKEN = frozenset({408, 500, 502, 504})
 """Answers after which the receiver may have the group all the same."""
 
 NO_NAME = (
-    "{sink} cannot take this time: it needs a name where this time has only `.` or `..`. Please ask your administrator,"
-    " or post it with another tag."
+    "{sink} cannot take this time: a name in it is only `.` or `..`, which cannot be part of an address. Please ask"
+    " your administrator, or post it with another tag."
 )
 SIDE_BY_SIDE = 8
 """Requests to one receiver that are under way at a time."""
@@ -55,7 +55,7 @@ LONG = 1.0
 """Seconds after which trouble keeps the others, too, that wait for their turn: together they would wait without end."""
 
 MAX_GROUP_ID = MAX_LINE - 200
-"""Bytes of a group's id as it stands in the Idempotency-Key, which has a sink's name too."""
+"""The longest id of a group, in bytes, that fits into an Idempotency-Key beside the sink's name."""
 _WORDS: Mapping[TroubleKind, str] = {
     TroubleKind.UNREACHABLE: "cannot be reached",
     TroubleKind.AUTHENTICATION: "does not accept our credentials",
@@ -84,7 +84,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where it is sent. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
+    """The address of a sink. `url` and `secrets` (headers) are looked up for each request, so that they may change."""
 
     url: Callable[[], str]
     secrets: Mapping[str, Callable[[], str]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class HttpSink:
     def render(self, variables: Variables) -> HttpRequest:
         path = line(self._path.render(variables), f"the path of {self.name}") if self._path else ""
         if upwards(path) is not None:
-            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} came to {path}")
+            raise Undeliverable(NO_NAME.format(sink=self.name), f"the path of {self.name} would be {path}")
         headers = {
             name: line(text.render(variables).strip(), f"the header {name} of {self.name}")
             for name, text in self._headers.items()

@@ -1,9 +1,10 @@
 """A group → one line of JSON at the end of a file, once. Writes the file.
 
 Before lines are written, the place of each is noted; after a crash it is either there whole, or its beginning
-is cut off. A line is on the disk before it is said to be. Those that come side by side are written together.
+is cut off. A line is on the disk before it is reported as written. Lines that arrive together are
+written together.
 
-Two groups may come to the same line. Where one was noted, and not written before a crash, another may have been written
+Two groups may render to the same line. If one was noted but not written before a crash, the other may have been written
 since: so a line belongs to a group only while no other group has the same note.
 """
 
@@ -48,7 +49,7 @@ MOST = 500
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line is to stand: its first byte, how many there are, and their hash."""
+    """The place of a line in the file: its first byte, its length in bytes, and the hash of its content."""
 
     offset: int
     length: int
@@ -64,7 +65,7 @@ class LinePlace:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line that is to stand in the file once. `memo`: where an earlier attempt noted that it would."""
+    """A line to be written once. `memo` is the place that an earlier attempt noted for it."""
 
     content: bytes
     key: DeliveryKey
@@ -137,7 +138,7 @@ class JsonlSink:
             pass
 
     def _stands(self, line: _Line) -> bool:
-        """Whether it is there; where it is not, its note is no more: another line may come to stand in that place."""
+        """Whether the line is in the file. If not, its note is deleted: another line may be written to that place."""
         with _locked(self._path, self._patience) as file:
             _mend(file)
             stands = not self._missing(file, [line])
@@ -172,7 +173,7 @@ class JsonlSink:
 
 
 def _places(offset: int, lines: Iterable[_Line]) -> Iterator[LinePlace]:
-    """Where lines come to stand, one after another from there."""
+    """Return the places of lines written one after another from `offset`."""
     for line in lines:
         yield LinePlace(offset, len(line.content), sha256_of(line.content))
         offset += len(line.content)

@@ -56,7 +56,7 @@ class _Signed(Exception):
 
 
 class _Fallen(Exception):
-    """A group did not get through in company, and there is no savepoint before it."""
+    """A group failed in a shared transaction, and there is no savepoint before it."""
 
 
 class SqlSink:
@@ -118,7 +118,7 @@ class SqlSink:
         return SinkTrouble(self.name, kind, sentence(self.name, kind), self._database.cause) if kind else None
 
     async def close(self) -> None:
-        """Engines are closed by whoever opened them."""
+        """Close nothing: the opener of the engine closes it."""
 
     def _get_ready(self) -> None:
         if not self._is_ready:
@@ -131,7 +131,7 @@ class SqlSink:
             return (group_id, key) in receipts.find(connection, [group_id])
 
     async def _delivered(self, parcels: Sequence[RenderedGroup]) -> list[Answer | Exception]:
-        """In company first; a group that does not get through is tried alone. After an outage the rest is not tried."""
+        """Deliver groups together; retry alone one that fails. After an outage, the rest is not tried."""
         answers = list[Answer | Exception]()
         outage: Failed | None = None
         while rest := parcels[len(answers) :]:
@@ -163,9 +163,9 @@ class SqlSink:
     def _together(
         self, parcels: Sequence[RenderedGroup], given_up: threading.Event, *, behind_savepoints: bool = False
     ) -> list[Answer | None]:
-        """One transaction, for as many as it takes without holding it open for long: each stands or falls by itself.
+        """Write groups in one transaction, as many as fit before it is open for too long; each succeeds or fails alone.
 
-        Where none falls, as a rule, savepoints are half of the work: they are set once one did.
+        Savepoints would double the work, and most batches have no failure: they are set only after a first one.
         """
         answers = list[Answer | None]()
         committing = False
@@ -308,6 +308,6 @@ def _echo(outage: Failed) -> Failed:
 
 
 def _shared(answer: Answer, groups: int) -> list[Answer | None]:
-    """One trouble of so many groups, which counts once."""
+    """Return the answer for each of `groups` groups; a trouble that they share counts once."""
     echo = replace(answer, is_echo=True) if isinstance(answer, Failed) else answer
     return [answer, *[echo] * (groups - 1)]

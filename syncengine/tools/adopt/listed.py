@@ -68,7 +68,7 @@ def _as_manifest(root: Node) -> Node:
 
 
 def _server_ids(roots: Sequence[Node], findings: Collector) -> Iterator[tuple[int, str]]:
-    """Take `serverId` out of every resource: the ids of nodes, and what they said. Other sections are refused."""
+    """Remove `serverId` from every resource and return the ids of the nodes with its values; refuse other sections."""
     for root in roots:
         if not isinstance(root, MappingNode):
             continue

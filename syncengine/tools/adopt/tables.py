@@ -86,7 +86,7 @@ def _header_is_good(header: Sequence[str], starts: Sequence[int], findings: Coll
             hint = suggestion(name, known) or f"; write `{METADATA}{name}` if it is metadata" * bool(name)
             findings.at("unknown-column", 1, column, f"no field is named {quoted(name)}{hint}")
     if not header or not ({KIND, *IDENTITIES.values()} & set(header)):
-        findings.at("missing-column", 1, 1, "the header names no identity: `name`, `externalId` or `code`")
+        findings.at("missing-column", 1, 1, "the header has no column for the identity: `name`, `externalId` or `code`")
     return len(findings.found) == before
 
 
@@ -110,7 +110,7 @@ def _take(
 
 
 def _section(header: Sequence[str], kind: str) -> str | None:
-    """Where a row belongs: as it says, or as the identity that its header has says."""
+    """Return the section of a row: by its kind, else by the identity column in the header."""
     if kind:
         return _KINDS.get(kind)
     kinds = (Kind.TAG, Kind.ACTIVITY_TYPE, Kind.CATEGORY)

@@ -1,7 +1,7 @@
 """bytes of a manifest → its canonical layout, proven to mean the same and to keep every comment; pure.
 
 Nothing is taken on trust: what the round trip makes is read again, and compared. Where it would lose something, the
-file is left as it is, and the reason is told with its place.
+file is left as it is, and the reason is reported with its place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROUNDS = 4
 
 
 def laid_out(data: bytes, findings: Collector) -> str | None:
-    """The text in its canonical layout; None, and the reason among the findings, if there is none."""
+    """Return the text in its canonical layout; None, with the reason in `findings`, if it cannot be laid out."""
     documents = read(data, findings)
     if any(d.severity is Severity.ERROR for d in findings.found):
         return None
@@ -57,7 +57,7 @@ def _stranger(root: Node) -> tuple[Node, str] | None:
 
 
 def _settled(text: str) -> tuple[str | None, str]:
-    """The layout that laying out leaves as it is."""
+    """Lay the text out until another round changes nothing; None and the reason if that fails."""
     try:
         for _ in range(ROUNDS):
             before, text = text, _once(text)
@@ -84,7 +84,7 @@ def _unmarked(text: str) -> str:
 
 
 def _has_anchors(text: str) -> bool:
-    """An alias must stand behind its anchor, so these keep their order."""
+    """Whether there is an anchor: an alias must come after its anchor, so these keep their order."""
     import yaml
 
     return any(isinstance(token, yaml.AnchorToken) for token in yaml.scan(text, Loader=yaml.CLoader))
@@ -106,7 +106,7 @@ def _lost(before: str, after: str) -> tuple[int, str] | None:
 
 
 def _is_outside(text: str, comment: int) -> bool:
-    """Whether a comment stands between marks of documents with nothing else there."""
+    """Whether a comment is in a document that has no content."""
     kinds = [line.kind for line in lines_of(text)]
     around = (reversed(kinds[: comment - 1]), iter(kinds[comment:]))
     nearest = (next((kind for kind in side if kind not in (Is.COMMENT, Is.BLANK)), Is.MARKER) for side in around)
@@ -119,7 +119,7 @@ def _comments(text: str) -> list[tuple[int, str]]:
 
 
 def _meaning(node: Node) -> Any:
-    """What a node says, whatever the order of its keys and its kind of quotes."""
+    """Return the content of a node, independent of the order of its keys and its kind of quotes."""
     match node:
         case Scalar():
             return node.text, bool(node.style) or "\n" in node.text  # text of several lines is text, quoted or not

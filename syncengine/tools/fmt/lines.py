@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
     @property
     def depth(self) -> float:
-        """How deep it stands; an item of a list is deeper than a key in the same column."""
+        """The depth of the line's indentation; a list item is deeper than a key in the same column."""
         return self.column + (0.5 if self.text.startswith("-", self.column) else 0.0)
 
 
@@ -93,7 +93,7 @@ def comments_of(text: str) -> list[str]:
 
 
 def enclosing(lines: Sequence[Line], number: int) -> list[int]:
-    """The content lines that the line `number` stands in, itself included, from the outermost."""
+    """Return the content lines that enclose the line `number`, outermost first, itself last."""
     found: list[int] = []
     for at in range(number, -1, -1):
         if lines[at].kind is Is.MARKER:

@@ -56,7 +56,7 @@ def _mappings(text: str) -> Iterator[tuple[Path, Mapping]]:
 
 
 def _is_block(mapping: Mapping, lines: Sequence[Line]) -> bool:
-    """Each key starts a line, save that the first may stand behind a dash; so nothing else is on these lines."""
+    """Whether each key starts a line (the first may follow a dash), so that nothing else is on these lines."""
     starts = [(key.mark.line, key.mark.column) for key in mapping.keys]
     if len({line for line, _ in starts}) < len(starts) or not starts:
         return False

@@ -39,7 +39,7 @@ def _apart(text: str) -> str:
 
 
 def comment_depths(text: str) -> list[int | None]:
-    """For each line of comment: how many lines it stands in; None: it stands where the next content does."""
+    """Return the number of lines that enclose each comment line; None for one indented like the content after it."""
     lines = lines_of(text)
     return [_depth(lines, number) for number, line in enumerate(lines) if line.kind is Is.COMMENT]
 

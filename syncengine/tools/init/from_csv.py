@@ -48,7 +48,7 @@ KEYWORDS = (
 LONGEST_HEADER = 1 << 16
 """Letters in which the header ends."""
 _QUOTED = re.compile(r'"[^"]*+"')
-"""What stands in quotes separates nothing, and may hold line breaks."""
+"""Text in quotes, which separates nothing and may contain line breaks."""
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _METHODS = frozenset({"items", "keys", "values", "get", "row"})
 
@@ -207,7 +207,7 @@ def _escaped(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As a scalar of YAML: bare where nothing in it could mean something else."""
+    """Write text as a YAML scalar, without quotes if it cannot be misread."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_ ./-]*[A-Za-z0-9]|\.\./[A-Za-z0-9_./-]+", text) and text.lower() not in _WORDS:
         return text
     return "'" + text.replace("'", "''") + "'" if '"' in text and text.isprintable() else _escaped(text)

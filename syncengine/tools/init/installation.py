@@ -28,7 +28,7 @@ class Installation(NamedTuple):
     mirror: str | None = None
 
     def variables(self, indent: str) -> str:
-        """As lines of YAML: a mapping of environment variables, each value a string in double quotes."""
+        """Return lines of YAML: environment variables, with each value in double quotes."""
         values = {"SYNCENGINE_PACKAGE": self.package, **({"PIP_INDEX_URL": self.mirror} if self.mirror else {})}
         return "".join(f"{indent}{name}: {json.dumps(value)}\n" for name, value in values.items())
 
@@ -69,7 +69,7 @@ def _required(text: str) -> str:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         sentence = str(error).partition("\n")[0]
-        raise ValueError(f"neither a path of a wheel, nor a URL, nor a requirement: {sentence}") from None
+        raise ValueError(f"not the path of a wheel, a URL or a requirement: {sentence}") from None
     if requirement.url:
         _checked(requirement.url)
     elif canonicalize_name(requirement.name) == STRANGER:

@@ -21,7 +21,7 @@ SAMPLES = ("manifests/matters.yaml", "manifests/categories.yaml")
 """What gives way to manifests of the user's own data."""
 
 PACKAGE = re.compile(r"( *)@PACKAGE@\n")
-"""The line of a CI file in whose place the variables of the installation stand."""
+"""The line of a CI file that the variables of the installation replace."""
 
 
 class Begun(NamedTuple):
