@@ -193,6 +193,17 @@ def _settle_category(run: ApplyRun, call: str, item: Item, server_id: str) -> No
         _settle_new_instead(run, call, item, server_id)
     else:
         run.acknowledge(call, [item], {item.key: server_id})
+        if item.leaves[0].former is not None:
+            _settle_other_names(run, call, item, server_id)
+
+
+def _settle_other_names(run: ApplyRun, call: str, item: Item, server_id: str) -> None:
+    """The category that was renamed has none of the names any more that earlier renames may have left it with."""
+    twins = {Key(Kind.CATEGORY, name) for name, id in run.former_ids.items() if id == server_id}
+    rows = run.ledger.get(twins - {leave.key for leave in item.leaves}).values()
+    gone = [Effect(key=row.key, status=Status.DELETED) for row in rows if row.status is Status.DELETED]
+    if gone:
+        run.journal.settle(call, [Item(leaves=tuple(gone))])
 
 
 REFUSED_IDS = frozenset({400, 404, 409, 422})

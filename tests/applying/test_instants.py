@@ -272,6 +272,19 @@ def test_no_tag_goes_unsaid_with_a_renamed_category_that_it_may_not_have_left(st
         assert wrong == [], trouble
 
 
+@pytest.mark.parametrize("second", ["unavailable", "dies after"])
+def test_no_tag_goes_with_a_name_that_its_category_may_still_have(second: str) -> None:
+    """Of a chain of renames without a known end only the last name is wanted, and one category has it or an older."""
+    steps = (
+        manifest(category("first"), tag("inside", category="first")),
+        manifest(category("second", was="first"), tag("inside", category="second")),
+        manifest(category("third", was="second"), tag("inside", category="third")),
+        manifest(category("third"), tag("inside", category="third")),
+    )
+    for trouble, wrong in _troubled(steps, "unavailable", second=second):
+        assert wrong == [], trouble
+
+
 def test_a_tag_that_moved_before_its_old_category_was_renamed_stays_where_it_is() -> None:
     """A rename that waits until an earlier call has landed comes after moves that wait for nothing."""
     old = manifest(category("old"), category("other"), tag("moves", category="old"))
